@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kdump.errors import UnreadableError
     from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.partition import Partition
+    from kdump.recovery.segment_end import Cut
 
 _INDEXES: Final = tuple(f".{suffix}" for suffix in file_names.INDEXES)
 _BY_STATE: Final = {
@@ -252,7 +253,7 @@ def _causes(
         )
 
 
-def cut_of(cut: log_loader.Cut) -> StartCut:
+def cut_of(cut: Cut) -> StartCut:
     """Return a cut of the log loader as one of this room."""
     return StartCut(
         code=Code(cut.code),
@@ -264,6 +265,8 @@ def cut_of(cut: log_loader.Cut) -> StartCut:
         last_offset=cut.last_offset,
         records=cut.records,
         replaced_by=cut.replaced_by,
+        superseded=cut.superseded,
+        is_replaced_by_nothing=cut.is_replaced_by_nothing,
     )
 
 

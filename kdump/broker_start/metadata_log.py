@@ -52,6 +52,8 @@ class MetadataStart(NamedTuple):
     fatal: tuple[StartCause, ...]
     is_whole: bool
     """Whether nothing of it is missing for all that the folder shows."""
+    voters: tuple[int, ...] = ()
+    """The nodes of the quorum as ``quorum-state`` has them."""
 
 
 def start(log_dir: LogDirFiles, release: StartRelease, limit: int, sound_end: int | None) -> MetadataStart:
@@ -71,7 +73,7 @@ def start(log_dir: LogDirFiles, release: StartRelease, limit: int, sound_end: in
         )
         return MetadataStart(empty, None, (), is_whole=False)
     folder = log_folder.LogFolder.of(log_dir, entry, limit)
-    fatal = list(_quorum_state(folder))
+    voters, fatal = _quorum_state(folder)
     how = log_folder.Loading(clean=False, recovery_point=0, log_start=0, release=release, sound_end=sound_end)
     try:
         loaded = log_folder.load(folder, how)
@@ -79,23 +81,24 @@ def start(log_dir: LogDirFiles, release: StartRelease, limit: int, sound_end: in
         nothing = LogStart(
             topic=TOPIC, partition=0, folder=FOLDER, log_dir=log_dir.name, outcome=None, path=folder.name
         )
-        return MetadataStart(nothing, None, (*fatal, stop.cause), is_whole=False)
+        return MetadataStart(nothing, None, (*fatal, stop.cause), is_whole=False, voters=voters)
     if loaded.topic_id not in {None, TOPIC_ID}:
         text = "InconsistentTopicIdException: partition.metadata of the metadata log has another topic id"
         fatal.append(
             StartCause(code=Code.METADATA_ID_DIFFERS, file=folder.shown(file_names.PARTITION_METADATA), text=text)
         )
-    return _with_snapshots(folder, loaded, release, fatal)
+    return _with_snapshots(folder, loaded, release, fatal)._replace(voters=voters)
 
 
-def _quorum_state(folder: log_folder.LogFolder) -> Iterator[StartCause]:
+def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[StartCause]]:
+    """Return the voters of the file, and why it keeps the node from starting."""
     name = file_names.QUORUM_STATE
     if name not in folder.inside:
-        return
+        return (), []
     try:
-        quorum_state.read(folder.read(name))
+        return quorum_state.read(folder.read(name)).voters, []
     except DamageError as damage:
-        yield StartCause(code=Code.QUORUM_STATE_BROKEN, file=folder.shown(name), text=str(damage))
+        return (), [StartCause(code=Code.QUORUM_STATE_BROKEN, file=folder.shown(name), text=str(damage))]
 
 
 def _with_snapshots(
@@ -159,7 +162,7 @@ def _dropped(loaded: LogStart, segments: list[Segment], newest: SnapshotFile) ->
     """Return the log after it was dropped in favour of a snapshot."""
     from dataclasses import replace
 
-    from kdump.recovery.log_loader import lost
+    from kdump.recovery.segment_end import lost
 
     text = f"{newest.name} ends at offset {newest.end_offset}, beyond the log: the log is dropped"
     cuts = tuple(

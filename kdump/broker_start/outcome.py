@@ -147,6 +147,10 @@ class StartCut:
     records: int
     replaced_by: str | None = None
     """The ``.swap`` file that takes its place."""
+    superseded: int = 0
+    """Of the records those that a compaction removes too."""
+    is_replaced_by_nothing: bool = False
+    """Whether the ``.swap`` file is empty, as a disk leaves it that lost power."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,6 +131,7 @@ class _BrokerRun:
         self.loaded: list[tuple[LogDirFiles, log_folder.LogFolder, LogStart]] = []
         self.more: list[LogStart] = []
         self.image: ClusterImage | None = None
+        self.voters: tuple[int, ...] = ()
         self.decides = True
         """Whether the node's own metadata log decides which partitions it has."""
         self.node_id: int | None = None
@@ -164,7 +165,9 @@ class _BrokerRun:
         metadata: MetadataStart | None = None
         if not self.is_complete and metadata_log.FOLDER not in _names(self.metadata_dir):
             text = "no metadata log is among these log dirs: which partitions the broker has is not known"
-            self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
+            bootstraps = (each for each in self.dirs if file_names.BOOTSTRAP_SNAPSHOT in _names(each))
+            beside = next((each.shown(file_names.BOOTSTRAP_SNAPSHOT) for each in bootstraps), None)
+            self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=beside, text=text))
             self.decides, starts = False, None
         elif self.metadata_dir.is_folder and self.is_kraft:
             self._try(lambda: self.fatal.extend(metadata_log.bootstrap(self.metadata_dir)))
@@ -225,6 +228,7 @@ class _BrokerRun:
             self.decides = False
             return None
         self.image = found.image
+        self.voters = found.voters
         self.fatal += [
             cause for cause in found.fatal if cause.code is not Code.METADATA_REPLAY_BROKEN or self._is_controller()
         ]
@@ -238,12 +242,16 @@ class _BrokerRun:
         roles = self.options.configs.get(ROLES)
         if roles is not None:
             return "controller" in roles
-        voters = self.image.voter_ids if self.image is not None else []
+        voters = self._voter_ids()
         return not voters or self.node_id in voters
 
     def _is_sole_controller(self) -> bool:
-        voters = self.image.voter_ids if self.image is not None else []
+        voters = self._voter_ids()
         return self._is_controller() and (not voters or voters == [self.node_id])
+
+    def _voter_ids(self) -> list[int]:
+        """Return the controllers of the quorum, of the metadata log or its ``quorum-state``; empty where none has."""
+        return (self.image.voter_ids if self.image is not None else []) or list(self.voters)
 
     def _try(self, act: Callable[[], object]) -> None:
         try:
@@ -520,11 +528,11 @@ class _BrokerRun:
 
         The first image makes the broker leader of its partitions in the order of a HashMap. The first one whose log dir
         is not online has no log: NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``, and all
-        later partitions and all followers stay unknown to the broker. Then the controller takes the ``failed`` log dirs
-        out (``ReplicationControlManager.handleDirectoriesOffline``): each partition of them that loses its leader, or a
-        replica in sync, is new to the broker and comes without a log dir (``TopicDelta.localChanges``), so that an empty
-        log is begun in a live one (``Partition.createLogInAssignedDirectoryId``). Log dirs that were offline before the
-        broker registered are not taken out. Without a leader, as after a clean stop, all partitions are known.
+        later partitions and all followers stay unknown to the broker. Then the controller takes the ``failed`` log
+        dirs out (``ReplicationControlManager.handleDirectoriesOffline``): each partition of them that loses its leader,
+        or a replica in sync, is new to the broker and comes without a log dir (``TopicDelta.localChanges``). An empty
+        log is begun in a live one (``Partition.createLogInAssignedDirectoryId``). Log dirs that were offline before
+        the broker registered are not taken out. Without a leader, as after a clean stop, all partitions are known.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
         if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:
@@ -555,7 +563,7 @@ class _BrokerRun:
                     yield topic, number, state.directories[state.replicas.index(self.node_id)]
 
     def _loses_replica(self, topic: Topic, number: int) -> bool:
-        """Tell whether a partition changes when this broker's replica goes offline (``generateLeaderAndIsrUpdates``)."""
+        """Tell whether a partition changes when the replica goes offline (``generateLeaderAndIsrUpdates``)."""
         state = topic.partitions[number]
         return state.leader == self.node_id or (self.node_id in state.isr and len(state.isr) > 1)
 

@@ -21,7 +21,7 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import shell_path, shell_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterator, Mapping
 
     from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
 
@@ -63,6 +63,13 @@ ADVICE: Final = {
 }
 
 
+class Everything:
+    """A set that holds whatever is asked for."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
 class LogEvidence(NamedTuple):
     """What the files of a partition have of its log, by the folder's path: its end, its records, and evidence.
 
@@ -95,6 +102,8 @@ class Context(NamedTuple):
     """The directory.id of each log dir, by its path as shown."""
     is_kraft: bool = True
     """Whether a folder has ``partition.metadata``: else the log dirs may be those of an old broker."""
+    compacted: Container[str] = Everything()
+    """The topics that are compacted, of the metadata log; all of them without one."""
     is_complete: bool = False
     """Whether the paths are all log dirs of the broker for certain."""
     takes: Callable[[str, int], bool] = lambda _topic, _number: True
@@ -136,8 +145,10 @@ class _StartFindings:
     def _partitions(self) -> Iterator[Finding]:
         """Yield what becomes of partitions."""
         forgotten = self._metadata_is_empty()
-        if forgotten:
-            yield self._forgotten() if self._metadata_is_here() else self._elsewhere_metadata()
+        if forgotten and self._metadata_is_here():
+            yield self._forgotten()
+        elif forgotten or self._bootstrap():
+            yield self._elsewhere_metadata()
         absent: list[LogStart] = []
         for log in self.start.logs:
             if log.topic == kraft_snapshot.TOPIC or not self.context.takes(log.topic, log.partition):
@@ -246,19 +257,32 @@ class _StartFindings:
 
     def _metadata_is_here(self) -> bool:
         """Whether the paths have, or must have, the metadata log: its folder is there, or they are all log dirs."""
-        folder = (log for log in self.start.logs if log.topic == kraft_snapshot.TOPIC and log.folder is not None)
-        return self.context.is_complete or any(log.path is None or self._exists(log) for log in folder)
+        folders = (log for log in self.start.logs if log.topic == kraft_snapshot.TOPIC and log.folder is not None)
+        return self.context.is_complete or any(folders)
 
-    def _exists(self, log: LogStart) -> bool:
-        return (log.path or "") in self.context.facts
+    def _bootstrap(self) -> str | None:
+        """Return the file by which a log dir was formatted for a metadata log, where there is no metadata log."""
+        causes = (cause for cause in self.start.unknown if cause.code is Code.METADATA_ELSEWHERE)
+        found = next((cause.file for cause in causes if cause.file is not None), None)
+        is_one = found is not None and posixpath.basename(found) == file_names.BOOTSTRAP_SNAPSHOT
+        return found if is_one and any(log.topic_id is not None for log in self.start.logs) else None
 
     def _elsewhere_metadata(self) -> Finding:
+        """Report that what a start does hangs on a file that is not among the paths.
+
+        ``kafka-storage.sh format`` puts a bootstrap.checkpoint where the metadata log belongs (in each log dir before
+        3.9): there it is missing, and the check is no all-clear.
+        """
+        bootstrap = self._bootstrap()
+        count = sum(log.topic_id is not None for log in self.start.logs)
         return Finding(
-            level=Level.REMARK,
-            file=self.start.log_dirs[0],
+            level=Level.REMARK if bootstrap is None else Level.LOG,
+            file=bootstrap or self.start.log_dirs[0],
             kind="metadata elsewhere",
-            text="no metadata log is among the paths: which partitions are assigned here is not known",
-            advice="Name all log dirs of the broker.",
+            text="no __cluster_metadata-0 is in these log dirs: if no other log dir of the broker holds it, a start "
+            f"makes {many(count, 'partition')} stray",
+            advice="Name all log dirs of the broker, with its metadata.log.dir. If __cluster_metadata-0 is lost: keep "
+            "the broker stopped, and restore the folder from a backup or from another controller.",
         )
 
     def _forgotten(self) -> Finding:
@@ -303,7 +327,7 @@ class _StartFindings:
             return
         cause = log.causes[0] if log.causes else None
         code = None if cause is None else cause.code
-        wanted = log.is_assigned or log.assigned_id is not None
+        wanted = log.is_assigned or (log.is_assigned is None and log.assigned_id is not None)
         served = f"{many(records, 'record')} are then not served"
         becomes = f"a start renames {name} to {name}.UUID-stray"
         if log.is_assigned is None and log.assigned_id is None and not self.context.is_complete:
@@ -322,14 +346,14 @@ class _StartFindings:
             text = f"{cause.text if cause is not None else 'it is not assigned here'}: {becomes}: {served}"
             rescue = salvage([shell_path(where)])
             advice = f"Where the topic was deleted or moved this is right. Else salvage it first: {rescue}"
-        if log.assigned_id is not None and (code is Code.NO_TOPIC_ID or wanted):
+        if log.assigned_id is not None and wanted:
             commands = (metadata_command(where, log.assigned_id),)
         yield Finding(
             level=Level.LOG if records else Level.DERIVED,
             file=file,
             kind="becomes stray",
             text=text,
-            expected=None if log.assigned_id is None else f"topic_id: {id_text(log.assigned_id)}",
+            expected=None if log.assigned_id is None or not wanted else f"topic_id: {id_text(log.assigned_id)}",
             found="no file" if code is Code.NO_TOPIC_ID else None if cause is None else cause.found,
             loses=records if records else None,
             advice=advice,
@@ -427,8 +451,9 @@ class _StartFindings:
                 return
         swapped = [cut for cut in log.cuts if cut.code is Code.SWAPPED]
         for cut in swapped:
-            if self._is_compaction(log, facts):
-                continue
+            is_compaction = cut.superseded == cut.records and log.topic in self.context.compacted
+            if not cut.records or (is_compaction and not cut.is_replaced_by_nothing):
+                continue  # all that goes, a compaction removes; without it, to move the file away costs nothing
             yield Finding(
                 level=Level.LOG,
                 file=cut.replaced_by or cut.file,
@@ -484,10 +509,6 @@ class _StartFindings:
             advice="Move the indexes of the segment away: a broker rebuilds them.",
             commands=(aside(index), f"[ ! -e {shell_path(times)} ] || {{ {aside(times)}; }}"),
         )
-
-    def _is_compaction(self, log: LogStart, facts: LogEvidence) -> bool:
-        """Whether the files that take another's place are the whole result of a compaction: the log end stays."""
-        return facts.end is not None and log.log_end_offset == facts.end
 
     def _start_beyond_end(self, log: LogStart, name: str) -> Iterator[Finding]:
         checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)

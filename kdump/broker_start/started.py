@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kdump.answers.metadata.image import image_of
-from kdump.broker_start.start_findings import Context, LogEvidence, findings
+from kdump.answers.topic_configs import compacted_topics
+from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks import kraft_snapshot
 from kdump.checks.evidence import evidence_of
 from kdump.errors import UnreadableError
 from kdump.findings import of_a_copy
-from kdump.findings.verdict import NOT_KNOWN, StartVerdict, verdict
+from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
@@ -70,7 +71,7 @@ class Started:
     def verdict(self, others: Sequence[Finding]) -> StartVerdict:
         """Return the verdict; ``others`` are the findings of the check in all log dirs."""
         own = set(self.findings)
-        if any(one.kind == "metadata elsewhere" for one in self.findings):
+        if any(one.kind == OPEN and one.is_remark for one in self.findings):
             self.known = f"{self.name} (no metadata log is among the paths)"
         mine = [*self.findings, *(one for one in others if one not in own and self._is_here(one.file))]
         return verdict(
@@ -123,6 +124,7 @@ def started(
             () if image is None else tuple(sorted(image.cluster.brokers)),
             _directories(of_broker),
             any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),
+            Everything() if image is None else compacted_topics(image),
             bool(configs.get("node.id", configs.get("broker.id"))),
             lambda topic, number: wanted.takes(Name(topic, number)),
         )

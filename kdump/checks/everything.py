@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kdump.checks.log_dir import LogDir, LogDirs
     from kdump.checks.partition import Tap
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.recovery.log_loader import Cut, Outcome
+    from kdump.recovery.log_loader import Outcome
+    from kdump.recovery.segment_end import Cut
 
 IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_METADATA})
 """Files that do not decide what becomes of a log when a broker starts."""

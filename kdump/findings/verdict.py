@@ -21,6 +21,8 @@ MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
 NOT_KNOWN: Final = "it is not known what a start loses"
 """Words of a verdict by which a report knows which sentence of its own it replaces."""
+OPEN: Final = "metadata elsewhere"
+"""The kind that leaves open what a start does."""
 STOPS: Final = frozenset({"metadata log missing"})
 """Kinds with which a broker starts, and after which nothing is served."""
 
@@ -54,14 +56,11 @@ def verdict(
         return StartVerdict(
             f"{broker} starts, but {_sum(missing, 'missing')} are missing: {_first(missing)}", commands, False
         )
-    damaged = [finding for finding in findings if finding.level is Level.LOG]
-    if damaged and all(finding.is_hole for finding in damaged):
-        folders = many(len({finding.file for finding in damaged}), "file")
-        return StartVerdict(f"{broker} starts, {MISSING}{folders}: {_first(damaged)}", commands, False)
-    if damaged:
-        count = len({finding.file for finding in damaged})
-        logs = f"{many(count, 'log file')} {'is' if count == 1 else 'are'}{DAMAGED}"
-        return StartVerdict(f"{broker} starts, but {logs}{_first(damaged)}", commands, False)
+    unsure = next((finding for finding in findings if finding.kind == OPEN and finding.level is Level.LOG), None)
+    if unsure is not None:
+        return StartVerdict(f"do not start {broker} yet: {unsure.file}: {unsure.text}", commands, False)
+    if damaged := [finding for finding in findings if finding.level is Level.LOG]:
+        return StartVerdict(f"{broker} starts, {_damaged(damaged)}{_first(damaged)}", commands, False)
     if starts is None:
         return StartVerdict(
             f"nothing is lost here, but files do not decide whether {broker} starts{why}", commands, False
@@ -71,6 +70,13 @@ def verdict(
         wrong = many(len({finding.file for finding in derived}), "file")
         return StartVerdict(f"safe to start {broker}: no record is lost; {wrong}{CAN_BE_REBUILT}", commands, True)
     return StartVerdict(f"safe to start {broker}: nothing is lost", commands, True)
+
+
+def _damaged(findings: Sequence[Finding]) -> str:
+    count = len({finding.file for finding in findings})
+    if all(finding.is_hole for finding in findings):
+        return f"{MISSING}{many(count, 'file')}: "
+    return f"but {many(count, 'log file')} {'is' if count == 1 else 'are'}{DAMAGED}"
 
 
 def _sum(findings: Sequence[Finding], name: str) -> str:

@@ -23,12 +23,16 @@ NEEDED: Final = {
 
 
 class QuorumState(NamedTuple):
-    """The file's version, the leader and its epoch, and the node that was voted for; -1 stands for none."""
+    """The file's version, the leader and its epoch, and the node that was voted for; -1 stands for none.
+
+    ``voters`` are the nodes of the quorum where ``controller.quorum.voters`` has them; empty else (version 1).
+    """
 
     version: int
     leader_id: int
     leader_epoch: int
     voted_id: int
+    voters: tuple[int, ...] = ()
 
 
 def read(data: Bytes) -> QuorumState:
@@ -51,4 +55,12 @@ def read(data: Bytes) -> QuorumState:
             raise DamageError(
                 "json", f"{name} is missing in quorum-state, or odd", expected=expected, found=content.get(name)
             )
-    return QuorumState(version, content["leaderId"], content["leaderEpoch"], content["votedId"])
+    voters = content.get("currentVoters") if version == 0 else None
+    ids = (each.get("voterId") for each in voters if isinstance(each, dict)) if isinstance(voters, list) else ()
+    return QuorumState(
+        version,
+        content["leaderId"],
+        content["leaderEpoch"],
+        content["votedId"],
+        tuple(each for each in ids if type(each) is int),
+    )

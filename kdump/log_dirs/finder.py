@@ -361,6 +361,7 @@ class Finder:
         """Yield the partition that a folder is, and those in the folders below it, however deep."""
         left = [(name, folder)]
         foreign: set[str] = set()
+        partitions: set[str] = set()
         while left:
             name, folder = left.pop()
             if folder.identity in self._seen:
@@ -389,6 +390,10 @@ class Finder:
             left += [(named, entry) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
             if is_log_dir:
                 foreign |= {entry.path for _, entry in below if is_foreign(entry.name)}
+                partitions |= {entry.path for _, entry in below}
+            elif folder.path in partitions:  # no broker looks into a folder of a partition's folder
+                foreign |= {entry.path for _, entry in below}
+                partitions |= foreign
 
     def _holds(self, inside: list[Entry]) -> bool:
         """Tell whether files make their folder one to yield."""

@@ -36,8 +36,11 @@ def partition_hash(partition: tuple[str, int]) -> int:
 
 def uuid_hash(uuid: bytes) -> int:
     """Return ``Uuid.hashCode`` of Kafka, unsigned: the four words of a UUID in one."""
-    return int.from_bytes(uuid[:4], "big") ^ int.from_bytes(uuid[4:8], "big") ^ int.from_bytes(uuid[8:12], "big") ^ (
-        int.from_bytes(uuid[12:], "big")
+    return (
+        int.from_bytes(uuid[:4], "big")
+        ^ int.from_bytes(uuid[4:8], "big")
+        ^ int.from_bytes(uuid[8:12], "big")
+        ^ (int.from_bytes(uuid[12:], "big"))
     )
 
 

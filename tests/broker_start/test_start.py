@@ -207,3 +207,29 @@ def test_a_log_dir_of_a_broker_with_zookeeper_leaves_the_start_open(tmp_path):
     (tmp_path / "d1" / "meta.properties").write_text("version=0\nbroker.id=3\n")
     start, logs = started(tmp_path, "d1", configs=())
     assert (start["starts"], start["nodeId"], logs["plain", 0, "plain-0"][1:]) == (None, 3, (0, 1))
+
+
+def test_a_marker_does_not_change_which_logs_begin_elsewhere(broker):
+    """The leader in the metadata decides (``TopicDelta.localChanges``), not the marker of the log dir."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + records(*(assignment("idem", number, "d2") for number in (1, 2)), base=5))
+    (broker / "d2" / "idem-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
+    _, logs = started(broker)
+    assert len([key for key, what in logs.items() if key[2] is None and what == ("created-empty", 0, 0)]) == 2
+    change = metadata_value("PartitionChangeRecord", partitionId=1, topicId=IDS["idem"], leader=-1)
+    log.write_bytes(log.read_bytes() + records(change, base=7))
+    _, logs = started(broker)
+    assert len([key for key, what in logs.items() if key[2] is None and what == ("created-empty", 0, 0)]) == 1
+
+
+def test_quorum_state_names_the_voters(broker):
+    """A node that is none of them takes the metadata from the controllers."""
+    state = (
+        '{"clusterId":"","leaderId":9,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
+        '"currentVoters":[{"voterId":9}],"data_version":0}'
+    )
+    (broker / "d1" / "__cluster_metadata-0" / "quorum-state").write_text(state)
+    (broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log").write_bytes(b"")
+    start, logs = started(broker, configs=("node.id=1",))
+    assert codes(start["unknown"]) == ["metadata-elsewhere"]
+    assert logs["plain", 0, "plain-0"] == (None, 0, 2)

@@ -79,3 +79,25 @@ def test_quiet_json_prints_nothing_where_all_is_well(tmp_path, command):
     done = kdump(command, "-q", "--json", place)
     assert (done.returncode, done.stdout) == (0, b"")
     assert kdump(command, "--json", place).stdout != b""
+
+
+def test_a_log_dir_that_was_formatted_for_the_metadata_log_and_has_none(tmp_path):
+    """What is assigned to the broker is not known: no all-clear, until the log dir that holds it is named."""
+    place = log_dir(tmp_path / "1", f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAzg\n", "a-0")
+    assert kdump("check", place).returncode == 0
+    (place / "bootstrap.checkpoint").write_bytes(forge.batch([forge.record(None, b"\x01\x0c\x00\x01\x15\x00")]))
+    done = kdump("check", place)
+    assert done.returncode == 3
+    assert b"do not start broker 1 yet: " in done.stdout
+    assert b"no __cluster_metadata-0 is in these log dirs" in done.stdout
+
+
+def test_a_folder_in_a_partition_is_no_replica(tmp_path):
+    """No broker looks into it, however deep."""
+    place = log_dir(tmp_path / "1", f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAzg\n", "a-0")
+    for inside in ("old", "old/b-1"):
+        (place / "a-0" / inside).mkdir()
+        (place / "a-0" / inside / "00000000000000000000.log").write_bytes(b"torn")
+    done = kdump("check", place, "--notes")
+    assert done.returncode == 0
+    assert done.stdout.count(b"a foreign folder") == 2

@@ -109,7 +109,11 @@ def _segments(verb: str, pick: Callable[[list[Path]], Path], *, all_files: bool)
     return made
 
 
-for _name, _pick in (("first", lambda logs: logs[0]), ("middle", lambda logs: logs[1]), ("last", lambda logs: logs[-1])):
+for _name, _pick in (
+    ("first", lambda logs: logs[0]),
+    ("middle", lambda logs: logs[1]),
+    ("last", lambda logs: logs[-1]),
+):
     CHANGES[f"seg_lost_{_name}"] = _segments("and its indexes lost", _pick, all_files=True)
     CHANGES[f"seglog_lost_{_name}"] = _segments("alone lost", _pick, all_files=False)
 
@@ -182,7 +186,9 @@ def tail(scene: Scene) -> str | None:
     log = scene.log(newest=scene.rng.random() < 0.8)
     count = scene.rng.choice([1, 5, 12, 16, 17, 18, 60, 61, 300, 4096])
     more = bytes(count) if scene.rng.random() < 0.5 else scene.rng.randbytes(count)
-    return _write(scene, log, log.read_bytes() + more, f"{count} bytes of {'garbage' if any(more) else 'zeros'} after it")
+    return _write(
+        scene, log, log.read_bytes() + more, f"{count} bytes of {'garbage' if any(more) else 'zeros'} after it"
+    )
 
 
 @change
@@ -265,7 +271,9 @@ def overlap(scene: Scene) -> str | None:
 def odd_name(scene: Scene) -> str | None:
     """A file with a suffix of the broker's and a strange name."""
     log = scene.log()
-    name = scene.rng.choice(["copy", "00000000000000000000 (1)", "old", "9999", "00000000000000000000.log", "-5", "0x10"])
+    name = scene.rng.choice(
+        ["copy", "00000000000000000000 (1)", "old", "9999", "00000000000000000000.log", "-5", "0x10"]
+    )
     target = log.with_name(f"{name}.{scene.rng.choice(['log', 'index', 'timeindex', 'snapshot', 'txnindex'])}")
     shutil.copyfile(log, target)
     return f"{scene.where(target)}: copy of {log.name}"
@@ -290,9 +298,11 @@ def all_lost(scene: Scene) -> str | None:
     for each in list(folder.iterdir()):
         if which == "emptied" and each.suffix == ".log":
             each.write_bytes(b"")
-        elif which == "everything" or (which == "logs" and each.suffix == ".log"):
-            each.unlink()
-        elif which == "segments" and each.name != "partition.metadata":
+        elif (
+            which == "everything"
+            or (which == "logs" and each.suffix == ".log")
+            or (which == "segments" and each.name != "partition.metadata")
+        ):
             each.unlink()
     return f"{scene.where(folder)}: {which} lost"
 
@@ -417,7 +427,9 @@ def topic_id(text: str) -> bytes:
 def partition_metadata(scene: Scene) -> str | None:
     """``partition.metadata`` is missing, empty, torn, zeroed, garbage, of another topic."""
     folders = scene.folders() if scene.rng.random() < 0.15 else [scene.folder]
-    how = scene.rng.choice(["missing", "missing", "empty", "torn", "zeros", "garbage", "other", "version", "folder", "CRLF"])
+    how = scene.rng.choice(
+        ["missing", "missing", "empty", "torn", "zeros", "garbage", "other", "version", "folder", "CRLF"]
+    )
     for folder in folders:
         target = folder / "partition.metadata"
         old = target.read_bytes()
@@ -486,7 +498,9 @@ def checkpoint(scene: Scene) -> str | None:
         return None
     topic, _, number = scene.rng.choice(folders).name.rpartition("-")
     value = scene.rng.choice([-3, 0, 5, 30, 61, 97, 100000])
-    return _text_file(scene, target, scene.rng.choice([f"{topic} {number} {value}"] * 5 + [f"gone 3 {value}", "a b", "a b c"]))
+    return _text_file(
+        scene, target, scene.rng.choice([f"{topic} {number} {value}"] * 5 + [f"gone 3 {value}", "a b", "a b c"])
+    )
 
 
 @change
@@ -675,7 +689,9 @@ def marker(scene: Scene) -> str | None:
         if how == "folder":
             target.mkdir()
         elif "absent" not in how:
-            target.write_bytes({"garbage": scene.rng.randbytes(30), "empty": b""}.get(how, b'{"version":0,"brokerEpoch":9}'))
+            target.write_bytes(
+                {"garbage": scene.rng.randbytes(30), "empty": b""}.get(how, b'{"version":0,"brokerEpoch":9}')
+            )
     return f"marker {how} in {', '.join(each.name for each in places)}"
 
 
@@ -683,69 +699,81 @@ def marker(scene: Scene) -> str | None:
 
 
 @change
-def metadata(scene: Scene) -> str | None:
-    """Files of ``__cluster_metadata-0``."""
+def metadata_folder(scene: Scene) -> str | None:
+    """Files of ``__cluster_metadata-0`` are lost, or the folder is in both log dirs."""
     folder = scene.dirs[0] / METADATA
-    how = scene.rng.choice(
-        ["folder lost", "log lost", "log empty", "torn", "half", "flip", "garbage tail", "zeros tail", "snapshots lost",
-         "snapshot torn", "snapshot flip", "snapshot empty", "all lost", "index lost", "epochs lost", "epochs zeros",
-         "partition.metadata lost", "partition.metadata other", "snapshot alone", "in both"]
-    )  # fmt: skip
-    logs = sorted(folder.glob("*.log"))
-    log = logs[-1]
-    data = bytearray(log.read_bytes())
-    snapshots = sorted(folder.glob("*.checkpoint"))
-    if how == "folder lost":
+    how = scene.rng.choice(["*", "*.log", "*.checkpoint", "*index", "leader-epoch-checkpoint", "partition.metadata"])
+    if scene.rng.random() < 0.3:
+        if scene.second is not None and scene.rng.random() < 0.5:
+            shutil.copytree(folder, scene.second / METADATA)
+            return "metadata log in both log dirs"
         shutil.rmtree(folder)
-    elif how == "all lost":
-        for each in folder.iterdir():
+        if scene.rng.random() < 0.3:
+            (scene.dirs[0] / "bootstrap.checkpoint").unlink(missing_ok=True)
+            return "metadata log and bootstrap.checkpoint lost"
+        return "metadata log: folder lost"
+    for each in sorted(folder.glob(how)):
+        each.unlink()
+    return f"metadata log: {how} lost"
+
+
+@change
+def metadata_log(scene: Scene) -> str | None:
+    """The log of ``__cluster_metadata-0`` is damaged."""
+    folder = scene.dirs[0] / METADATA
+    log = sorted(folder.glob("*.log"))[-1]
+    data, rng = bytearray(log.read_bytes()), scene.rng
+    at = rng.randrange(len(data))
+    flipped = bytearray(data)
+    flipped[at] ^= 1 << rng.randrange(8)
+    made = {
+        "empty": b"",
+        "torn": data[: -rng.randint(1, 60)],
+        "half": data[: len(data) // 2],
+        f"a bit of byte {at} turned": flipped,
+        f"cut to {at} bytes": data[:at],
+        "garbage after it": data + rng.randbytes(99),
+        "zeros after it": data + bytes(99),
+        "zeros at its end": data[:at] + bytes(len(data) - at),
+    }
+    how = rng.choice(sorted(made))
+    log.write_bytes(made[how])
+    if rng.random() < 0.2:
+        for each in folder.glob("*.checkpoint"):
             each.unlink()
-    elif how in {"log lost", "snapshot alone"}:
-        for each in (*logs, *(snapshots[1:] if how == "snapshot alone" else ())):
-            each.unlink()
-    elif how == "log empty":
-        log.write_bytes(b"")
-    elif how == "torn":
-        log.write_bytes(data[: -scene.rng.randint(1, 60)])
-    elif how == "half":
-        log.write_bytes(data[: len(data) // 2])
-    elif how == "flip":
-        at = scene.rng.randrange(len(data))
-        data[at] ^= 1
-        log.write_bytes(data)
-        how = f"flip at byte {at}"
-    elif how.endswith(" tail"):
-        log.write_bytes(data + (scene.rng.randbytes(99) if "garbage" in how else bytes(99)))
-    elif how == "snapshots lost":
-        for each in snapshots:
-            each.unlink()
-    elif how.startswith("snapshot "):
-        if not snapshots:
-            return None
-        made = bytearray(snapshots[-1].read_bytes())
-        if "torn" in how:
-            del made[-scene.rng.randint(1, 100) :]
-        elif "empty" in how:
-            del made[:]
-        else:
-            made[scene.rng.randrange(len(made))] ^= 1
-        snapshots[-1].write_bytes(made)
-    elif how == "index lost":
-        for each in folder.glob("*index"):
-            each.unlink()
-    elif how == "epochs lost":
-        (folder / "leader-epoch-checkpoint").unlink()
-    elif how == "epochs zeros":
-        (folder / "leader-epoch-checkpoint").write_bytes(bytes(10))
-    elif how == "partition.metadata lost":
-        (folder / "partition.metadata").unlink()
-    elif how == "partition.metadata other":
-        (folder / "partition.metadata").write_bytes(topic_id("Qaz6PCc5Kl1IeDkVyuV-bQ"))
-    elif scene.second is None:
-        return None
-    else:
-        shutil.copytree(folder, scene.second / METADATA)
+        how += ", and no snapshot"
     return f"metadata log: {how}"
+
+
+@change
+def metadata_snapshot(scene: Scene) -> str | None:
+    """The newest snapshot of the metadata log is damaged, or the oldest alone is left."""
+    folder = scene.dirs[0] / METADATA
+    found = sorted(folder.glob("*.checkpoint"))
+    if not found:
+        return None
+    how = scene.rng.choice(["torn", "flipped", "empty", "garbage", "oldest alone"])
+    data = bytearray(found[-1].read_bytes())
+    if how == "oldest alone":
+        for each in (*found[1:], *folder.glob("*.log")):
+            each.unlink()
+        return f"metadata log: only {found[0].name} is left"
+    at = scene.rng.randrange(len(data))
+    if how == "flipped":
+        data[at] ^= 1 << scene.rng.randrange(8)
+    made = {"torn": data[:at], "empty": b"", "garbage": scene.rng.randbytes(200)}
+    found[-1].write_bytes(made.get(how, data))
+    return f"metadata log: {found[-1].name} {how}"
+
+
+@change
+def epochs_of_metadata(scene: Scene) -> str | None:
+    """``leader-epoch-checkpoint`` or ``partition.metadata`` of the metadata log."""
+    folder = scene.dirs[0] / METADATA
+    if scene.rng.random() < 0.3:
+        (folder / "partition.metadata").write_bytes(topic_id("Qaz6PCc5Kl1IeDkVyuV-bQ"))
+        return "metadata log: partition.metadata of another topic"
+    return _text_file(scene, folder / "leader-epoch-checkpoint", "9 100000")
 
 
 @change

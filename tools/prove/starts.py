@@ -7,8 +7,7 @@ For each release a broker with two log dirs (and one with one, and one without a
 and stopped; FOLDER keeps these log dirs for the next run. A scene changes a copy in one or two ways. kdump checks it,
 then a broker of the release starts on it, in a process that starts one broker after the other. Compared are: whether it
 starts, its offline log dirs, each partition's outcome, log start and end, and what a consumer gets. Prints a line per
-difference; ends with 1 when check gave 0 or 4 where the broker does not start or records are lost, or when a fact differs.
-A broker in `kafka.Kafka` ends where this process goes on: what differs is told again with `--alone`.
+difference; ends with 1 when check gave 0 or 4 where the broker does not start or records are lost, or a fact differs.
 """
 
 import json
@@ -34,7 +33,8 @@ from tools.record.fetch_jars import fetch
 
 RELEASES = ("3.9.2", "4.2.2", "4.3.1")
 CLIENT = Path(__file__).with_name("StartsClient.java")
-PARTITIONS = ("plain-0", "plain-1", "plain-2", "idem-0", "idem-1", "dele-0", "dele-1", "txn-0", "txn-1", "zst-0", "zst-1", "comp-0", "comp-1", "bare-0")  # fmt: skip
+TOPICS = {"plain": 3, "idem": 2, "dele": 2, "txn": 2, "zst": 2, "comp": 2, "bare": 1}
+PARTITIONS = [f"{topic}-{number}" for topic, count in TOPICS.items() for number in range(count)]
 UNSERVED = {"no leader", "no such partition"}
 PROPERTIES = """process.roles={roles}
 node.id={node}
@@ -75,10 +75,12 @@ class Machine:
         if self._process is None:
             self._begin()
         process = self._process
-        assert process is not None and process.stdin is not None and process.stdout is not None
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write("\t".join(words) + "\n")
         process.stdin.flush()
-        found = []
+        found: list[list[str]] = []
         for line in process.stdout:
             if line == "done\n":
                 return found
@@ -147,7 +149,9 @@ def settings(base: Base, folder: Path) -> tuple[str, list[Path]]:
     dirs = ",".join(str(folder / each) for each in base.dirs)
     mine = folder / "server.properties"
     both = broker if base.kind == "apart" else f"{broker},{voter}"
-    mine.write_text(PROPERTIES.format(roles=base.roles, node=base.node, controller=controller, listeners=both, dirs=dirs))
+    mine.write_text(
+        PROPERTIES.format(roles=base.roles, node=base.node, controller=controller, listeners=both, dirs=dirs)
+    )
     if base.kind != "apart":
         return f"127.0.0.1:{port}", [mine]
     other = folder / "controller.properties"
@@ -233,7 +237,7 @@ LOADED = re.compile(
 )
 LOADED_START = re.compile(r"logStartOffset=(\d+)")
 CREATED = re.compile(r"Created log for partition \S+ in (\S+)")
-RECOVERING = re.compile(r"dir=(\S+?)\] Recovering unflushed segment")
+RECOVERING = re.compile(r"partition=(\S+), dir=(\S+?)\] Recovering unflushed segment")
 GONE = re.compile(r"Stopping serving logs in dir (\S+)|Failed to load (\S+) during broker startup")
 
 
@@ -270,7 +274,7 @@ def observe(machine: Machine, base: Base, folder: Path, seconds: float) -> Truth
         {Path(found).name for each in GONE.finditer(text) for found in each.groups() if found},
         logs,
         {str(Path(each[1]).relative_to(folder)) for each in CREATED.finditer(text)},
-        {str(Path(each[1]).relative_to(folder)) for each in RECOVERING.finditer(text)},
+        {str(Path(each[2], each[1]).relative_to(folder)) for each in RECOVERING.finditer(text)},
         {str(Path(name).parent) for name in now} | folders(folder, base.dirs),
         {
             str(Path(name).parent)
@@ -357,7 +361,11 @@ def differences(base: Base, truth: Truth, status: int, rows: list[dict[str, obje
     if grave and (lost or fails or unread or truth.offline):
         yield f"SILENT {status}: lost {lost}, fails {fails}, new records {unread}, offline {truth.offline}"
     if status in {1, 3} and not (lost or fails or unread or truth.offline):
-        why = [f"{row['code']} {row['file']}: {row['text']}" for row in rows if row.get("level") == "log" or row.get("fatal")]
+        why = [
+            f"{row['code']} {row['file']}: {row['text']}"
+            for row in rows
+            if row.get("level") == "log" or row.get("fatal")
+        ]
         yield f"ALARM {status}: {' / '.join(map(str, why[:2]))[:300]}"
     if start["starts"] is False:
         return
@@ -438,10 +446,14 @@ def main() -> int:
         for machine in machines.values():
             machine.end()
     print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
-    return 1 if any(what != "scenes" and count for what, count in counts.items() if what in {"silent", "different"}) else 0
+    return (
+        1 if any(what != "scenes" and count for what, count in counts.items() if what in {"silent", "different"}) else 0
+    )
 
 
-def one(machine: Machine, base: Base, which: tuple[int, int, list[str]], keep: Path | None, counts: Counter[str]) -> None:
+def one(
+    machine: Machine, base: Base, which: tuple[int, int, list[str]], keep: Path | None, counts: Counter[str]
+) -> None:
     """Run one scene; print what differs."""
     seed, number, names = which
     with tempfile.TemporaryDirectory(prefix="kdump-start-") as temporary:
@@ -472,7 +484,10 @@ def one(machine: Machine, base: Base, which: tuple[int, int, list[str]], keep: P
         counts["different"] += any(not each.startswith(("ALARM", "SILENT")) for each in wrong)
         counts["equal"] += not wrong
         for each in wrong:
-            print(f"{number} {base.name} {'+'.join(names)}: {'; '.join(map(str, done))}\n    exit {status}, {each}", flush=True)
+            print(
+                f"{number} {base.name} {'+'.join(names)}: {'; '.join(map(str, done))}\n    exit {status}, {each}",
+                flush=True,
+            )
         if keep is not None and not wrong:
             shutil.rmtree(keep / f"{seed}-{number}")
 

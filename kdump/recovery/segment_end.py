@@ -1,0 +1,127 @@
+"""What a start finds in one segment: the offset after its last batch, and what goes where it is cut.
+
+Source: Kafka's class LogSegment (``readNextOffset``, ``translateOffset``) as of 4.2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.errors import DamageError
+from kdump.formats.offset_index import OffsetIndex
+from kdump.log_dirs import file_names
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.records.record_batch import RecordBatch
+from kdump.recovery.split_segment import at
+from kdump.segments import read
+from kdump.segments.batch_runs import Run
+from kdump.segments.regions import Damage
+
+if TYPE_CHECKING:
+    from kdump.log_dirs.partition import Segment
+
+
+class Cut(NamedTuple):
+    """What would go from one file: from ``position`` (bytes) to its end, ``size`` bytes.
+
+    ``first_offset`` and ``last_offset`` span the offsets of the sound batches in it, ``records`` is their number; None
+    and 0 where there are none.
+    """
+
+    file: str
+    position: int
+    size: int
+    reason: str
+    first_offset: int | None
+    last_offset: int | None
+    records: int
+    code: str = "bad-batch"
+    """A word for the reason: bad-batch, offsets-go-back, later-segment, swapped or start-beyond-end."""
+    replaced_by: str | None = None
+    """The ``.swap`` file that takes the place of these bytes."""
+    superseded: int = 0
+    """Of the records those that a compaction removes too: their key comes again later, or they are aborted."""
+    is_replaced_by_nothing: bool = False
+    """Whether the ``.swap`` file is empty."""
+
+
+class FailsError(Exception):
+    """The broker would throw, and not load the log: at ``file``, for the reason that ``code`` is the word for."""
+
+    def __init__(self, text: str, file: str, code: str) -> None:
+        super().__init__(text)
+        self.file, self.code = file, code
+
+
+def base_of(each: Segment) -> int:
+    """Return the base offset in a segment's name, 0 without one."""
+    return each.base_offset or 0
+
+
+def lost(each: Segment, position: int, reason: str) -> Cut:
+    """Return what goes when a segment is cut at ``position``: the valid batches after it are counted."""
+    first = last = None
+    records = 0
+    with each.open() as source:
+        for region in read.read_runs(source, position, on_error="resync"):
+            if isinstance(region, RecordBatch | Run):
+                begin, end, count = _span(region)
+                first = begin if first is None else min(first, begin)
+                last = end if last is None else max(last, end)
+                records += count
+    return Cut(each.name, each.start + position, each.size - position, reason, first, last, records)
+
+
+def _span(region: RecordBatch | Run) -> tuple[int, int, int]:
+    """Return the first offset, the last one and the number of records."""
+    if isinstance(region, Run):
+        count = sum(region.column("records_count"))
+        return region.least("base_offset"), region.greatest("last_offset"), count
+    if region.count is not None:
+        return region.base_offset, region.last_offset, region.count
+    try:
+        offsets = [record.offset for record in region.records()]
+    except DamageError:
+        return region.last_offset, region.last_offset, 1
+    return offsets[0], region.last_offset, len(offsets)
+
+
+def indexed_at(each: Segment, offset: int) -> int:
+    """Return where a look-up of ``offset`` in the segment's own index begins to read."""
+    data = each.sibling("index")
+    return _position(each, OffsetIndex(data, base_of(each)).lookup(offset).position) if data else 0
+
+
+def _position(each: Segment, position: int) -> int:
+    """Return a position that an index names. A broker throws where it is negative."""
+    if position >= 0:
+        return position
+    name = each.files.shown(each.siblings[file_names.INDEX])
+    text = f"{name}: an entry has the position {position} (IllegalArgumentException)"
+    raise FailsError(text, name, "index-unreadable")
+
+
+def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
+    """Return the offset after the last batch as ``LogSegment.readNextOffset`` reads it.
+
+    It reads from the newest entry of the index on. None: it finds nothing there, and takes the base offset.
+    """
+    data = each.sibling(file_names.INDEX) or b""
+    index = OffsetIndex(data, base_of(each))
+    target = index[index.count - 1].offset if index.count else base_of(each)
+    position = _position(each, index.lookup(target, among=index.count).position)
+    found, next_offset = False, 0
+    searched = "base_offset" if searches_bases else "last_offset"
+    with each.open() as source:
+        for region in read.walk_runs(source, position):
+            if isinstance(region, RecordBatch | Run):
+                try:
+                    highest = region.greatest(searched) if isinstance(region, Run) else getattr(region, searched)
+                except DamageError as damage:  # to ask for its base offset unpacks a wrapper
+                    text = f"{at(each, region.position)}: {damage.reason}"
+                    raise FailsError(text, each.name, "log-unreadable") from None
+                found = found or highest >= target
+                next_offset = region.last_offset + 1
+            elif isinstance(region, Damage):
+                raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, "record-size")
+    return next_offset if found or next_offset > target else None

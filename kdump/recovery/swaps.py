@@ -1,0 +1,185 @@
+"""An interrupted swap of segments, which a start finishes: what takes which place, and what goes by it.
+
+Source: Kafka's classes LogLoader (``removeTempFilesAndCollectSwapFiles``) and LogCleaner (``shouldRetainRecord``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import DamageError
+from kdump.formats import txn_index
+from kdump.log_dirs import file_names
+from kdump.primitives.named_tuple import NamedTuple
+from kdump.records.record_batch import RecordBatch
+from kdump.recovery.segment_end import Cut, base_of, lost, read_next_offset
+from kdump.segments import read
+from kdump.segments.batch_runs import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.formats.record import Record
+    from kdump.log_dirs.partition import Partition, Segment
+
+
+class Swaps(NamedTuple):
+    """The segments that are loaded, what goes by it, and the ``.swap`` files that are deleted."""
+
+    segments: list[Segment]
+    cuts: list[Cut]
+    discarded: list[str]
+
+
+def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
+    """Finish an interrupted swap, unless its cleaning was not (``removeTempFilesAndCollectSwapFiles``)."""
+    live: list[Segment] = []
+    swaps: list[Segment] = []
+    cleaned: list[int] = []
+    for each in sorted(partition.segments, key=base_of):
+        state = each.path.rpartition(f".{file_names.LOG}")[2].removeprefix(".")
+        if state == file_names.CLEANED:
+            cleaned.append(base_of(each))
+        elif state == file_names.SWAP:
+            swaps.append(each)
+        elif not state:
+            live.append(each)
+    for entry in partition.others:
+        stem, _, suffix = entry.name.partition(".")
+        if suffix.endswith(f".{file_names.CLEANED}") and stem.isdecimal():
+            cleaned.append(int(stem))
+    least = min(cleaned, default=None)
+    valid = [each for each in swaps if least is None or base_of(each) < least]
+    discarded = [each.name for each in swaps if each not in valid]
+    if not valid:
+        return Swaps(live, [], discarded)
+    first, end = base_of(valid[0]), max(read_next_offset(each, searches_bases) or base_of(each) for each in valid)
+    bases = {base_of(each) for each in valid}
+    gone = [each for each in live if first <= base_of(each) < end or base_of(each) in bases]
+    kept = [each for each in live if each not in gone]
+    overwritten = {base_of(each): each for each in gone if not first <= base_of(each) < end}
+    swapped = [_with_siblings(each, overwritten.get(base_of(each))) for each in valid]
+    segments = sorted(kept + swapped, key=base_of)
+    return Swaps(segments, _compacted(_replaced(gone, valid), gone, segments), discarded)
+
+
+def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
+    """Return a swapped segment with its index files: those of the segment that it is renamed over stay."""
+    return swap if under is None else swap._replace(siblings=under.siblings | swap.siblings)
+
+
+AT_ONCE: Final = 1 << 20
+"""Bytes of two logs that are compared at a time."""
+
+
+def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
+    """Return what goes of segments whose place swap files take: all that does not stand in these, byte by byte."""
+    cuts: list[Cut] = []
+    left = _same_bytes(gone, swaps)
+    for number, each in enumerate(gone):
+        if left >= each.size:
+            left -= each.size
+            continue
+        swap = next((swap for swap in swaps if base_of(swap) == base_of(each)), swaps[min(number, len(swaps) - 1)])
+        cut = lost(each, _border(each, max(left, 0)), f"{swap.name} takes its place, unread")
+        cuts.append(cut._replace(code="swapped", replaced_by=swap.name, is_replaced_by_nothing=not swap.size))
+        left = 0
+    kept = sum(_count(each) for each in swaps) - sum(_count(each) for each in gone) + sum(cut.records for cut in cuts)
+    for number, cut in enumerate(cuts):  # records that the swap files hold too, elsewhere
+        stays = max(0, min(kept, cut.records))
+        kept -= stays
+        cuts[number] = cut._replace(records=cut.records - stays)
+    return cuts
+
+
+def _border(each: Segment, position: int) -> int:
+    """Return where the batch begins that holds the byte at ``position``: without its end it is lost."""
+    with each.open() as source:
+        for region in read.walk_runs(source):
+            for batch in region.batches() if isinstance(region, Run) else (region,):
+                if not isinstance(batch, RecordBatch) or batch.position + batch.size > position:
+                    return min(batch.position, position) if isinstance(batch, RecordBatch) else position
+    return position
+
+
+def _same_bytes(gone: list[Segment], swaps: list[Segment]) -> int:
+    """Return how many bytes two rows of segments have in common at their beginning."""
+    same, old, new = 0, _bytes_of(gone), _bytes_of(swaps)
+    one = other = b""
+    while True:
+        one = one or next(old, b"")
+        other = other or next(new, b"")
+        size = min(len(one), len(other))
+        if not size:
+            return same
+        if one[:size] != other[:size]:
+            return same + next(at for at in range(size) if one[at] != other[at])
+        same, one, other = same + size, one[size:], other[size:]
+
+
+def _bytes_of(segments: list[Segment]) -> Iterator[bytes]:
+    for each in segments:
+        with each.open() as source:
+            for position in range(0, source.size, AT_ONCE):
+                yield source.read(position, AT_ONCE)
+
+
+def _count(each: Segment) -> int:
+    """Return how many records the batches of a segment hold."""
+    return lost(each, 0, "").records
+
+
+MOST_KEYS: Final = 1 << 18
+"""Keys that are looked for at a time: of more none is counted as superseded."""
+
+
+def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment]) -> list[Cut]:
+    """Return cuts with the number of their records that a compaction removes too."""
+    if not any(cut.records for cut in cuts):
+        return cuts
+    dropped = _dropped(gone, left)
+    return [
+        cut._replace(superseded=min(cut.records, dropped[cut.file])) if dropped.get(cut.file) else cut for cut in cuts
+    ]
+
+
+def _dropped(gone: list[Segment], left: list[Segment]) -> dict[str, int]:
+    """Return how many records of each segment are not in those that are left, and need not be: by compaction."""
+    kept = {record.offset for _, record in _records(left)}
+    found: dict[str, int] = {}
+    wanted: dict[bytes, list[tuple[int, str]]] = {}
+    for each in gone:
+        aborted = list(txn_index.entries(each.sibling(file_names.TXN_INDEX) or b""))
+        for batch, record in _records([each]):
+            if record.offset in kept:
+                continue
+            producer = batch.producer_id
+            is_aborted = batch.is_control or any(
+                entry.producer_id == producer and entry.first_offset <= record.offset <= entry.last_offset
+                for entry in aborted
+            )
+            if is_aborted or (record.key is not None and record.value is None):
+                found[each.name] = found.get(each.name, 0) + 1
+            elif record.key is not None:
+                wanted.setdefault(bytes(record.key), []).append((record.offset, each.name))
+        if len(wanted) > MOST_KEYS:
+            return found
+    for _, record in _records(left):
+        for offset, name in wanted.pop(bytes(record.key), ()) if record.key is not None else ():
+            if record.offset > offset:
+                found[name] = found.get(name, 0) + 1
+    return found
+
+
+def _records(segments: Iterable[Segment]) -> Iterator[tuple[RecordBatch, Record]]:
+    """Yield the records of valid batches, with their batch."""
+    for each in segments:
+        with each.open() as source:
+            for region in read.read_runs(source, 0, on_error="resync"):
+                for batch in region.batches() if isinstance(region, Run) else (region,):
+                    if isinstance(batch, RecordBatch):
+                        try:
+                            for record in batch.records():
+                                yield batch, record
+                        except DamageError:
+                            continue

@@ -1,0 +1,63 @@
+"""What a ``.swap`` file costs that a start puts in the place of segments, in records."""
+
+import pytest
+
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.recovery import log_loader
+from testing import forge
+
+
+def batch(base, *keys, value=b"v"):
+    records = [forge.record(key, value, offset=number) for number, key in enumerate(keys)]
+    return forge.batch(records, base_offset=base)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two segments: three batches of two records, and one in which the keys a and b come again."""
+    place = tmp_path / "t-0"
+    place.mkdir()
+    old = batch(0, b"a", b"b") + batch(2, b"a", b"c") + batch(4, b"b", b"a")
+    (place / f"{0:020}.log").write_bytes(old)
+    (place / f"{6:020}.log").write_bytes(batch(6, b"a", b"b"))
+    for base in (0, 6):
+        (place / f"{base:020}.index").write_bytes(b"")
+    return place
+
+
+def cut(folder):
+    (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
+    return [each for each in log_loader.dry_run(found, clean=True).cuts if each.code == "swapped"]
+
+
+def test_a_batch_whose_end_is_missing_is_lost(folder):
+    """At every byte: the batches that are not whole in the file are gone."""
+    data = (folder / f"{0:020}.log").read_bytes()
+    ends = [len(batch(0, b"a", b"b")) * number for number in (1, 2, 3)]
+    for size in range(len(data)):
+        (folder / f"{0:020}.log.swap").write_bytes(data[:size])
+        (found,) = cut(folder)
+        whole = sum(end <= size for end in ends)
+        assert (found.records, found.position) == (6 - 2 * whole, ([0, *ends])[whole])
+        assert found.is_replaced_by_nothing == (not size)
+
+
+def test_the_whole_file_costs_nothing(folder):
+    (folder / f"{0:020}.log.swap").write_bytes((folder / f"{0:020}.log").read_bytes())
+    assert cut(folder) == []
+
+
+def test_what_a_compaction_removes_is_superseded(folder):
+    (folder / f"{0:020}.log.swap").write_bytes(batch(3, b"c"))
+    (found,) = cut(folder)
+    assert (found.records, found.superseded) == (5, 5)
+    (folder / f"{0:020}.log.swap").write_bytes(batch(4, b"b", b"a"))
+    (found,) = cut(folder)
+    assert (found.records, found.superseded) == (4, 3)  # c comes nowhere else
+
+
+def test_a_record_without_a_value_may_go(folder):
+    (folder / f"{0:020}.log").write_bytes(batch(0, b"z", value=None))
+    (folder / f"{0:020}.log.swap").write_bytes(b"")
+    (found,) = cut(folder)
+    assert (found.records, found.superseded, found.is_replaced_by_nothing) == (1, 1, True)
