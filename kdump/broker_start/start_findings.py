@@ -53,7 +53,8 @@ ADVICE: Final = {
     Code.CLUSTER_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
     Code.NODE_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
     Code.TWO_FOLDERS: "Keep a copy of both; then move away the one of the log dir that failed.",
-    Code.METADATA_REPLAY_BROKEN: "kdump metadata reports the record. Take the metadata log of another controller.",
+    Code.METADATA_REPLAY_BROKEN: "kdump metadata reports the record. Take the metadata log of another controller. "
+    "Where all have it, kdump rebuild-cluster writes new log dirs without the record.",
     Code.QUORUM_STATE_BROKEN: "Move the file away: without it the node asks the other controllers.",
     Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id of the metadata log.",
     Code.SWAPPED: "Move the .swap file away before a broker starts.",
@@ -296,7 +297,8 @@ class _StartFindings:
             text=f"the metadata log is missing or empty: a start makes {many(len(strays), 'partition')} stray and has "
             f"no topics: {many(records, 'record')} are then not served",
             loses=records,
-            advice="Keep the broker stopped. Restore __cluster_metadata-0 from a backup or from another controller.",
+            advice="Keep the broker stopped. Restore __cluster_metadata-0 from a backup or from another controller. "
+            "Where none has it, kdump rebuild-cluster writes new log dirs from all volumes that are left.",
         )
 
     # partitions
