@@ -77,6 +77,8 @@ class DumpOptions:
         """How many processes read; None for as many as are worth it."""
         self.follow: bool = given["follow"]
         self.every_replica: bool = given["every_replica"]
+        if self.decode != "none" and (self.filter.keys or self.filter.greps):
+            self.filter = self.filter._replace(decoded=True)
         self._refuse()
 
     def _refuse(self) -> None:
@@ -120,8 +122,11 @@ class DumpOptions:
     def _chosen(self) -> tuple[Column, ...]:
         known = self._known
         if self.decode != "none":
-            if self.batches or self.redact or self.output not in COLUMNAR:
-                raise UsageError("--decode goes with records in jsonl, json, csv or table, and not with --redact")
+            if self.batches or self.redact or (self.output not in COLUMNAR and not self.filter.decoded):
+                raise UsageError(
+                    "--decode goes with records in jsonl, json, csv or table, with --key and --grep in any form, and "
+                    "not with --redact"
+                )
             known = (*known, rows.DECODED)
         hidden = shared.VALUE_COLUMNS if self.keys_only or self.no_payload else frozenset()
         if self.no_payload:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from functools import partial
 from itertools import chain, compress, count
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Record
     from kdump.kernel.cursor import Cursor
+    from kdump.log_reader.decoded_search import DecodedSearch
     from kdump.log_reader.filter import Filter
     from kdump.records.record_batch import RecordBatch
     from kdump.rows.selection import SegmentFacts
@@ -91,6 +93,7 @@ class BatchSelection:
         self._is_lazy = kernel.COMPILED and take is not Take.RECORDS and not wanted.looks_into_fields
         self._stable = outcomes().last_stable_offset if wanted.committed and outcomes is not None else None
         self._cursor: Cursor | None = None
+        self._search: DecodedSearch | None = None
         self._prefilter = Prefilter.of(wanted)
         self.in_runs = not self._of_batches and self._prefilter is not None
         """Whether batches may come in runs though not all is taken of them."""
@@ -222,12 +225,13 @@ class BatchSelection:
         first: int | None = batch.base_offset if batch.magic > 1 else None
         damage: DamageError | None = None
         empty = True
+        search = self._search_of(file) if self._filter.decoded else None
         try:
             for record in batch.records() if looks else ():
                 if empty and first is None:
                     first = record.offset
                 empty = False
-                if not self._filter.takes(batch, record):
+                if not self._filter.takes(batch, record, search):
                     continue
                 count += 1
                 room -= RECORD_COST + record.size
@@ -241,10 +245,18 @@ class BatchSelection:
             damage = error
         shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
         if first is not None and (count or shows_empty):
-            taken = ReadAgain(batch, self._filter.takes, count) if records is None else records
+            taken = ReadAgain(batch, partial(self._filter.takes, search=search), count) if records is None else records
             yield SelectedBatch(file, batch, first, () if self._of_batches else taken, outcome, batch.crc_valid)
         if damage is not None:
             yield DamagedRange(file, _in_batch(damage, batch))
+
+    def _search_of(self, file: SegmentFacts) -> DecodedSearch | None:
+        """Return what looks into the decoded payloads of the partition."""
+        if self._search is None and file.decoder is not None:
+            from kdump.log_reader.decoded_search import DecodedSearch  # few runs decode
+
+            self._search = DecodedSearch(file.decoder, file.topic or "")
+        return self._search
 
     def _counts(self, batch: RecordBatch) -> bool:
         """Tell whether the header of a batch gives the number of its records: uncompressed ones are counted."""

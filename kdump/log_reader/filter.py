@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kdump.formats.record import Record
+    from kdump.log_reader.decoded_search import DecodedSearch
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
 
@@ -32,6 +33,8 @@ class Filter(NamedTuple):
     keys: frozenset[bytes] = frozenset()
     greps: tuple[re.Pattern[bytes], ...] = ()
     """A match of any of them in key or value."""
+    decoded: bool = False
+    """Whether ``keys`` and ``greps`` look into decoded keys and values, too."""
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
     """Each must be there; a value of None takes any."""
     producer_ids: frozenset[int] = frozenset()
@@ -121,8 +124,8 @@ class Filter(NamedTuple):
             or (self.until is not None and late >= self.until)
         )
 
-    def takes(self, batch: RecordBatch, record: Record) -> bool:
-        """Tell whether a record of a batch that may hold it is taken."""
+    def takes(self, batch: RecordBatch, record: Record, search: DecodedSearch | None = None) -> bool:
+        """Tell whether a record of a batch that may hold it is taken; ``search`` decodes it."""
         if self.first_offset is not None and record.offset < self.first_offset:
             return False
         if self.last_offset is not None and record.offset > self.last_offset:
@@ -131,18 +134,22 @@ class Filter(NamedTuple):
             return False
         if self.until is not None and record.timestamp >= self.until:
             return False
-        if self.keys and record.key not in self.keys:
-            return False
+        if self.keys and record.key not in self.keys:  # noqa: SIM102  decoding is the last resort
+            if search is None or self.keys.isdisjoint(search.keys(record)):
+                return False
         if self.types and not batch.is_control and ("tombstone" if record.value is None else "data") not in self.types:
             return False
-        if self.greps and not self._is_found_in(record):
+        if self.greps and not (
+            self._is_found_in((record.key, record.value))
+            or (search is not None and self._is_found_in(search.texts(record)))
+        ):
             return False
         return all(_has_header(record, name, value) for name, value in self.headers)
 
-    def _is_found_in(self, record: Record) -> bool:
+    def _is_found_in(self, parts: Iterable[bytes | None]) -> bool:
         from kdump.log_reader.linear_search import search  # with --grep alone
 
-        return any(search(grep, part) for part in (record.key, record.value) if part for grep in self.greps)
+        return any(search(grep, part) for part in parts if part for grep in self.greps)
 
 
 def _latest(batch: RecordBatch) -> int:

@@ -55,7 +55,7 @@ class Prefilter:
         """Return the prefilter of a filter, None where it has no use for one."""
         few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
         takes_all = not wanted.looks_into_records and not wanted.looks_into_headers
-        if not kernel.COMPILED or takes_all or not few or not all(map(is_local, wanted.greps)):
+        if not kernel.COMPILED or wanted.decoded or takes_all or not few or not all(map(is_local, wanted.greps)):
             return None
         return cls(wanted)
 
