@@ -52,7 +52,7 @@ from kdump.answers.what_if import WhatIfAnswer, target
 from kdump.api import Path, Time, moment, numbers
 from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
-from kdump.log_dirs.absent import absent, left_out
+from kdump.log_dirs.absent import BY_PATH, COPY, absent, with_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
@@ -216,7 +216,6 @@ class QuestionRun:
             log_dirs=True,
             leftovers=every or question.leftovers,
             every_folder=every,
-            folders_only=every,
             max_batch_bytes=inputs.max_batch_bytes,
             remote=inputs.remote,
         )
@@ -225,14 +224,15 @@ class QuestionRun:
         self.where = ", ".join(inputs.paths)
         finder = Finder(wanted, fail=say.fail)
         found = list(finder.find(inputs.paths))
+        if self.asked.is_choosy:  # no topic that is asked for is one without a name
+            found = [one for one in found if every or one.topic is not None]
         self.found = [
-            one for one in found if every or (one.topic is not None and (one.topic in also or self.takes(one)))
+            one
+            for one in with_names(found, say.note, name=COPY if inputs.brokers else BY_PATH, every=every)
+            if every or (one.topic is not None and (one.topic in also or self.takes(one)))
         ]
         for text in absent(self.asked, finder.met, inputs.paths):
             say.note(text)
-        for one in found:
-            if not every and one.topic is None and one.segments:
-                say.note(left_out(one))
 
     def takes(self, partition: Partition) -> bool:
         """Tell whether the question means a partition."""

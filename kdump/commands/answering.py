@@ -12,7 +12,7 @@ from kdump.commands import option_values, session, who_reads
 from kdump.commands.limit_options import PATHS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.commands.who_reads import WORKERS, WhoReads
-from kdump.log_dirs.absent import absent, left_out
+from kdump.log_dirs.absent import BY_PATH, absent, with_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import without_secret
@@ -120,15 +120,14 @@ class Answering:
         topics: tuple[str, ...] | None = None,
         also: Collection[str] = (),
         every_folder: bool = False,
-        folders_only: bool = False,
         judges: bool = False,
     ) -> None:
         """Take the options.
 
         ``topics`` are read instead of those of --topic. Of ``also`` all partitions are read, whatever --topic and
         --partition say; ``asked`` tells which partitions these mean. ``leftovers`` asks for -future, -delete and
-        -stray folders too, ``every_folder`` for those that hold no partition; with ``folders_only`` a file is
-        wrong usage. ``judges``: the exit status says that all is well, which is not known of a topic that is not there.
+        -stray folders too, ``every_folder`` for those that hold no partition. ``judges``: the exit status says that
+        all is well, which is not known of a topic that is not there.
         """
         from kdump.answers.collector import once
         from kdump.answers.log_dir_pass import Sayings  # many modules: --help does without
@@ -142,8 +141,7 @@ class Answering:
         say = self.session  # some answers need two passes over a log
         self._say = Sayings(once(say.damage), once(say.wrong_index), once(say.note), say.fail)
         self.paths: tuple[str, ...] = options.pop("paths")
-        folders = {"every_folder": every_folder, "folders_only": folders_only}
-        asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, **folders)
+        asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
         self._named = asked.topics
         self._absent: Callable[[Iterable[str]], None] = say.absent if judges else self._insist
         self.met: set[Name] = set()
@@ -152,10 +150,10 @@ class Answering:
         """What the folders are called that cannot be listed."""
         self.asked = asked if topics is None else asked._replace(topics=topics)
 
-    def partitions(self, paths: Sequence[str] | None = None) -> list[Partition]:
+    def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
         """Return the partitions of ``paths`` (by default all) and those of the topics needed for them.
 
-        None is without a topic.
+        Each has a topic, where not every folder is asked for; ``loose`` is the name of logs whose folder gives none.
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, fail=self.session.fail)
@@ -165,12 +163,13 @@ class Answering:
         self.unread |= finder.unread
         if self._named == self.asked.topics:
             self._absent(absent(self.asked, finder.met, [without_secret(path) for path in where]))
-        if self.asked.every_folder:
-            return found
-        for one in found:
-            if one.topic is None and one.segments:
-                self.session.note(left_out(one))
-        return [one for one in found if one.topic is not None and (one.topic in self._also or self.takes(one))]
+        every = self.asked.every_folder
+        if self.asked.is_choosy:  # no topic that is asked for is one without a name
+            found = [one for one in found if one.topic is not None]
+        named = with_names(found, self.session.note, name=loose, every=every)
+        if every:
+            return list(named)
+        return [one for one in named if one.topic is not None and (one.topic in self._also or self.takes(one))]
 
     def _insist(self, texts: Iterable[str]) -> None:
         for text in texts:

@@ -14,6 +14,7 @@ from kdump.commands import options as shared
 from kdump.commands.answering import Answering, inputs
 from kdump.commands.limit_options import ONE_EACH
 from kdump.errors import UsageError
+from kdump.log_dirs.absent import COPY
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 
 if TYPE_CHECKING:
@@ -85,5 +86,5 @@ def command(*, records: bool, **options: Any) -> int:
 
 def _replicas(path: str, run: Answering, states: LogDirStates) -> Iterator[BrokerReplica]:
     """Yield what one broker holds. A comma that belongs to the name of a file or folder parts nothing."""
-    for partition in run.partitions(option_values.log_dirs([path])):
+    for partition in run.partitions(option_values.log_dirs([path]), COPY):
         yield BrokerReplica(path, Place(partition, states.of(partition)))

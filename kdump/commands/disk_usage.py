@@ -42,7 +42,7 @@ def command(*, by: By, **options: Any) -> int:
 
     Exit status: 0 all could be read, 1 something cannot be read, 2 wrong usage, 3 the end of a log is damaged.
     """
-    run = Answering(options, leftovers=True, every_folder=True, folders_only=True)
+    run = Answering(options, leftovers=True, every_folder=True)
     usage = DiskUsage(by)
     run.run([usage])
     return run.answer(usage.answer(run.at), disk_usage.tables)

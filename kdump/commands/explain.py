@@ -18,6 +18,8 @@ from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, in_paths
 from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
+from kdump.log_dirs.absent import with_names
+from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import NO_SEGMENT, Finder
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_reader import remote_segments
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.explain.explanation import Explanation
+    from kdump.log_dirs.partition import Partition
     from kdump.log_reader.remote_segments import RemoteSegments
 
 _WHAT: Final = Pattern(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\.\d+)", re.ASCII)
@@ -98,12 +101,22 @@ def _range(text: str) -> OffsetRange:
     return OffsetRange(found["topic"], int(found["partition"]), first or 0, last or 0)
 
 
+def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
+    """Return logs whose folder gives no topic and partition as the partition that is asked for, where it is one."""
+    names = {Name(one.topic, one.partition) for one in ranges}
+    if len(names) > 1 or any(name.topic is not None for name in run.met):
+        return []
+    every = Finder(run.asked._replace(topics=(), leftovers=False, remote=None), fail=lambda _: None)
+    unnamed = (one for one in every.find(run.paths, None) if one.is_named and one.segments)
+    return list(with_names(unnamed, run.session.note, name=names.pop()))
+
+
 def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]:
     session, damage = run.session, once(run.session.damage)
     metadata = Finder(run.asked._replace(topics=(METADATA,), leftovers=False, remote=None), fail=session.fail)
     wrong = once(session.wrong_index)
     states = LogDirStates(in_words(wrong), session.fail)
-    found = run.partitions()
+    found = run.partitions() or _loose(run, ranges)
     if not run.met and not session.met:
         session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
     places = [Place(one, states.of(one), damage, wrong, fail=session.fail) for one in found]

@@ -1,17 +1,25 @@
-"""What --topic and --partition name and the paths do not hold: a name may be wrong."""
+"""What --topic and --partition name and the paths do not hold; names for logs whose folder gives none."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import posixpath
+from typing import TYPE_CHECKING, Final
 
+from kdump.log_dirs.file_names import Name
+from kdump.log_dirs.local import LOCAL
 from kdump.primitives.near_names import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from kdump.log_dirs.file_names import Name
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
+
+
+BY_PATH: Final = Name(None, None)
+"""The name of a log after its folder."""
+COPY: Final = Name("log", 0)
+"""A name for logs of several brokers whose folders give none: they are replicas of one partition."""
 
 
 def absent(wanted: Wanted, met: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
@@ -28,9 +36,34 @@ def absent(wanted: Wanted, met: Collection[Name], paths: Sequence[str]) -> Itera
             yield f"no partition{of}{numbers} is in {where}{_hint(topic, met)}"
 
 
-def left_out(partition: Partition) -> str:
-    """Return the note on a folder, or loose files, that a question about partitions leaves out."""
-    return f"{partition.name or '.'} is left out: the name of its folder gives no topic and partition"
+def with_names(
+    partitions: Iterable[Partition], note: Callable[[str], None], *, name: Name = BY_PATH, every: bool = False
+) -> Iterator[Partition]:
+    """Yield partitions; those whose folder gives no topic and partition get ``name``, or its path and partition 0.
+
+    These are segments and folders that the user named. Others, which lie on the way, are left out unless ``every``.
+    ``note`` is called for each of both. Folders without a segment are yielded as they are.
+    """
+    for one in partitions:
+        if one.topic is not None or not one.segments or (every and not one.is_named):
+            yield one
+        elif not one.is_named:
+            note(f"{one.name} is left out: the name of its folder gives no topic and partition")
+        else:
+            named = one._replace(topic=name.topic or _topic_of(one), partition=name.partition or 0)
+            note(f"the name of its folder gives no topic and partition: {named.name} is {_shown(one)}")
+            yield named
+
+
+def _topic_of(loose: Partition) -> str:
+    path = loose.files.shown(loose.folder) or posixpath.basename(loose.segments[0].name)
+    if posixpath.basename(path) in {"", ".", ".."} and loose.files is LOCAL:
+        path = posixpath.abspath(path)
+    return path.rstrip("/") or "/"
+
+
+def _shown(loose: Partition) -> str:
+    return loose.segments[0].name if len(loose.segments) == 1 else f"{len(loose.segments)} segments in {loose.name}"
 
 
 def _hint(topic: str | None, met: Collection[Name]) -> str:

@@ -15,7 +15,7 @@ import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import StoreError, UnreadableError, UsageError
+from kdump.errors import StoreError, UnreadableError
 from kdump.formats import record_layout
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import (
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 NO_SEGMENT: Final = "no segment is in it or in the folders below"
 """The reason for which a folder cannot be read that may be filled later."""
-_NAME_FOLDER: Final = "name a log dir, a partition's folder, or an archive of them"
 _MANY: Final = 3
 
 
@@ -70,8 +69,6 @@ class Wanted(NamedTuple):
     """Whether a file that is called and begins like no segment cannot be read; else it is, with a note."""
     every_folder: bool = False
     """Whether folders count whatever they hold."""
-    folders_only: bool = False
-    """Whether to name a file that is no archive is wrong usage."""
     remote: RemoteStorage | None = None
     """Where segments lie that were copied: they and the local ones of a partition are then one log."""
 
@@ -128,7 +125,7 @@ class Finder:
         Without ``files`` a path may be a URI, which names its place (:mod:`kdump.log_dirs.remote`).
 
         Files of one folder that stand together in ``paths`` make one partition. Those that are in remote storage alone
-        come last. Raises UsageError for what is not wanted, a file where ``folders_only`` is.
+        come last.
         """
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)
@@ -235,8 +232,6 @@ class Finder:
 
                 what = f"it is {foreign.name}, which kdump does not read"
                 raise UnreadableError(shown, what, f"{foreign.extract} {shell_path(shown)}, then name what it held")
-            if self.wanted.folders_only:
-                raise UsageError(f"{shown} is a file: {_NAME_FOLDER}")
             if not is_segment:
                 is_log = entry.name.endswith(f".{file_names.LOG}")
                 self._doubt(head, shown, must_be_log=self.wanted.logs_only and not is_log)
@@ -247,8 +242,6 @@ class Finder:
 
     def _one_file(self, entry: Entry, place: Files) -> Iterator[Partition]:
         """Yield what a file without a path holds: standard input, or the content of a compressed file."""
-        if self.wanted.folders_only:
-            raise UsageError(f"{entry.name} is no folder: {_NAME_FOLDER}")
         if not self._takes(Name(None, None), entry.name):
             return
         name = archive_formats.name_inside(entry.name)
@@ -262,7 +255,7 @@ class Finder:
             return
         limit = self.wanted.max_batch_bytes
         segment = Segment(place, entry.path, entry.size, None, {}, limit)
-        yield Partition(place, "", None, None, (segment,), limit=limit)
+        yield Partition(place, "", None, None, (segment,), limit=limit, is_named=True)
 
     def _doubt(self, head: bytes, shown: str, *, must_be_log: bool = False) -> None:
         """Note that a file does not begin as a segment: another one may have been meant, or it is damaged there.
@@ -311,7 +304,8 @@ class Finder:
         if segments or others:
             segments.sort(key=_order)
             whole = is_listed and next(_following(beside, segments), None) is None
-            yield Partition(files, folder, *name, tuple(segments), tuple(others), whole, self.wanted.max_batch_bytes)
+            limit = self.wanted.max_batch_bytes
+            yield Partition(files, folder, *name, tuple(segments), tuple(others), whole, limit, is_named=True)
 
     def _siblings(self, entries: list[Entry], files: Files) -> dict[str, str]:
         """Return the paths of the files beside segments, by name, where their folder cannot be listed."""
@@ -338,7 +332,7 @@ class Finder:
         found = folder.identity in self._seen
         for partition in self._folder(folder, files, _name_of(files, folder.path)):
             found = True
-            yield partition
+            yield partition._replace(is_named=True) if partition.folder == folder.path else partition
         if archive is not None and archive.broken is not None:
             self.fail(UnreadableError(archive.name, archive.broken, archive.hint))
         elif not found and not self.wanted.is_choosy:

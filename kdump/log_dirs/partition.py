@@ -89,6 +89,8 @@ class Partition(NamedTuple):
     """Bytes that one batch may take, as it is and unpacked."""
     foreign: bool = False
     """Whether it was met on the way through a log dir, and its name is none of a broker's folders."""
+    is_named: bool = False
+    """Whether its folder, or files of it, are what the user named: not found on the way."""
 
     @property
     def name(self) -> str:

@@ -120,11 +120,15 @@ def test_tables_name_the_largest_first_and_steer_no_terminal(tmp_path):
     assert rows[1].split()[-1] == "big-0"
 
 
-def test_a_file_is_no_folder_and_nothing_above_it_is_walked(tmp_path):
+def test_a_segment_is_a_partition_of_its_folder_and_nothing_beside_it_counts(tmp_path):
     folder = log_dir(tmp_path)
     segment = folder / "orders-0" / "00000000000000000005.log"
-    for path, more in ((segment, {}), (segment.with_suffix(".index"), {}), ("-", {"input": segment.read_bytes()})):
-        done = kdump("du", path, **more)
-        assert done.returncode == 2, path
-        assert done.stdout == b""
-        assert b"name a log dir, a partition's folder, or an archive of them" in done.stderr
+    loose = tmp_path / "loose.log"
+    loose.write_bytes(segment.read_bytes())
+    for path, name in ((segment, "orders-0"), (loose, f"{tmp_path}-0"), ("-", "stdin-0")):
+        more = {"input": segment.read_bytes()} if path == "-" else {}
+        done = kdump("du", path, "-o", "jsonl", **more)
+        assert done.returncode == 0, done.stderr
+        (line,) = map(json.loads, done.stdout.splitlines())
+        assert (line["kind"], f"{line['topic']}-{line['partition']}") == ("partition", name)
+        assert line["allBytes"] == segment.stat().st_size

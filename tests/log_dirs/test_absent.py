@@ -1,7 +1,11 @@
-"""What --topic and --partition name and the paths do not hold is said, by every command in the same words."""
+"""What --topic and --partition name and the paths do not hold; logs whose folder gives no topic and partition."""
+
+import json
+import shutil
 
 import pytest
 
+import kdump as python_api
 from testing import GOLDEN
 from testing.processes import kdump, patched
 from tests.helpers.segments import data
@@ -93,3 +97,76 @@ def test_a_closed_folder_is_there(tmp_path):
     assert b"a folder that has it, or may have it, cannot be read" in done.stdout
     done = patched(patch, "offsets", tmp_path, "--topic", "orders")
     assert (done.returncode, done.stderr.decode()) == (1, f"kdump: {folder}: Permission denied\n")
+
+
+@pytest.fixture
+def loose(tmp_path):
+    """A segment with open transactions in a folder of another name, and a folder that lies in a log dir."""
+    folder = tmp_path / "evidence"
+    folder.mkdir()
+    shutil.copy(BROKER / "txn-0" / f"{0:020}.log", folder / LOG)
+    return folder
+
+
+LOG = f"{0:020}.log"
+ASKED = {
+    "stats": "records",
+    "offsets": "latest",
+    "transactions": "startOffset",
+    "producers": "producerId",
+    "retention": "bytes",
+    "compaction": "firstDirtyOffset",
+    "du": "segments",
+}
+
+
+@pytest.mark.parametrize("command", ASKED)
+@pytest.mark.parametrize("named", ["folder", "file", "pattern", "archive"])
+def test_answers_read_a_log_whose_folder_gives_no_topic(loose, command, named):
+    segment = loose / LOG
+    packed, at = shutil.make_archive(str(loose.parent / "a"), "zip", loose.parent, "evidence"), ["--at", "2026-11-26"]
+    path = {
+        "folder": loose,
+        "file": segment,
+        "pattern": loose / "*.log",
+        "archive": f"{packed}:evidence/{LOG}",
+    }[named]
+    config = ["--config", "*:cleanup.policy=compact"] if command == "compaction" else []
+    done = kdump(command, *config, path, "-o", "jsonl", *at)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    name = f"{packed}:evidence" if named == "archive" else str(loose)
+    met = [
+        line for line in lines if ASKED[command] in line and line.get("topic") == name and line.get("partition") == 0
+    ]
+    assert met, lines
+    assert f"gives no topic and partition: {name}-0 is ".encode() in done.stderr
+    assert b"left out" not in done.stderr
+    assert json.loads(kdump(command, *config, path, "-o", "jsonl", "-q", *at).stdout.splitlines()[0]) == lines[0]
+
+
+def test_python_reads_such_a_log(loose):
+    found = python_api.offsets(loose / LOG)
+    assert [(line.topic, line.partition) for line in found] == [(str(loose), 0)]
+    assert "gives no topic and partition" in found.notes[0]
+
+
+def test_copies_of_such_a_log_are_compared_and_explained(loose, tmp_path):
+    other = tmp_path / "other.log"
+    shutil.copy(loose / LOG, other)
+    done = kdump("diff", loose, other)
+    assert b"1 pair of replicas: 1 same" in done.stdout
+    for command in ("explain", "get"):
+        done = kdump(command, "txn-0@3", "--in", other)
+        assert done.returncode == 0
+        assert b"no folder of this partition" not in done.stdout
+    done = kdump("explain", "txn-0@3", "--in", other, "--in", BROKER / "one-0")
+    assert b"no folder of this partition" in done.stdout
+
+
+def test_such_a_folder_on_the_way_is_left_out(loose):
+    done = kdump("stats", loose.parent, "-o", "jsonl")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert f"{loose} is left out: the name of its folder gives no topic and partition".encode() in done.stderr
+    done = kdump("stats", loose, "--topic", "*", "-o", "jsonl")
+    assert done.stdout == b""

@@ -31,6 +31,7 @@ from kdump.answers.transactional_ids import TransactionalId, TransactionalIds
 from kdump.answers.transactions import PartitionTransaction, ReplicaDifference, Transactions
 from kdump.arrow.answer_lines import LineColumns
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
+from kdump.log_dirs.absent import with_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
@@ -109,14 +110,12 @@ class AnswerPlan:
             log_dirs=True,
             leftovers=output.every_folder,
             every_folder=output.every_folder,
-            folders_only=output.every_folder,
             max_batch_bytes=options.max_batch_bytes,
         )
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if output.also else self.asked
         finder = Finder(wanted, note=note, fail=self.say.fail)
-        self.found: list[Partition] = [
-            one for files, paths in places(options.paths) for one in finder.find(paths, files)
-        ]
+        found = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
+        self.found: list[Partition] = list(with_names(found, note, every=output.every_folder))
         self.states = LogDirStates(in_words(self.say.wrong), self.say.fail)
 
     def meant(self, *also: str) -> list[Partition]:
