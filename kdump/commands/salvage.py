@@ -15,6 +15,7 @@ from kdump.commands import options, session, who_reads
 from kdump.commands.limit_options import JOBS, PATHS, AtLeast, index_interval
 from kdump.errors import StoreError, UnreadableError
 from kdump.findings import many
+from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import RemoteFiles
@@ -82,7 +83,8 @@ def command(
     to DIR/lost+found, with an account of every lost range in account.json. Several copies of a partition are merged
     by offset, with what is in remote storage; where they contradict each other the higher leader epoch wins, and the
     account names the conflict. What lies below the log start offset of log-start-offset-checkpoint, as DeleteRecords
-    leaves it in a segment, is written too, and told apart (belowLogStart).
+    leaves it in a segment, is written too, and told apart (belowLogStart). A checkpoint in DIR/logs hides it again. The
+    log keeps its begin and end offsets and its old leader epochs, also where batches are gone.
 
     Exit status: 0 all copies were sound, 1 something cannot be read, 2 wrong usage, 3 damage was met.
     """
@@ -110,6 +112,7 @@ def command(
     limits = writer.SegmentLimits(segment_bytes, interval)
     all_written: list[writer.WrittenLog] = []
     missing = 0
+    log_starts: list[PartitionOffset] = []
     with files.new_folder(out, last=writer.LOGS, access=access, note=run.note) as folder:
         writer.begin(folder, access)
         if wanted.remote is not None or any(isinstance(part.files, RemoteFiles) for part in found):
@@ -132,9 +135,10 @@ def command(
             if written.below_log_start is not None:
                 below, start = written.below_log_start.batches, copies[name].log_start
                 what = f"{many(below, 'batch', 'batches')} {'is' if below == 1 else 'are'} below the log start offset"
-                back = "is back" if below == 1 else "are back"
-                run.note(f"{name}: {what} {start} (DeleteRecords or retention), and {back}")
+                run.note(f"{name}: {what} {start} (DeleteRecords or retention)")
             _tell(name, account, run)
+            log_starts += copies[name].log_start_entries(written)
+        writer.write_log_starts(folder, log_starts, access)
     run.progress.clear()
     run.note(_conclusion(all_written, missing, out, run, _back(copies.values(), all_written)))
     return run.status
@@ -170,6 +174,17 @@ class _Copies:
         if log_start is not None:
             self.log_start = max(log_start, self.log_start or 0)
 
+    def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
+        """Return the log start offset as a broker notes it, unless the first segment's name or the end tells another.
+
+        A broker deletes a log that ends below its log start offset.
+        """
+        topic, partition = self.parts[0].topic, self.parts[0].partition
+        if topic is None or partition is None or self.log_start in {None, written.begin}:
+            return []
+        start = self.log_start or 0
+        return [PartitionOffset(topic, partition, start)] if start <= written.end else []
+
 
 def _salvaged(
     jobs: int, folder: Path, limits: writer.SegmentLimits, copies: dict[str, _Copies], progress: _Progress
@@ -198,9 +213,9 @@ def _one_of_several(folder: Path, limits: writer.SegmentLimits, named: tuple[str
 
 
 def _back(copies: Iterable[_Copies], all_written: list[writer.WrittenLog]) -> str:
-    """Return what a broker may serve again, as it does not know the log start offsets; empty for nothing."""
+    """Return what a broker may serve again where no copy has a log start offset; empty for nothing."""
     if any(written.below_log_start is not None for written in all_written):
-        return ": records below a log start offset are back: belowLogStart in account.json tells them apart"
+        return " but that of log start offsets, which hides the records below them"
     return ": records that DeleteRecords removed may be back" if any(one.log_start is None for one in copies) else ""
 
 

@@ -7,77 +7,15 @@ where it has the epoch of that history at its offset.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from kdump.errors import DamageError, UnreadableError
-from kdump.formats import leader_epoch
 from kdump.formats.leader_epoch import EpochEntry
-from kdump.log_dirs import file_names
+from kdump.salvage.epoch_history import EpochHistory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
-    from kdump.log_dirs.partition import Partition
     from kdump.rebuild.copy_scan import ScannedCopy
-
-NEVER: Final = 1 << 63
-
-
-class EpochHistory:
-    """Leader epochs in order with the offset at which each begins."""
-
-    def __init__(self, entries: Iterable[EpochEntry]) -> None:
-        self.entries: list[EpochEntry] = []
-        for entry in sorted(entries):
-            while self.entries and entry.start_offset <= self.entries[-1].start_offset:
-                self.entries.pop()
-            if not self.entries or entry.epoch > self.entries[-1].epoch:
-                self.entries.append(entry)
-        self._starts = [entry.start_offset for entry in self.entries]
-
-    @property
-    def newest(self) -> int:
-        """The newest epoch, -1 without one."""
-        return self.entries[-1].epoch if self.entries else -1
-
-    def at(self, offset: int) -> int | None:
-        """Return the epoch at an offset, None before the first entry."""
-        number = bisect_right(self._starts, offset)
-        return self.entries[number - 1].epoch if number else None
-
-    def limit(self, base_offset: int, epoch: int) -> int:
-        """Return the offset before which batches of ``epoch`` from ``base_offset`` on belong to this history.
-
-        That is ``base_offset`` itself where none does.
-        """
-        if epoch < 0 or not self.entries:
-            return NEVER
-        expected = self.at(base_offset)
-        if expected is None:
-            expected = epoch if epoch <= self.entries[0].epoch else -1
-        if expected != epoch:
-            return base_offset
-        return next((entry.start_offset for entry in self.entries if entry.epoch > epoch), NEVER)
-
-    def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
-        """Return this history with the older entries that other copies have.
-
-        A copy made from batches alone may lack them: those of remote segments, and of epochs without a batch.
-        """
-        if not self.entries:
-            return EpochHistory(entry for other in others for entry in other.entries)
-        first = self.entries[0]
-        older = [
-            entry
-            for other in others
-            for entry in other.entries
-            if entry.epoch <= first.epoch and entry.start_offset < first.start_offset and other.newest <= self.newest
-        ]
-        begin = min((entry.start_offset for entry in older if entry.epoch == first.epoch), default=first.start_offset)
-        before = [entry for entry in older if entry.epoch < first.epoch and entry.start_offset < begin]
-        return EpochHistory([*before, first._replace(start_offset=begin), *self.entries[1:]])
 
 
 def history(scanned: ScannedCopy, noted: Sequence[EpochEntry]) -> EpochHistory:
@@ -94,17 +32,3 @@ def history(scanned: ScannedCopy, noted: Sequence[EpochEntry]) -> EpochHistory:
         if not made or span.epoch > made[-1].epoch:
             made.append(EpochEntry(span.epoch, span.base_offset))
     return EpochHistory([*believed, *(entry for entry in made if entry.epoch not in known)])
-
-
-def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    """Return the entries of ``leader-epoch-checkpoint`` in order; none where it is missing or not valid."""
-    entry = next((each for each in partition.others if each.name == file_names.LEADER_EPOCHS), None)
-    if entry is None:
-        return ()
-    try:
-        with partition.files.open(entry.path) as source:
-            found = leader_epoch.read(source.read(0, source.size))
-    except (DamageError, UnreadableError) as error:
-        note(f"{partition.files.shown(entry.path)}: {error}; the leader epochs come from the batches and other copies")
-        return ()
-    return tuple(sorted((each for each in found if each.epoch >= 0), key=attrgetter("epoch", "start_offset")))

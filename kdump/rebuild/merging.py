@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.rebuild.copy_scan import BatchSpan
-    from kdump.rebuild.lineage import EpochHistory
     from kdump.salvage.chains import BatchPlace
+    from kdump.salvage.epoch_history import EpochHistory
 
 
 JOINED_BYTES: Final = 64 << 20

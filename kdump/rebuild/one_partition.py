@@ -17,7 +17,7 @@ from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME
 from kdump.log_dirs.partition import Segment
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy
-from kdump.rebuild.lineage import NEVER, EpochHistory, history, noted
+from kdump.rebuild.lineage import history
 from kdump.rebuild.merging import Hole, MergedLog, TakenSpan
 from kdump.rebuild.planned import (
     LOST,
@@ -33,6 +33,7 @@ from kdump.rebuild.planned import (
     SourceRange,
     State,
 )
+from kdump.salvage.epoch_history import NEVER, EpochHistory, noted
 from kdump.salvage.sound_batches import UNREADABLE
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Writing what was had back: fresh segments with fresh indexes that a broker can open, and an account of the rest.
 
     DIR/logs/TOPIC-PARTITION/       segments, indexes, leader-epoch-checkpoint, partition.metadata
+    DIR/logs/log-start-offset-checkpoint
     DIR/lost+found/TOPIC-PARTITION/ the bytes that could not be placed, and account.json
 
 (A broker does not start on a log dir that holds a folder of another name.)
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
 from kdump.errors import DamageError, UnreadableError
-from kdump.formats import leader_epoch, record_layout
+from kdump.formats import checkpoints, leader_epoch, record_layout
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
@@ -29,6 +30,7 @@ from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.salvage import merge, one_copy
+from kdump.salvage.epoch_history import EpochHistory, noted
 from kdump.salvage.one_copy import OutOfOrderError
 from kdump.salvage.sound_batches import UNREADABLE, Account
 from kdump.segments import resync
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
+    from kdump.formats.checkpoints import PartitionOffset
     from kdump.log_dirs.partition import Partition
     from kdump.output.access import Access
     from kdump.records.record_batch import RecordBatch
@@ -76,6 +79,10 @@ class WrittenLog(NamedTuple):
     size: int
     records: int | None = None
     below_log_start: BelowLogStart | None = None
+    begin: int | None = None
+    """The base offset of the first segment."""
+    end: int = 0
+    """The offset at which the log ends."""
 
 
 class BelowLogStart(NamedTuple):
@@ -109,12 +116,39 @@ def write(
     """
     access = of_sources(copies)
     folder = files.make_folders(out, LOGS, name, access=access)
-    log, account = _write_log(folder, copies, limits, log_start, access, progress)
-    files.fill(folder / file_names.LEADER_EPOCHS, leader_epoch.encode(log.epochs), access)
+    span = _Bounds.of(copies)
+    log, account = _write_log(folder, copies, limits, log_start, access, span, progress)
+    if account.last_offset is not None:
+        account.gaps.between(account.last_offset, span.end)
+    epochs = EpochHistory(log.epochs).completed([EpochHistory(noted(copy, _nothing)) for copy in copies])
+    files.fill(folder / file_names.LEADER_EPOCHS, leader_epoch.encode(epochs.entries), access)
     _copy_metadata(copies, folder, fail, access)
     lost = files.make_folders(out, files.LOST_AND_FOUND, name, access=access)
     _write_account(account, name, copies, lost, log.written, log_start, access)
     return log.written, account
+
+
+def write_log_starts(out: Path, starts: Iterable[PartitionOffset], access: Access) -> None:
+    """Write the log start offsets that a broker does not find in the names of segments. Raises OSError."""
+    entries = list(starts)
+    if entries:
+        files.fill(out / LOGS / file_names.LOG_STARTS, checkpoints.encode(entries), access)
+
+
+class _Bounds(NamedTuple):
+    """What the names of segments tell of a log: the base offset of the first one, and of the last one."""
+
+    begin: int | None
+    end: int
+
+    @classmethod
+    def of(cls, copies: Iterable[Partition]) -> _Bounds:
+        bases = [each.base_offset for copy in copies for each in copy.segments if each.base_offset is not None]
+        return cls(min(bases, default=None), max(bases, default=0))
+
+
+def _nothing(_: str) -> None:
+    """Say nothing: a check of the file reports it."""
 
 
 def begin(out: Path, access: Access) -> None:
@@ -129,11 +163,12 @@ def _write_log(
     limits: SegmentLimits,
     log_start: int | None,
     access: Access,
+    span: _Bounds,
     progress: Callable[[int], None],
 ) -> tuple[_LogWriter, Account]:
     """Write the segments: one copy as it is read, unless its batches do not stand in order."""
     if len(copies) == 1:
-        log, account = _LogWriter(folder, limits, log_start, access), Account()
+        log, account = _LogWriter(folder, limits, log_start, access, span), Account()
         once = _BytesDone(progress)
         try:
             log.add_all(one_copy.batches(copies[0], account, once))
@@ -144,7 +179,7 @@ def _write_log(
         else:
             return log, account
     chains, account = merge.merge(copies, lambda size: progress(size // 2))
-    log = _LogWriter(folder, limits, log_start, access, lambda size: progress(size // 2))
+    log = _LogWriter(folder, limits, log_start, access, span, lambda size: progress(size // 2))
     log.add_all(merge.batches(chains))
     return log, account
 
@@ -172,9 +207,12 @@ class _LogWriter:
         limits: SegmentLimits,
         log_start: int | None,
         access: Access,
+        span: _Bounds,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """``progress`` is called with the bytes of log that are written."""
+        """The log begins and ends as ``span`` says. ``progress`` is called with the bytes of log that are written."""
+        self._span = span
+        self._end = 0
         self._progress = progress
         self.epochs: list[EpochEntry] = []
         self.written = WrittenLog(0, 0, 0, 0)
@@ -189,7 +227,20 @@ class _LogWriter:
         with closing(self), closing(regions):
             for region in regions:
                 self._add(region)
+                self._end = region.last_offset + 1
             self._finish()
+            self._end_as_before()
+
+    def _end_as_before(self) -> None:
+        """Write an empty segment where the log ended beyond the last batch: no offset is given twice."""
+        if self._span.begin is None:
+            return
+        if not self.written.segments and self._span.begin < self._span.end:
+            self._begin(self._span.begin)
+        if not self.written.segments or self._end < self._span.end:
+            self._begin(self._span.end)
+        self._finish()
+        self.written = self.written._replace(end=max(self._end, self._span.end))
 
     def _add(self, region: RecordBatch | Run) -> None:
         if not isinstance(region, Run):
@@ -220,10 +271,23 @@ class _LogWriter:
         full = self._size + size > self._limits.segment or last - self._builder.base_offset > MAX_RELATIVE_OFFSET
         if self._file is not None and not (full and self._size):
             return self._file
+        begin = self._span.begin
+        if not self.written.segments and begin is not None and begin < base:  # compaction removed what was before it
+            file = self._begin(begin)
+            if last - begin <= MAX_RELATIVE_OFFSET:
+                return file
+        return self._begin(base)
+
+    def _begin(self, base: int) -> BinaryIO:
+        """Begin a segment."""
         self._finish()
         self._builder = IndexBuilder(base, interval=self._limits.interval)
         self._file = files.create(self._folder / f"{base:020}.{file_names.LOG}", self._access)
-        self.written = self.written._replace(segments=self.written.segments + 1)
+        written = self.written
+        self.written = written._replace(
+            segments=written.segments + 1,
+            begin=base if written.begin is None else written.begin,
+        )
         return self._file
 
     def _add_run(self, run: Run) -> None:

@@ -358,8 +358,57 @@ def test_what_delete_records_removed_is_told_apart_from_what_is_lost(tmp_path):
         (1, 2, True), (3, 4, True), (4, 5, False), (6, 7, False)
     ]  # fmt: skip
     said = done.stderr.decode()
-    assert "orders-0: 2 batches are below the log start offset 4 (DeleteRecords or retention), and are back" in said
-    assert "records below a log start offset are back: belowLogStart in account.json" in said.splitlines()[-1]
+    assert "orders-0: 2 batches are below the log start offset 4 (DeleteRecords or retention)\n" in said
+    assert "No checkpoint is written but that of log start offsets, which hides" in said.splitlines()[-1]
+    written = (tmp_path / "out" / "logs" / "log-start-offset-checkpoint").read_text()
+    assert written == "0\n1\norders 0 4\n"
+
+
+def test_a_log_begins_and_ends_where_it_did(tmp_path):
+    """A compacted log's first segment keeps its name, and an empty last one the log end offset."""
+    place = copy(tmp_path / "in", (0, b""), (10, one(14) + one(17)), (20, b""))
+    done = kdump("salvage", place, "--out", tmp_path / "out")
+    assert done.returncode == 0
+    logs = tmp_path / "out" / "logs"
+    assert {path.name: path.read_bytes() for path in sorted((logs / "orders-0").glob("*.log"))} == {
+        f"{0:020}.log": one(14) + one(17),
+        f"{20:020}.log": b"",
+    }
+    gaps = [(gap["missingFrom"], gap["missingUntil"]) for gap in account(tmp_path / "out")["missingOffsets"]]
+    assert gaps == [(15, 17), (18, 20)]
+    assert not (logs / "log-start-offset-checkpoint").exists()
+    assert kdump("verify-index", "-q", logs).returncode == 0
+    place = copy(tmp_path / "empty", (9, b""))
+    assert kdump("salvage", place, "--out", tmp_path / "out2").returncode == 0
+    assert [path.name for path in (tmp_path / "out2" / "logs" / "orders-0").glob("*.log")] == [f"{9:020}.log"]
+
+
+def test_a_first_segment_too_far_below_its_first_batch_stays_empty(tmp_path):
+    first = MAX_RELATIVE_OFFSET + 1
+    place = copy(tmp_path / "in", (0, b""), (first, one(first)))
+    assert kdump("salvage", place, "--out", tmp_path / "out").returncode == 0
+    found = sorted((tmp_path / "out" / "logs" / "orders-0").glob("*.log"))
+    assert [(path.name, path.read_bytes()) for path in found] == [
+        (f"{0:020}.log", b""),
+        (f"{first:020}.log", one(first)),
+    ]
+
+
+def test_a_log_start_offset_beyond_the_log_is_not_written(tmp_path):
+    place = copy(tmp_path / "in", (0, one(0)))
+    (tmp_path / "in" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 900\n")
+    kdump("salvage", place, "--out", tmp_path / "out")
+    assert not (tmp_path / "out" / "logs" / "log-start-offset-checkpoint").exists()
+
+
+def test_leader_epochs_of_remote_segments_are_kept(tmp_path):
+    place = copy(tmp_path / "in", (20, one(20, leader_epoch=4) + one(21, leader_epoch=6)))
+    (place / "leader-epoch-checkpoint").write_text("0\n4\n0 0\n3 7\n4 15\n6 21\n")
+    (tmp_path / "in" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 2\n")
+    assert kdump("salvage", place, "--out", tmp_path / "out").returncode == 0
+    logs = tmp_path / "out" / "logs"
+    assert (logs / "orders-0" / "leader-epoch-checkpoint").read_text() == "0\n4\n0 0\n3 7\n4 15\n6 21\n"
+    assert (logs / "log-start-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
 
 
 def test_without_anything_below_the_log_start_nothing_may_be_back(tmp_path):
