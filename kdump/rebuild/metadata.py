@@ -33,13 +33,14 @@ from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_g
 from kdump.log_dirs import file_names
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.rebuild import release_facts
+from kdump.rebuild.coordinator_counts import partition_counts
 from kdump.rebuild.nodes import PROTOCOLS, Listeners, address, new_directory_id
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.records import Fields
     from kdump.broker_start.release import StartRelease
@@ -199,7 +200,7 @@ def found(volumes: Volumes, release: StartRelease | None, said: Said) -> LostClu
 
     replay = Copies(copies, Said(damage, said.note, said.fail))
     if not replay:
-        image, changes = _without_log(folders, release)
+        image, changes = _without_log(folders, release, said.fail)
         return LostCluster(image, (), (), 0, 0, tuple(changes))
     log = MetadataLog(replay, damage)
     image = log.image()
@@ -208,7 +209,7 @@ def found(volumes: Volumes, release: StartRelease | None, said: Said) -> LostClu
     end = ends(copies, said.note)
     changes = []
     if log.breaks or not image.topics.by_name:
-        changes += _complete(image, folders, release)
+        changes += _complete(image, folders, release, said.fail)
     sources = tuple(copy.files.shown(copy.folder) for copy in copies)
     top = max(end.epoch, image.epoch)
     return LostCluster(image, sources, tuple(breaks), max(end.end_offset, image.end_offset), top, tuple(changes))
@@ -219,7 +220,7 @@ _TOLD: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
 
 
 def _without_log(
-    folders: Sequence[VolumeFolder], release: StartRelease | None
+    folders: Sequence[VolumeFolder], release: StartRelease | None, fail: Callable[[UnreadableError], None]
 ) -> tuple[ClusterImage, list[ClusterChange]]:
     if release is None:
         raise UsageError(
@@ -228,11 +229,14 @@ def _without_log(
         )
     image = ClusterImage()
     image.features.levels.update(release_facts.default_features(release))
-    return image, _add_topics(image, folders)
+    return image, _add_topics(image, folders, fail)
 
 
 def _complete(
-    image: ClusterImage, folders: Sequence[VolumeFolder], release: StartRelease | None
+    image: ClusterImage,
+    folders: Sequence[VolumeFolder],
+    release: StartRelease | None,
+    fail: Callable[[UnreadableError], None],
 ) -> list[ClusterChange]:
     """Add what a damaged metadata log has lost: topics of folders that it neither knows by id nor by name."""
     if FEATURE not in image.features.levels:
@@ -245,20 +249,23 @@ def _complete(
     known = [
         each for each in folders if each.topic not in image.topics.by_name and each.topic_id not in image.topics.by_id
     ]
-    return _add_topics(image, known)
+    return _add_topics(image, known, fail)
 
 
-def _add_topics(image: ClusterImage, folders: Iterable[VolumeFolder]) -> list[ClusterChange]:
+def _add_topics(
+    image: ClusterImage, folders: Sequence[VolumeFolder], fail: Callable[[UnreadableError], None]
+) -> list[ClusterChange]:
     """Add topics that only folders tell of. Of a name with several ids the one that was written last counts."""
     by_name: dict[str, dict[bytes | None, list[VolumeFolder]]] = {}
     for folder in folders:
         by_name.setdefault(folder.topic, {}).setdefault(folder.topic_id, []).append(folder)
     changes = []
+    counts = partition_counts(folders, fail)
     for name, ids in sorted(by_name.items()):
         number = max(ids, key=lambda one: _rank(one, ids[one]))
         copies = [each for one, held in ids.items() if one in (number, None) for each in held]
         number = new_directory_id() if number is None else number
-        _add_topic(image, name, number, copies)
+        _add_topic(image, name, number, copies, counts.get(name, 0))
         for other in ids:
             if other not in (number, None):
                 why = f"the topic was deleted and created again: {id_text(number)} was written later"
@@ -272,14 +279,14 @@ def _rank(number: bytes | None, folders: Sequence[VolumeFolder]) -> tuple[object
     return number is not None, is_live, max(each.newest_ms for each in folders), len(folders)
 
 
-def _add_topic(image: ClusterImage, name: str, number: bytes, copies: Sequence[VolumeFolder]) -> None:
+def _add_topic(image: ClusterImage, name: str, number: bytes, copies: Sequence[VolumeFolder], least: int) -> None:
     nodes: dict[int, set[object]] = {}
     for copy in copies:
         nodes.setdefault(copy.number, set()).add(copy.log_dir.broker_id or copy.log_dir.path)
     factor = max(map(len, nodes.values()))
     image.handlers["TopicRecord"]({"name": name, "topicId": number})
     topic = image.topics.by_id[number]
-    for partition in range(max(nodes) + 1):
+    for partition in range(max(max(nodes) + 1, least)):
         topic.partitions[partition] = _partition((OLD_LEADER,) * factor, 0, 0)
     configs = INTERNAL_CONFIGS.get(name, KEEP_ALL)
     image.configs.resources[TOPIC, name] = dict(configs)

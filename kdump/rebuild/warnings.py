@@ -117,7 +117,7 @@ def _of_counts(image: ClusterImage) -> Iterator[str]:
     if known:
         counts = " and ".join(f"{topic.name} {len(topic.partitions)}" for topic in known)
         yield (
-            f"partitions of coordinators' topics, as their highest folders tell: {counts}. If there were more (the "
-            "default is 50), groups and transactional ids are looked for in wrong ones: look into the old "
-            "server.properties for offsets.topic.num.partitions and transaction.state.log.num.partitions"
+            f"partitions of coordinators' topics, as folders and the ids in them tell: {counts}. If there were more, "
+            "groups and transactional ids are looked for in wrong ones: compare offsets.topic.num.partitions and "
+            "transaction.state.log.num.partitions of the old server.properties (the default is 50)"
         )
