@@ -25,7 +25,8 @@ BLOCK: Final = 512
 """Bytes of a block as ``stat`` counts them, whatever the file system's own are."""
 
 
-_OFFSET_SIZE: Final = 8
+_LOOK: Final = 61
+"""Bytes of the header of a batch."""
 
 
 class Meter:
@@ -35,8 +36,8 @@ class Meter:
         self._read: list[tuple[str, int]] = []
 
     def add(self, path: str, position: int, size: int) -> None:
-        """Count a read of ``size`` bytes. A look at the offset that a segment begins with is no reading of it."""
-        if position == 0 and size == _OFFSET_SIZE:
+        """Count a read of ``size`` bytes. A look at the header that a segment begins with is no reading of it."""
+        if position == 0 and size <= _LOOK:
             return
         self._read.append((path, size))  # one step, which needs no lock
 
