@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from kdump.commands.parallel import Piece
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_reader.read_stats import ReadStats
     from kdump.output.in_turns import Turn
     from kdump.rows.selection import SegmentFacts
     from kdump.schemas.decoder import PayloadDecoder
@@ -61,7 +62,7 @@ SHARED: Final = 64 << 20
 
 SECTIONS: Final = {
     "Which files": ("topics", "partitions", "leftovers", "every_replica", "remote", "remote_keys"),
-    "Which records": (*shared.FILTER_NAMES, "limit", "head", "tail"),
+    "Which records": (*shared.FILTER_NAMES, "limit", "head", "tail", "fails_without_match"),
     "What to print": (
         "output",
         "template",
@@ -95,6 +96,12 @@ SECTIONS: Final = {
 @click.option("--limit", type=AtLeast(0), metavar="N", help="Stop after N records.")
 @click.option("--head", type=AtLeast(0), metavar="N", help="The first N records of each partition.")
 @click.option("--tail", type=AtLeast(0), metavar="N", help="The last N records of each partition.")
+@click.option(
+    "--fail-without-match",
+    "fails_without_match",
+    is_flag=True,
+    help="Exit status 1 where all was read and no record is what the options ask for.",
+)
 @click.option("--count", is_flag=True, help="Print only how many records there are.")
 @click.option(
     "--encoding", type=click.Choice(ENCODINGS), default="auto", show_default=True, help="How bytes are written."
@@ -129,6 +136,7 @@ SECTIONS: Final = {
     help="Colour names in jsonl, damage, what --grep finds; auto: on a terminal without NO_COLOR.",
 )
 @RAW_OUTPUT
+@click.option("--stats", is_flag=True, help="Print what was read, as one line of JSON on standard error.")
 @shared.add([shared.NO_PAGER])
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
 def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
@@ -181,7 +189,21 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
         decoding.hint_at_schemas(decoder, run)
     for text in absent(options.wanted, finder.met, paths):
         run.insist(text)
+    if dump.stats is not None:
+        _print_stats(dump)
+    if options.fails_without_match and not dump.counted and run.status in {0, session.DERIVED}:
+        return 1
     return run.status
+
+
+def _print_stats(dump: Dump) -> None:
+    """Print what was read, and whether all of it could be."""
+    import json
+
+    from kdump.primitives.terminal import say
+
+    line = {"kind": "dumpStats", **dump.stats_line()}
+    say(f"stats {json.dumps(line, separators=(',', ':'))}")
 
 
 def _each_once(partitions: Iterable[Partition], run: session.Session) -> Iterator[Partition]:
@@ -217,11 +239,37 @@ class Dump:
     def __init__(self, run: session.Session, options: DumpOptions, decoder: PayloadDecoder | None = None) -> None:
         self.session, self.options, self.decoder = run, options, decoder
         self._redactor = shared.redactor(redact=options.redact, file=options.redact_key)
+        self.counted = 0
+        """Records that were found; with --batches batches."""
+        self.damaged_ranges = self.damaged_bytes = self.segments = self.bytes = 0
+        self.stats: ReadStats | None = None
+        if options.stats:
+            from kdump.log_reader.read_stats import ReadStats  # few runs count
+
+            self.stats = ReadStats()
+
+    def stats_line(self) -> dict[str, object]:
+        """Return what was read of the segments that were met, and what of it could not be."""
+        read = self.stats
+        unread = len(self.session.said.failed)
+        return {
+            "segments": self.segments,
+            "bytes": self.bytes,
+            "segmentsRead": 0 if read is None else len(read.segments),
+            "bytesRead": 0 if read is None else read.bytes,
+            "batchesRead": 0 if read is None else read.batches,
+            "recordsRead": 0 if read is None else read.records,
+            "found": self.counted,
+            "damagedRanges": self.damaged_ranges,
+            "damagedBytes": self.damaged_bytes,
+            "unreadable": unread,
+            "complete": not (unread or self.damaged_ranges or self.options.stops_early),
+        }
 
     def reader(self) -> PartitionReader:
         """Return the reader of the partitions."""
         options, run = self.options, self.session
-        return PartitionReader(
+        reader = PartitionReader(
             filter=options.filter,
             take=options.take,
             outcomes=options.shows_outcomes and not options.follow,
@@ -233,6 +281,8 @@ class Dump:
             progress=run.progress,
             decoder=self.decoder,
         )
+        reader.stats = self.stats
+        return reader
 
     def printer(self, out: BinaryIO) -> Printer:
         """Return the printer that the options choose."""
@@ -246,11 +296,16 @@ class Dump:
         if printer is not None:
             printer.begin()
             reader.make = None if self.options.stops_early or self.options.batches else printer.make
-        items = (item for partition in partitions for item in self._stream(reader, partition))
+        items = (item for partition in map(self._met, partitions) for item in self._stream(reader, partition))
         found, counted = self.print_items(self._first(items, self.options.limit), printer)
         if printer is not None:
             printer.end()
         self._finish(out, counted, found=found)
+
+    def _met(self, partition: Partition) -> Partition:
+        self.segments += len(partition.segments)
+        self.bytes += partition.size
+        return partition
 
     def _stream(self, reader: PartitionReader, partition: Partition) -> Iterator[SelectedBatch | DamagedRange]:
         if self.options.tail is not None:
@@ -264,15 +319,16 @@ class Dump:
             found = True
             if isinstance(item, DamagedRange):
                 self._lost(item, printer)
-            elif printer is None:
-                counted += self._count(item)
-            else:
-                printer.found(item)
+                continue
+            if printer is not None:
+                printer.found(item)  # it may end a run before a batch that is not well-formed
+            counted += self._count(item)
         return found, counted
 
     def _finish(self, out: BinaryIO, counted: int, *, found: bool) -> None:
         self.session.progress.clear()
         self.session.sum_up()
+        self.counted = counted
         if self.options.count:
             out.write(b"%d\n" % counted)
         if not found and not self.session.met:
@@ -380,6 +436,8 @@ class Dump:
 
     def _lost(self, item: DamagedRange, printer: Printer | None) -> None:
         self.session.damages()
+        self.damaged_ranges += 1
+        self.damaged_bytes += item.damage.size
         if self._redactor is not None or self.options.no_payload or self._may_be_secret(item.file, printer):
             from kdump.rows.redaction import bare
 

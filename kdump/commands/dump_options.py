@@ -77,6 +77,8 @@ class DumpOptions:
         """How many processes read; None for as many as are worth it."""
         self.follow: bool = given["follow"]
         self.every_replica: bool = given["every_replica"]
+        self.stats: bool = given["stats"]
+        self.fails_without_match: bool = given["fails_without_match"]
         if self.decode != "none" and (self.filter.keys or self.filter.greps):
             self.filter = self.filter._replace(decoded=True)
         self._refuse()
@@ -102,10 +104,17 @@ class DumpOptions:
         self.columns  # noqa: B018  it refuses what is no column
         if self.jobs is not None and self.jobs > 1 and self.output in WHOLE:
             raise UsageError(f"--jobs does not go with -o {self.output}, which is one thing: try -o jsonl")
+        self._refuse_proof()
         if self.follow and (self.filter.committed or self.count or self.output in WHOLE):
             raise UsageError(
                 "--follow prints what has no end: no --count, -o json, -o table or --isolation read_committed"
             )
+
+    def _refuse_proof(self) -> None:
+        if self.stats and (self.follow or (self.jobs or 1) > 1):
+            raise UsageError("--stats counts what one process reads to the end: no --follow, and no --jobs above 1")
+        if self.fails_without_match and self.follow:
+            raise UsageError("--fail-without-match goes with a dump that has an end: no --follow")
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -185,7 +194,14 @@ class DumpOptions:
 
         They print bytes as they are: a terminal, and whoever wants colours, has one process.
         """
-        if self.stops_early or self.follow or self.output in WHOLE or self.paint is not None or is_terminal():
+        if (
+            self.stats
+            or self.stops_early
+            or self.follow
+            or self.output in WHOLE
+            or self.paint is not None
+            or is_terminal()
+        ):
             return False
         return not self.filter.is_bounded if self.jobs is None else self.jobs > 1
 

@@ -13,7 +13,7 @@ from kdump.commands.completion import in_list, topics_of_paths
 from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, PATHS
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Wanted
-from kdump.log_reader.filter import RECORD_TYPES, Filter
+from kdump.log_reader.filter import GREP_PARTS, KEY_AND_VALUE, RECORD_TYPES, Filter
 from kdump.output import pager
 
 if TYPE_CHECKING:
@@ -133,6 +133,13 @@ FILTERS: Final[list[Decorator]] = [
         metavar="REGEX",
         help="Key or value holds a match of REGEX, or of any of several; (?i) ignores case.",
     ),
+    click.option(
+        "--grep-in",
+        multiple=True,
+        metavar="PARTS",
+        help=f"Where --grep looks: {', '.join(GREP_PARTS)} (header values).  [default: key,value]",
+        shell_complete=in_list(lambda _: GREP_PARTS),
+    ),
     click.option("--header", "headers", multiple=True, metavar="K[=V]", help="Has this header; all that are given."),
     click.option("--producer-id", "producer_ids", multiple=True, metavar="ID", help="Batches of this producer."),
     click.option("--epoch", "epochs", multiple=True, metavar="N", help="Batches of this leader epoch."),
@@ -205,6 +212,9 @@ def filter_of(options: dict[str, Any]) -> Filter:
     if given["out_of_order"] and until is None:
         raise UsageError("--out-of-order goes with --until")
     types = option_values.one_of(given["types"], RECORD_TYPES, str, "type of a record") if given["types"] else ()
+    parts = option_values.one_of(given["grep_in"], GREP_PARTS, str, "part of a record") if given["grep_in"] else ()
+    if parts and not given["greps"]:
+        raise UsageError("--grep-in says where --grep looks: give that too")
     return Filter(
         first_offset=first,
         last_offset=last,
@@ -219,6 +229,7 @@ def filter_of(options: dict[str, Any]) -> Filter:
         transactional=given["transactional"],
         committed=given["isolation"] == "read_committed",
         out_of_order=given["out_of_order"],
+        grep_in=frozenset(parts) or KEY_AND_VALUE,
     )
 
 
@@ -269,6 +280,7 @@ FILTER_NAMES: Final = (
     "tz",
     "keys",
     "greps",
+    "grep_in",
     "headers",
     "producer_ids",
     "epochs",

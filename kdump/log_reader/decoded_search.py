@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kdump.formats.record import Record
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.schemas.framing import Side
+
+_SIDES: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 
 
 class DecodedSearch:
@@ -30,9 +34,9 @@ class DecodedSearch:
             found.add(side.encode("utf-8", "surrogatepass"))
         return frozenset(found)
 
-    def texts(self, record: Record) -> tuple[bytes, ...]:
-        """Return the JSON texts of its key and its value, as far as there are some."""
-        sides = (self._side("key", record), self._side("value", record))
+    def texts(self, record: Record, parts: Collection[str] = ("key", "value")) -> tuple[bytes, ...]:
+        """Return the JSON texts of its key and its value, as far as there are some, and ``parts`` has them."""
+        sides = [self._side(side, record) for side in _SIDES if side in parts]
         return tuple(self._text(side) for side in sides if side is not None)
 
     def _side(self, side: Side, record: Record) -> object:

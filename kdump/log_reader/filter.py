@@ -11,7 +11,7 @@ from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from kdump.formats.record import Record
     from kdump.log_reader.decoded_search import DecodedSearch
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 RecordType: TypeAlias = Literal["data", "control", "tombstone"]
 RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
+GrepPart: TypeAlias = Literal["key", "value", "headers"]
+GREP_PARTS: Final[tuple[GrepPart, ...]] = ("key", "value", "headers")
+"""Parts of a record that expressions are looked for in; of headers the values."""
+KEY_AND_VALUE: Final[frozenset[GrepPart]] = frozenset({"key", "value"})
 
 
 class Filter(NamedTuple):
@@ -32,7 +36,7 @@ class Filter(NamedTuple):
     until: int | None = None
     keys: frozenset[bytes] = frozenset()
     greps: tuple[re.Pattern[bytes], ...] = ()
-    """A match of any of them in key or value."""
+    """A match of any of them in key or value, or where ``grep_in`` says."""
     decoded: bool = False
     """Whether ``keys`` and ``greps`` look into decoded keys and values, too."""
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
@@ -45,6 +49,7 @@ class Filter(NamedTuple):
     """Only what a read_committed consumer is given: no markers, no aborted data, nothing from the stable offset on."""
     out_of_order: bool = False
     """Whether segments that begin at ``until`` or later are read, for records with older timestamps in them."""
+    grep_in: frozenset[GrepPart] = KEY_AND_VALUE
 
     @property
     def is_timed(self) -> bool:
@@ -140,11 +145,20 @@ class Filter(NamedTuple):
         if self.types and not batch.is_control and ("tombstone" if record.value is None else "data") not in self.types:
             return False
         if self.greps and not (
-            self._is_found_in((record.key, record.value))
-            or (search is not None and self._is_found_in(search.texts(record)))
+            self._is_found_in(self._searched(record))
+            or (search is not None and self._is_found_in(search.texts(record, self.grep_in)))
         ):
             return False
         return all(_has_header(record, name, value) for name, value in self.headers)
+
+    def _searched(self, record: Record) -> Iterator[bytes | None]:
+        """Yield what expressions are looked for in."""
+        if "key" in self.grep_in:
+            yield record.key
+        if "value" in self.grep_in:
+            yield record.value
+        if "headers" in self.grep_in:
+            yield from (header.value for header in record.headers)
 
     def _is_found_in(self, parts: Iterable[bytes | None]) -> bool:
         from kdump.log_reader.linear_search import search  # with --grep alone

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.batch_selection import Offer
+    from kdump.log_reader.read_stats import ReadStats
     from kdump.log_reader.tail_marks import TailStretch
     from kdump.rows.selection import SegmentFacts
     from kdump.schemas.decoder import PayloadDecoder
@@ -48,6 +49,8 @@ class PartitionReader:
     """Whether what reads batches itself applies the filter: it is offered all batches that may hold what is taken."""
     make: Callable[[SelectedBatch, Run], int] | None = None
     """Makes something of all records of a run before it comes, in any thread; returns how many bytes it holds."""
+    stats: ReadStats | None = None
+    """Counts what is read, where that is wanted."""
 
     def __init__(  # noqa: PLR0913  each option by its name
         self,
@@ -140,6 +143,7 @@ class PartitionReader:
         again = copy(self)
         again.wrong_index = again.note = again.progress = _told
         again.marks = CheckpointMarks(_told, self.fail)
+        again.stats = None
         return again
 
     def _last_of(self, segment: Segment, selection: BatchSelection, file: SegmentFacts, count: int) -> list[TailMarks]:
@@ -250,6 +254,8 @@ class PartitionReader:
     ) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield what the filter takes of one segment, or of a part of it."""
         done, end = (0, segment.size) if part is None else (part.start, part.stop)
+        if self.stats is not None:
+            self.stats.segments.add(segment.name)
         try:
             with segment.open() as source:
                 span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
@@ -272,6 +278,8 @@ class PartitionReader:
                     for region in regions:
                         if isinstance(region, RecordBatch) and selection.is_past(region):
                             break
+                        if self.stats is not None:
+                            self.stats.add(region)
                         yield from self._region(region, source, selection, file)
                         if isinstance(region, Run) and selection.first_past(region) < region.count:
                             break
