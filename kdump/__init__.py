@@ -11,12 +11,22 @@ TYPE_CHECKING = False  # the module typing takes some milliseconds, in which Ctr
 if TYPE_CHECKING:
     from typing import Any
 
-    from kdump.api import Log, LogBatch, LogRecord, open  # noqa: A004  as in gzip.open: called as kdump.open
+    from kdump import errors
+    from kdump.api import (
+        CheckReport,
+        Log,
+        LogBatch,
+        LogRecord,
+        check,
+        open,  # noqa: A004  as in gzip.open: called as kdump.open
+        verify_index,
+    )
     from kdump.questions import (
         Answer,
         compaction,
         diff,
         disk_usage,
+        du,
         events,
         explain,
         groups,
@@ -25,17 +35,23 @@ if TYPE_CHECKING:
         producers,
         retention,
         statistics,
+        stats,
         transactions,
     )
+    from kdump.sql.lazy_frame import scan
 
 __all__ = [
     "Answer",
+    "CheckReport",
     "Log",
     "LogBatch",
     "LogRecord",
+    "check",
     "compaction",
     "diff",
     "disk_usage",
+    "du",
+    "errors",
     "events",
     "explain",
     "groups",
@@ -44,10 +60,13 @@ __all__ = [
     "open",
     "producers",
     "retention",
+    "scan",
     "statistics",
+    "stats",
     "transactions",
+    "verify_index",
 ]
-_OF_API = ("Log", "LogBatch", "LogRecord", "open")
+_OF_API = ("CheckReport", "Log", "LogBatch", "LogRecord", "check", "open", "verify_index")
 __version__ = "0.1.0"
 
 
@@ -61,6 +80,14 @@ def __getattr__(name: str) -> Any:
         from kdump import api
 
         return getattr(api, name)
+    if name == "errors":
+        from importlib import import_module
+
+        return import_module("kdump.errors")
+    if name == "scan":
+        from kdump.sql.lazy_frame import scan
+
+        return scan
     if name in __all__:
         from kdump import questions
 

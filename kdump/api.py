@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime, timedelta
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
-from kdump.errors import UsageError
+from kdump.errors import DamageError, UnreadableError, UsageError
+from kdump.findings import status as findings_status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
+from kdump.log_reader.batch_selection import Take, in_batch
 from kdump.log_reader.filter import Filter, RecordType
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import timestamps
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.rows import columns as rows
 from kdump.rows import values
-from kdump.rows.selection import SelectedBatch
+from kdump.rows.selection import DamagedRange, SelectedBatch, singly
+from kdump.segments.lazy_records import UnreadRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
+    from kdump.findings import Finding
     from kdump.formats.record import Header, Record
     from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_log import RemoteStorage
-    from kdump.rows.selection import DamagedRange
     from kdump.segments.regions import Damage, OnError
 
 Path: TypeAlias = str | PathLike[str]
@@ -44,6 +47,8 @@ class LogBatch:
     """A batch with the records of it that were asked for."""
 
     found: SelectedBatch
+    lost: Callable[[DamagedRange], None] | None = None
+    """Takes damage among its records, where these are read when they are asked for."""
 
     def __repr__(self) -> str:
         return f"<LogBatch {self.file} byte {self.position}: offsets {self.base_offset} to {self.last_offset}>"
@@ -83,12 +88,19 @@ class LogBatch:
 
     @property
     def records(self) -> list[LogRecord]:
-        """The records that the filters took."""
-        return [LogRecord(self, record) for record in self.found.records]
+        """The records that the filters took. Without filters they are read now; damage goes to the log's ``damage``."""
+        if self.lost is None:
+            return [LogRecord(self, record) for record in self.found.records]
+        records: list[LogRecord] = []
+        try:
+            records.extend(LogRecord(self, record) for record in self.found.batch.records())
+        except DamageError as error:
+            self.lost(DamagedRange(self.found.file, in_batch(error, self.found.batch)))
+        return records
 
     def row(self) -> dict[str, object]:
         """Return all columns by the names of ``kdump dump -o jsonl --batches``; codec and times as stored numbers."""
-        return {column.name: values.value(column, self.found) for column in rows.BATCH}
+        return {column.name: values.against_marks(column, self.found) for column in rows.BATCH}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -159,9 +171,19 @@ class LogRecord:
     def row(self) -> dict[str, object]:
         """Return all columns by the names of ``kdump dump -o jsonl``; bytes, codec and times as stored."""
         columns = (column for column in rows.RECORD if column.source not in _TEXT_ONLY)
-        return {column.name: values.value(column, self.batch.found, self.record) for column in columns}
+        return {column.name: values.against_marks(column, self.batch.found, self.record) for column in columns}
 
 
+def _plain_fields(*names: str) -> dict[str, Any]:
+    """Return fields of a dataclass with these names: what :func:`dataclasses.asdict` gives of an object."""
+    made: dict[str, Any] = vars(make_dataclass("fields", names))["__dataclass_fields__"]
+    return made
+
+
+LogBatch.__dataclass_fields__ = _plain_fields("file", "position", "size", "base_offset", "last_offset", "count")
+LogRecord.__dataclass_fields__ = _plain_fields(
+    "topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers"
+)
 _TEXT_ONLY = {"state.key_encoding", "state.value_encoding"}
 
 
@@ -175,32 +197,120 @@ def _short(data: bytes | None) -> str:
 class Log:
     """What :func:`open` returns: iterate it, or call :meth:`batches` or :meth:`to_arrow`, as often as you like.
 
-    ``damage`` holds the damaged stretches that the last iteration met, ``notes`` what a person should know of it.
+    ``damage`` holds the damaged ranges that the last iteration met, ``notes`` what changes nothing. In a ``with``
+    statement it is itself: files are open only while they are read.
+
+    >>> import kdump
+    >>> with kdump.open("golden/brokers/4.2.2", topic="one") as log:
+    ...     [(record.offset, record.value) for record in log]
+    [(0, b'one')]
     """
 
     def __init__(
-        self, paths: tuple[str, ...], wanted: Wanted, taken: Filter, on_error: OnError, *, every_replica: bool = False
+        self,
+        paths: tuple[str, ...],
+        wanted: Wanted,
+        taken: Filter,
+        on_error: OnError,
+        *,
+        every_replica: bool = False,
+        limit: int | None = None,
     ) -> None:
         self._paths, self._wanted, self._filter, self._on_error = paths, wanted, taken, on_error
-        self._every_replica = every_replica
+        self._every_replica, self._limit = every_replica, limit
         self.damage: list[tuple[str, Damage]] = []
         self.notes: list[str] = []
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: no file stays open."""
+
+    def __repr__(self) -> str:
+        told = [f"{name}={value!r}" for name, value in self._told()]
+        return f"<Log {', '.join([*map(repr, self._paths), *told])}>"
+
+    def _told(self) -> Iterator[tuple[str, object]]:
+        """Yield what the log is limited to."""
+        yield from (("topic", one) for one in [self._wanted.topics] if one)
+        yield from (("partition", sorted(one)) for one in [self._wanted.partitions] if one)
+        plain = Filter()
+        for name in Filter._fields:
+            value = getattr(self._filter, name)
+            if value != getattr(plain, name):
+                yield name, sorted(value) if isinstance(value, frozenset) else value
+        if self._limit is not None:
+            yield "limit", self._limit
+
+    def _repr_html_(self) -> str:
+        """Return the first records as a table for notebooks; payloads are cut."""
+        from html import escape
+
+        names = ("topic", "partition", "offset", "timestamp", "key", "value")
+        log = Log(
+            self._paths,
+            self._wanted,
+            self._filter,
+            self._on_error,
+            every_replica=self._every_replica,
+            limit=min(_SHOWN_ROWS, self._limit or _SHOWN_ROWS),
+        )
+        cells = [
+            [one.topic, one.partition, one.offset, one.datetime or one.timestamp, _short(one.key), _short(one.value)]
+            for one in log
+        ]
+        head = "".join(f"<th>{name}</th>" for name in names)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in cells)
+        more = f"the first {len(cells)} records" if len(cells) == _SHOWN_ROWS else f"{len(cells)} records"
+        return f"<p>{escape(repr(self))}: {more}</p><table><tr>{head}</tr>{body}</table>"
+
     def __iter__(self) -> Iterator[LogRecord]:
         """Yield the records in the order of partitions and offsets. Raises UnreadableError."""
-        for batch in self.batches():
+        for batch in self._of_records():
             for record in batch.found.records:
                 yield LogRecord(batch, record)
 
-    def batches(self) -> Iterator[LogBatch]:
-        """Yield the batches that hold such records, with them. Raises UnreadableError."""
-        reader = self._reader()
+    def _of_records(self) -> Iterator[LogBatch]:
+        """Yield batches with the records that the filters take, as many as the limit allows."""
+        reader, left = self._reader(), self._limit
         for partition in self._partitions():
+            if left == 0:
+                return
             for item in reader.read(partition):
-                if isinstance(item, SelectedBatch):
+                if not isinstance(item, SelectedBatch):
+                    self._lost(item)
+                elif left is None:
                     yield LogBatch(item)
                 else:
+                    kept = item._replace(records=item.records[:left])
+                    left -= len(kept.records)
+                    yield LogBatch(kept)
+                    if not left:
+                        return
+
+    def batches(self) -> Iterator[LogBatch]:
+        """Yield the batches that hold such records. Raises UnreadableError.
+
+        Without filters only headers are read, and ``records`` of a batch are read when they are asked for.
+
+        >>> import kdump
+        >>> [(batch.base_offset, batch.count) for batch in kdump.open("golden/brokers/4.2.2", topic="one").batches()]
+        [(0, 1)]
+        """
+        if not self._filter.takes_runs or self._filter.committed or self._limit is not None:
+            yield from self._of_records()
+            return
+        reader = self._reader(Take.BATCH_RUNS)
+        for partition in self._partitions():
+            for item in reader.read(partition):
+                if not isinstance(item, SelectedBatch):
                     self._lost(item)
+                elif isinstance(item.records, UnreadRun):
+                    for one in singly(item, item.records, batches=True):
+                        yield LogBatch(one, self._lost)
+                else:
+                    yield LogBatch(item, self._lost)
 
     def to_arrow(self, columns: Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Return the records as a stream of Arrow record batches, with some 16,000 rows or 8 MiB each.
@@ -208,24 +318,88 @@ class Log:
         ``columns`` are names of ``kdump dump -o jsonl``, by default all but ``decoded`` (a record of Kafka's own topics
         in words, as JSON text); no work is done for others. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime.
         It needs pyarrow. Raises UsageError for a name that is no column; the stream raises UnreadableError.
+
+        >>> import kdump
+        >>> kdump.open("golden/brokers/4.2.2", topic="one").to_arrow(["offset", "value"]).read_all().to_pylist()
+        [{'offset': 0, 'value': b'one'}]
         """
         import pyarrow as pa
 
         from kdump.arrow import schema, stream
 
-        names = stream.names(columns)
+        none = columns is not None and not (columns := tuple(columns))
+        names = stream.names(("topic",) if none else columns)
         rows = stream.RowStream(self._reader(), names, self._lost)
-        return pa.RecordBatchReader.from_batches(schema.arrow(schema.chosen(names)), rows.batches(self._partitions()))
+        batches = stream.limited(stream.joined(rows.batches(self._partitions())), self._limit)
+        if none:  # as many rows, without a column
+            return pa.RecordBatchReader.from_batches(pa.schema([]), (batch.select([]) for batch in batches))
+        return pa.RecordBatchReader.from_batches(schema.arrow(schema.chosen(names)), batches)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the same for any library of Arrow's PyCapsule interface, such as pandas, Polars and DuckDB."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def _reader(self) -> PartitionReader:
+    def __arrow_c_schema__(self) -> object:
+        """Return the schema of the stream: nothing is read for it."""
+        from kdump.arrow import schema, stream
+
+        return schema.arrow(schema.chosen(stream.NAMES)).__arrow_c_schema__()
+
+    def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
+        """Return the records as a pandas DataFrame, all in memory. It needs pandas.
+
+        >>> import kdump
+        >>> kdump.open("golden/brokers/4.2.2", topic="one").to_pandas(["offset", "value"]).shape
+        (1, 2)
+        """
+        return self.to_arrow(columns).read_pandas()
+
+    def to_polars(self, columns: Iterable[str] | None = None) -> Any:
+        """Return the records as a Polars DataFrame, all in memory. It needs Polars; :func:`scan` is lazy.
+
+        >>> import kdump
+        >>> kdump.open("golden/brokers/4.2.2", topic="one").to_polars(["offset", "value"]).rows()
+        [(0, b'one')]
+        """
+        import polars as pl
+
+        return pl.from_arrow(self.to_arrow(columns).read_all())
+
+    def to_duckdb(self, connection: Any = None, name: str = "log") -> Any:
+        """Register the log as a view of a DuckDB connection, by default the common one; return the view.
+
+        Each query reads the log again, as a stream. It needs DuckDB.
+
+        >>> import kdump
+        >>> kdump.open("golden/brokers/4.2.2", topic="one").to_duckdb(name="one").aggregate("count(*)").fetchall()
+        [(1,)]
+        """
+        import duckdb  # type: ignore[import-not-found,unused-ignore]  # of the extra sql
+
+        where = duckdb.default_connection() if connection is None else connection
+        where.register(name, self)
+        return where.table(name)
+
+    def to_parquet(self, path: Path, columns: Iterable[str] | None = None, *, overwrite: bool = False) -> int:
+        """Write the records to a Parquet file, which appears whole or not at all; return how many there are.
+
+        It needs pyarrow, and holds one row group in memory. Raises UsageError where ``path`` is there, unless
+        ``overwrite`` replaces it, or lies in what is read; UnreadableError where the disk refuses.
+        """
+        from kdump.arrow import parquet_file
+        from kdump.output import files
+
+        files.outside(self._paths, fspath(path))
+        files.writable_file(fspath(path), overwrite=overwrite)
+        reader = self.to_arrow(columns)
+        with files.new_file(path, force=overwrite, note=self.notes.append) as out:
+            return parquet_file.write(reader.schema, reader, out)
+
+    def _reader(self, take: Take = Take.RECORDS) -> PartitionReader:
         """Return a reader, and forget what the one before met."""
         self.damage, self.notes = [], []
         note = self.notes.append
-        return PartitionReader(filter=self._filter, on_error=self._on_error, wrong_index=note, note=note)
+        return PartitionReader(self._filter, take, on_error=self._on_error, wrong_index=note, note=note)
 
     def _partitions(self) -> list[Partition]:
         """Return the partitions, each once; notes say which replicas are left out, and what the paths do not hold."""
@@ -238,9 +412,101 @@ class Log:
         self.damage.append((item.file.name, item.damage))
 
 
+_SHOWN_ROWS: Final = 10
+"""Records that a notebook shows of a log."""
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a check found: findings, remarks on what is not wrong, errors of files that cannot be read, and notes."""
+
+    findings: tuple[Finding, ...]
+    remarks: tuple[Finding, ...] = ()
+    unreadable: tuple[UnreadableError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> int:
+        """The exit status of the command: 0 all is well, 1 unreadable, 3 damage, 4 only derived files are wrong."""
+        return 1 if self.unreadable else findings_status(self.findings)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return the findings as the objects that ``-o jsonl`` prints."""
+        from kdump.printers.findings_report import finding_line
+
+        return [finding_line(one) for one in self.findings]
+
+
+def check(
+    *paths: Path | Iterable[Path],
+    topic: str | Iterable[str] = (),
+    partition: int | Iterable[int] = (),
+    at: Time | None = None,
+    headers_only: bool = False,
+) -> CheckReport:
+    """Return what ``kdump check`` finds in log dirs: damage, wrong indexes, and what a start of the broker would do.
+
+    ``at`` is now: ms, ISO 8601 or a datetime; ``headers_only`` leaves records alone. Raises UsageError.
+
+    >>> import kdump
+    >>> kdump.check("golden/brokers/4.2.2/one-0").status
+    0
+    """
+    from kdump import checking
+    from kdump.checks.everything import CheckOptions
+
+    unreadable: list[UnreadableError] = []
+    notes: list[str] = []
+    when = moment(at)
+    how = CheckOptions(records=not headers_only, at=timestamps.now() if when is None else when)
+    wanted = Wanted(topics=(topic,) if isinstance(topic, str) else tuple(topic), partitions=numbers(partition))
+    found = checking.found(given_paths(paths), wanted, how, note=notes.append, fail=unreadable.append)
+    return _report(found, unreadable, notes)
+
+
+def verify_index(
+    *paths: Path | Iterable[Path], topic: str | Iterable[str] = (), partition: int | Iterable[int] = ()
+) -> CheckReport:
+    """Return what ``kdump verify-index`` finds: the indexes of segments held against their log. Raises UsageError.
+
+    >>> import kdump
+    >>> kdump.verify_index("golden/brokers/4.2.2/one-0").findings
+    ()
+    """
+    from kdump.checks import partition as indexes
+
+    unreadable: list[UnreadableError] = []
+    notes: list[str] = []
+    wanted = Wanted(
+        topics=(topic,) if isinstance(topic, str) else tuple(topic), partitions=numbers(partition), siblings=True
+    )
+    finder = Finder(wanted, note=notes.append, fail=unreadable.append)
+    found = (
+        finding
+        for part in finder.find(given_paths(paths), None)
+        for checked in indexes.check(part, fail=unreadable.append)
+        for finding in checked.findings
+    )
+    return _report(found, unreadable, notes)
+
+
+def _report(found: Iterable[Finding], unreadable: list[UnreadableError], notes: list[str]) -> CheckReport:
+    all_found = list(found)
+    return CheckReport(
+        tuple(one for one in all_found if not one.is_remark),
+        tuple(one for one in all_found if one.is_remark),
+        tuple(unreadable),
+        tuple(notes),
+    )
+
+
+def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
+    """Return paths, of which each may be several, as one tuple."""
+    return tuple(fspath(one) for path in paths for one in ((path,) if isinstance(path, str | PathLike) else path))
+
+
 def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each option by its name
-    path: Path | Iterable[Path],
-    *,
+    *path: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     offset: int | tuple[int | None, int | None] = (None, None),
@@ -255,6 +521,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     transactional: bool | None = None,
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     out_of_order: bool = False,
+    limit: int | None = None,
     leftovers: bool = False,
     every_replica: bool = False,
     remote: Path | Iterable[Path] = (),
@@ -273,7 +540,16 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     highest log end offset; with ``every_replica`` all are. A batch of more than ``max_batch_bytes``, as it is or
     unpacked, is damage. Nothing but keys is read before the log is iterated. Raises
     UsageError, and UnreadableError for a key.
+
+    >>> import kdump
+    >>> log = kdump.open("golden/brokers/4.2.2", topic="c-none", offset=(3, 4))
+    >>> [record.offset for record in log]
+    [3, 4]
     """
+    if limit is not None and limit < 0:
+        raise UsageError(f"limit={limit} is below 0")
+    if not path:
+        raise UsageError("a path is missing")
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if isolation not in {"read_uncommitted", "read_committed"}:
         raise UsageError(f"{isolation!r} is no isolation level: read_uncommitted and read_committed are")
@@ -282,9 +558,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             grep = re.compile(grep.encode() if isinstance(grep, str) else grep)
         except re.error as reason:
             raise UsageError(f"grep {grep!r}: {reason}") from None
-    paths = (path,) if isinstance(path, str | PathLike) else tuple(path)
     return Log(
-        tuple(fspath(path) for path in paths),
+        given_paths(path),
         Wanted(
             topics=(topic,) if isinstance(topic, str) else tuple(topic),
             partitions=numbers(partition),
@@ -309,6 +584,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
         ),
         on_error,
         every_replica=every_replica,
+        limit=limit,
     )
 
 

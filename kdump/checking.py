@@ -89,6 +89,38 @@ def prepared(
     return CheckedPaths(paths, partitions, wanted, image, release, configs or {}), how
 
 
+def found(
+    paths: tuple[str, ...],
+    wanted: Wanted,
+    how: CheckOptions,
+    *,
+    note: Callable[[str], None],
+    fail: Callable[[UnreadableError], None],
+    progress: Callable[[int], None] = lambda _: None,
+) -> Iterator[Finding]:
+    """Yield what a check of paths finds, without what is in remote storage.
+
+    ``note`` takes what changes nothing, ``fail`` what cannot be read, ``progress`` the bytes done.
+    """
+    from kdump.checks.log_dir import LogDirs
+    from kdump.log_dirs.finder import Finder
+
+    wanted = wanted._replace(remote=None, logs_only=True, leftovers=True, log_dirs=True, siblings=True)
+    partitions = list(Finder(wanted, note=note, fail=fail).find(paths, None))
+    of, how = prepared(paths, partitions, wanted, how, fail)
+    dirs = LogDirs()
+    grave: list[Finding] = []
+    for step in of.steps((everything.check(one, how, dirs, progress) for one in partitions), dirs, fail):
+        if isinstance(step, everything.CheckedPartition):
+            for error in step.failed:
+                fail(error)
+            new = list(step.findings)
+        else:
+            new = step if isinstance(step, list) else step.join(grave)
+        grave += (one for one in new if one.is_grave)
+        yield from new
+
+
 LOG_DIR_FILES: Final = frozenset(
     {
         file_names.META_PROPERTIES,

@@ -64,6 +64,8 @@ from kdump.primitives.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
+
     from kdump.answers.collector import Collector
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.log_dirs.partition import Partition
@@ -103,6 +105,7 @@ __all__ = [
     "compaction",
     "diff",
     "disk_usage",
+    "du",
     "events",
     "explain",
     "groups",
@@ -111,6 +114,7 @@ __all__ = [
     "producers",
     "retention",
     "statistics",
+    "stats",
     "transactions",
 ]
 
@@ -126,6 +130,8 @@ class Answer(Generic[L]):
     damage: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    kinds: tuple[type[AnswerLine], ...] = ()
+    """The classes that lines may have."""
 
     def __iter__(self) -> Iterator[L]:
         return iter(self.lines)
@@ -140,6 +146,40 @@ class Answer(Generic[L]):
     def rows(self) -> list[dict[str, object]]:
         """Return the lines as the objects that ``-o jsonl`` prints."""
         return [as_json(line) for line in self.lines]
+
+    def table(self, kind: str) -> pa.Table:
+        """Return the lines of one kind as an Arrow table; columns are named as in JSON. It needs pyarrow.
+
+        Raises UsageError for a kind that the answer does not have.
+
+        >>> offsets("golden/brokers/4.2.2", topic="txn").table("offsets").select(["topic", "latest"]).to_pylist()
+        [{'topic': 'txn', 'latest': 135}]
+        """
+        from kdump.arrow import answer_lines
+
+        kinds: dict[str, Any] = {one.kind: type(one) for one in self.lines}
+        kinds = {**{one.kind: one for one in self.kinds}, **kinds}
+        if kind not in kinds:
+            raise UsageError(f"{kind!r} is no kind of these lines: {', '.join(kinds)}")
+        return answer_lines.table(kinds[kind], [line for line in self.lines if line.kind == kind])
+
+    def to_arrow(self) -> pa.Table:
+        """Return the lines as an Arrow table. Lines of several kinds have a column ``kind``, and nulls."""
+        from kdump.arrow import answer_lines
+
+        kinds = tuple(dict.fromkeys(map(type, self.lines))) or self.kinds[:1]
+        if len(kinds) == 1:
+            return answer_lines.table(kinds[0], self.lines)
+        columns = answer_lines.LineColumns(kinds)
+        return columns.batches_table([columns.row(line) for line in self.lines])
+
+    def to_pandas(self) -> Any:
+        """Return the same as a pandas DataFrame. It needs pandas.
+
+        >>> du("golden/brokers/4.2.2", topic="one").to_pandas()[["topic", "logBytes"]].values.tolist()
+        [['one', 75]]
+        """
+        return self.to_arrow().to_pandas()
 
 
 class Inputs(NamedTuple):
@@ -472,7 +512,9 @@ def _answer(
     said: tuple[list[str], list[str], list[str]] = ([], [], [])
     say = Sayings(said[0].append, said[1].append, said[2].append, raise_it)
     lines = tuple(ask(name, inputs, say, **options))
-    return Answer(lines, *(tuple(dict.fromkeys(texts)) for texts in said))
+    damage, wrong, notes = (tuple(dict.fromkeys(texts)) for texts in said)
+    kinds = tuple(dict.fromkeys(table.line for table in QUESTIONS[name].tables))
+    return Answer(lines, damage, wrong, notes, kinds)
 
 
 def _named(paths: Path | Iterable[Path]) -> tuple[str, ...]:
@@ -703,3 +745,7 @@ def diff(
     if len(each) < 2:
         raise UsageError("diff compares two brokers or more: name paths for each")
     return _answer("diff", (), topic, partition, None, brokers=each, records=records)
+
+
+du = disk_usage
+stats = statistics

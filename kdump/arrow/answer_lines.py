@@ -46,9 +46,32 @@ class LineColumns:
         names = self._names[line.kind]
         return {names.get(name, name): readable(value) for name, value in as_json(line).items()}
 
+    def batches_table(self, rows: Sequence[dict[str, Any]]) -> pa.Table:
+        """Return rows as a table."""
+        return pa.Table.from_batches([self.batch(rows)], self.schema)
+
     def batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
         """Return rows as Arrow."""
         return pa.RecordBatch.from_pylist(rows, self.schema)
+
+
+def table(kind: type[AnswerLine], lines: Iterable[AnswerLine]) -> pa.Table:
+    """Return lines of one class as a table, without ``kind``. Free objects stand as JSON texts."""
+    shape = pa.schema(list(fields_of(kind)))
+    texts = {field.name for field in shape if isinstance(field.type, pa.JsonType)} if hasattr(pa, "JsonType") else set()
+    plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
+    rows = [
+        {name: json_text(value) if name in texts else value for name, value in readable(as_json(line)).items()}
+        for line in lines
+    ]
+    return pa.Table.from_pylist(rows, plain)
+
+
+def json_text(value: Any) -> str | None:
+    """Return a value of JSON as text, None for None."""
+    from json import dumps
+
+    return None if value is None else dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def fields_of(line: Any) -> Iterator[tuple[str, pa.DataType]]:

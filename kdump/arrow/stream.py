@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kdump.arrow import columns as blocks
 from kdump.arrow import schema
-from kdump.arrow.columns import BYTES, ROWS, Rows
+from kdump.arrow.columns import Rows
 from kdump.errors import UsageError
 from kdump.primitives.near_names import did_you_mean
 from kdump.rows import columns
@@ -33,8 +34,6 @@ def names(wanted: Iterable[str] | None) -> tuple[str, ...]:
     for name in chosen:
         if name not in known:
             raise UsageError(f"{name!r} is no column{did_you_mean(name, known)}")
-    if not chosen:
-        raise UsageError("no column is named")
     return chosen
 
 
@@ -51,17 +50,30 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = size = 0
     least = _FIRST
     for batch in batches:
-        if held and (rows + batch.num_rows > ROWS or size + batch.nbytes > BYTES):
+        if held and (rows + batch.num_rows > blocks.ROWS or size + batch.nbytes > blocks.BYTES):
             yield _in_one(held)
             held, rows, size = [], 0, 0
         held.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= least or size >= BYTES // 2:
+        if rows >= least or size >= blocks.BYTES // 2:
             yield _in_one(held)
             held, rows, size = [], 0, 0
-            least = min(2 * least, ROWS // 2)
+            least = min(2 * least, blocks.ROWS // 2)
     if held:
         yield _in_one(held)
+
+
+def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """Yield the first ``limit`` rows, None for all; no more is asked for then."""
+    left = limit
+    if left == 0:
+        return
+    for batch in batches:
+        if left is not None and batch.num_rows >= left:
+            yield batch.slice(0, left)
+            return
+        yield batch
+        left = None if left is None else left - batch.num_rows
 
 
 def _in_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -248,7 +248,7 @@ class BatchSelection:
             taken = ReadAgain(batch, partial(self._filter.takes, search=search), count) if records is None else records
             yield SelectedBatch(file, batch, first, () if self._of_batches else taken, outcome, batch.crc_valid)
         if damage is not None:
-            yield DamagedRange(file, _in_batch(damage, batch))
+            yield DamagedRange(file, in_batch(damage, batch))
 
     def _search_of(self, file: SegmentFacts) -> DecodedSearch | None:
         """Return what looks into the decoded payloads of the partition."""
@@ -287,7 +287,7 @@ class BatchSelection:
         return self._stable is not None and batch.last_offset >= self._stable
 
 
-def _in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
+def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
     """Return the region for damage among the records of a batch; positions in unpacked records are not the file's."""
     if batch.codec != compression.NONE:
         damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)

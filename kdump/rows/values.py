@@ -93,6 +93,12 @@ def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> b
     return offset is not None and offsets[0] < offset <= offsets[1]
 
 
+def against_marks(column: Column, found: SelectedBatch, record: Record | None = None) -> object:
+    """Return the value of a column, of a mark false too: None only where no checkpoint has one, as in Arrow."""
+    shown = value(column, found, record)
+    return False if shown is None and column.source in MARKS and mark(column, found) is not None else shown
+
+
 def _control_type(found: SelectedBatch, record: Record | None) -> str | None:
     if not found.batch.is_control or record is None or record.key is None or len(record.key) < control.KEY.size:
         return None

@@ -206,17 +206,18 @@ def _of_group(items: list[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds
     if sign in _JOINING:
         one = left if left_kind == "bounds" else {}
         other = right if right_kind == "bounds" else {}
-        return _both(one, other) if sign == "and" else _either(one, other)
+        return both(one, other) if sign == "and" else either(one, other)
     if right_kind == "word" and right in names:
         (left_kind, left), (right_kind, right), sign = (right_kind, right), (left_kind, left), _SWAPPED.get(sign, "")
     if left_kind != "word" or left not in names:
         return {}
     if names[left] and right_kind == "text":
         right = bytes.fromhex(right)
-    return _compared(left, sign, right_kind, right)
+    return compared(left, sign, right_kind, right)
 
 
-def _compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
+def compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
+    """Return the bounds of a comparison of a column with a literal of a kind: a word, a text or a number."""
     if sign == "==" and kind == "word" and value in ("true", "false"):
         return {name: Values(only=frozenset((value == "true",)))}
     if sign == "==" and kind == "text":
@@ -233,12 +234,14 @@ def _compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
     return {name: ranges[sign]} if sign in ranges else {}
 
 
-def _both(one: Bounds, other: Bounds) -> Bounds:
+def both(one: Bounds, other: Bounds) -> Bounds:
+    """Return the bounds of two conditions of which both hold."""
     found = dict(one)
     for name, values in other.items():
         found[name] = found[name].both(values) if name in found else values
     return found
 
 
-def _either(one: Bounds, other: Bounds) -> Bounds:
+def either(one: Bounds, other: Bounds) -> Bounds:
+    """Return the bounds of two conditions of which one holds."""
     return {name: values.either(other[name]) for name, values in one.items() if name in other}

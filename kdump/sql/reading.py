@@ -19,8 +19,7 @@ from kdump.answers.log_dir_pass import Sayings
 from kdump.arrow import answer_lines
 from kdump.arrow.header_rows import RECORD_COLUMNS, HeaderRows, of_batches
 from kdump.arrow.stream import RowStream, joined
-from kdump.checks import everything
-from kdump.checks.log_dir import LogDirs
+from kdump.checks.everything import CheckOptions
 from kdump.errors import UnreadableError
 from kdump.findings import status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
@@ -45,7 +44,6 @@ from kdump.sql.views import BATCHES, DAMAGE, FindingView, LineView, RowView
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_log import RemoteStorage
     from kdump.rows.redaction import Redactor
@@ -219,6 +217,10 @@ class QueryReading:
             kept = table if expression is None else table.filter(expression)
             yield from kept.select(list(columns)).cast(shape).to_batches()
 
+    def rows(self, view: View, names: list[str], bounds: conditions.Bounds) -> Iterator[pa.RecordBatch]:
+        """Yield rows of a view: all within the bounds, and perhaps others."""
+        return self._rows(view, names, bounds, ViewRead(view.name, names, None))
+
     def _rows(
         self, view: View, names: list[str], bounds: conditions.Bounds, scan: ViewRead
     ) -> Iterator[pa.RecordBatch]:
@@ -325,7 +327,9 @@ class QueryReading:
         plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
         rows = []
         for row in self._findings() if isinstance(view, FindingView) else self._answer(view):
-            rows.append({name: _json(row.get(name)) if name in texts else row.get(name) for name in names})
+            rows.append(
+                {name: answer_lines.json_text(row.get(name)) if name in texts else row.get(name) for name in names}
+            )
             if len(rows) == _ROWS:
                 yield pa.RecordBatch.from_pylist(rows, plain)
                 rows = []
@@ -335,7 +339,16 @@ class QueryReading:
     def _findings(self) -> list[dict[str, Any]]:
         """Return what a check finds, as JSON; the check is made once."""
         if self._found is None:
-            found = list(self._checked())
+            found = list(
+                checking.found(
+                    self.inputs.paths,
+                    self.inputs.wanted,
+                    CheckOptions(at=self.inputs.at),
+                    note=self.report.note,
+                    fail=self.report.fail,
+                    progress=self._progress,
+                )
+            )
             self.report.meets(status(found))
             lines = [finding_line(one) for one in found if not one.is_remark]
             texts = ("expected", "found")
@@ -343,26 +356,6 @@ class QueryReading:
                 {**line, **{name: None if line[name] is None else str(line[name]) for name in texts}} for line in lines
             ]
         return self._found
-
-    def _checked(self) -> Iterator[Finding]:
-        """Yield what a check finds, without what is in remote storage."""
-        inputs, fail = self.inputs, self.report.fail
-        wanted = inputs.wanted._replace(remote=None, logs_only=True, leftovers=True, log_dirs=True, siblings=True)
-        finder = Finder(wanted, note=self.report.note, fail=fail)
-        partitions = list(finder.find(inputs.paths, None))
-        how = everything.CheckOptions(at=inputs.at)
-        of, how = checking.prepared(inputs.paths, partitions, wanted, how, fail)
-        dirs = LogDirs()
-        known: list[Finding] = []
-        for step in of.steps((everything.check(one, how, dirs, self._progress) for one in partitions), dirs, fail):
-            if isinstance(step, everything.CheckedPartition):
-                for error in step.failed:
-                    fail(error)
-                new = list(step.findings)
-            else:
-                new = step if isinstance(step, list) else step.join(known)
-            known += (one for one in new if one.is_grave)
-            yield from new
 
     def _answer(self, view: LineView) -> Iterator[dict[str, Any]]:
         """Yield the lines of a view, as JSON. The question is asked once, for all views with the same options."""
@@ -478,9 +471,3 @@ def _readable(kind: str, value: object) -> object:
     if kind == "any" and value is not None:
         return path_text(str(value))
     return path_text(value) if isinstance(value, str) else value
-
-
-def _json(value: object) -> str | None:
-    from json import dumps
-
-    return None if value is None else dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
 import pyarrow as pa
 
+from kdump.arrow import parquet_file
 from kdump.primitives.encodings import to_text
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.json_text import harmless_json
@@ -16,8 +17,6 @@ from kdump.printers.json_text import harmless_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-ROW_GROUP: Final = 122_880
-"""Rows of a row group of Parquet."""
 SHOWN: Final = 1000
 """Rows of a table on a terminal, at most; of a table elsewhere these decide how wide the columns are."""
 _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
@@ -26,7 +25,7 @@ _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
 def write(form: str, types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
     """Write rows as ``form``; return how many there are. ``types`` are the names that DuckDB gives the columns."""
     if form == "parquet":
-        return _parquet(schema, batches, out)
+        return parquet_file.write(schema, batches, out)
     if form == "arrow":
         return _arrow(schema, batches, out)
     return (_csv if form == "csv" else _jsonl)(types, schema, batches, out)
@@ -39,31 +38,6 @@ def _arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) 
             stream.write_batch(batch)
             rows += batch.num_rows
     return rows
-
-
-def _parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    from pyarrow import parquet
-
-    rows = 0
-    held: list[pa.RecordBatch] = []
-    with parquet.ParquetWriter(out, schema, compression="zstd") as writer:
-        for batch in batches:
-            held.append(batch)
-            rows += batch.num_rows
-            if sum(one.num_rows for one in held) >= ROW_GROUP:
-                held = _row_groups(writer, held)
-        if held:
-            writer.write_table(pa.Table.from_batches(held), ROW_GROUP)
-    return rows
-
-
-def _row_groups(writer: Any, held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Write whole row groups; return the rows after them."""
-    table = pa.Table.from_batches(held)
-    whole = table.num_rows - table.num_rows % ROW_GROUP
-    writer.write_table(table.slice(0, whole), ROW_GROUP)
-    rest: list[pa.RecordBatch] = table.slice(whole).to_batches()
-    return rest
 
 
 def _jsonl(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:

@@ -1,5 +1,7 @@
 """``kdump.open``."""
 
+import dataclasses
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -7,8 +9,10 @@ import pytest
 import kdump
 from kdump.commands import root
 from kdump.errors import UnreadableError, UsageError
+from kdump.primitives import compression
 from kdump.rows import columns
-from testing import forge
+from testing import ROOT, forge
+from testing.processes import kdump as run_kdump
 from testing.processes import python
 from tests.log_reader.test_reader import TIME, write
 
@@ -126,3 +130,178 @@ def test_what_a_record_and_a_batch_say_of_themselves(tmp_path):
 
 def test_dir_names_what_users_call():
     assert {"open", "Log", "LogBatch", "LogRecord"} <= set(dir(kdump))
+
+
+BROKER = ROOT / "golden" / "brokers" / "4.2.2"
+
+
+def test_a_limit_ends_the_reading():
+    for limit in (0, 1, 100):
+        log = kdump.open(BROKER, limit=limit)
+        assert len(list(log)) == limit
+        assert sum(len(batch.records) for batch in log.batches()) == limit
+        assert log.to_arrow(["offset"]).read_all().num_rows == limit
+    with pytest.raises(UsageError, match="below 0"):
+        kdump.open(BROKER, limit=-1)
+
+
+def test_several_paths_are_words_of_their_own():
+    one, other = BROKER / "one-0", BROKER / "txn-0"
+    both = [(record.topic, record.offset) for record in kdump.open(one, str(other))]
+    assert both == [(record.topic, record.offset) for record in kdump.open([one, other])]
+    with pytest.raises(UsageError, match="path is missing"):
+        kdump.open()
+
+
+def test_a_log_says_what_it_is_and_shows_its_first_records():
+    with kdump.open(BROKER / "one-0", topic="one", limit=5) as log:
+        assert repr(log) == f"<Log {str(BROKER / 'one-0')!r}, topic=('one',), limit=5>"
+        assert "<td>b&#x27;one&#x27;</td>" in log._repr_html_()
+
+
+def test_batches_without_filters_read_headers_alone(monkeypatch):
+    """Records are read when they are asked for; those of a damaged batch end where the damage is, which is kept."""
+    log = kdump.open(BROKER, topic="c-*")
+    wanted = [(batch.base_offset, [one.offset for one in batch.records]) for batch in log._of_records()]
+    found = list(log.batches())
+    assert [(batch.base_offset, [one.offset for one in batch.records]) for batch in found] == wanted
+    monkeypatch.setattr(compression, "decompress", None)
+    assert [batch.count for batch in log.batches()] == [len(offsets) for _, offsets in wanted]
+
+
+def test_damage_among_records_that_are_read_late_is_kept(tmp_path):
+    broken = forge.batch([forge.record(b"k", b"v"), b"\x02broken"], base_offset=0)
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(broken)
+    log = kdump.open(folder)
+    (batch,) = log.batches()
+    assert not log.damage
+    assert len(batch.records) == 1
+    assert len(log.damage) == 1
+    assert [damage.kind for _, damage in log.damage] == [damage.kind for _, damage in damage_of(kdump.open(folder))]
+
+
+def damage_of(log):
+    list(log)
+    return log.damage
+
+
+def test_a_record_is_a_dict_of_plain_values():
+    record = next(iter(kdump.open(BROKER, topic="headers")))
+    found = dataclasses.asdict(record)
+    assert list(found) == [
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        "timestamp_type",
+        "key",
+        "value",
+        "headers",
+    ]
+    assert (found["offset"], found["value"]) == (record.offset, record.value)
+    batch = next(kdump.open(BROKER, topic="one").batches())
+    assert dataclasses.asdict(batch)["count"] == 1
+
+
+def test_marks_mean_the_same_in_rows_and_in_arrow():
+    """True and false where a checkpoint tells it, else null; JSON lines leave out what is not true."""
+    pytest.importorskip("pyarrow")
+    names = ["aboveHighWatermark", "belowLogStart"]
+    for broker in ("4.2.2", "4.2.2-live"):
+        log = kdump.open(BROKER.parent / broker, topic="c-*")
+        rows = [{name: record.row()[name] for name in names} for record in log]
+        assert log.to_arrow(names).read_all().to_pylist() == rows
+        assert rows
+
+
+def test_a_check_from_python_is_that_of_the_command():
+    for paths in ([BROKER], [BROKER / "one-0"]):
+        done = run_kdump("check", *paths, "-o", "jsonl", "--at", "2026-11-22")
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        report = kdump.check(*paths, at="2026-11-22")
+        assert json.loads(json.dumps(report.rows())) == [line for line in lines if line["kind"] == "finding"]
+        assert report.status == done.returncode
+        done = run_kdump("verify-index", *paths, "-o", "jsonl")
+        report = kdump.verify_index(*paths)
+        findings = [json.loads(line) for line in done.stdout.splitlines() if b'"kind":"finding"' in line]
+        assert json.loads(json.dumps(report.rows())) == findings
+
+
+def test_a_check_of_nothing_is_unreadable(tmp_path):
+    report = kdump.check(tmp_path / "gone")
+    assert report.status == 1
+    assert isinstance(report.unreadable[0], kdump.errors.UnreadableError)
+
+
+def test_the_forms_of_a_table():
+    pa = pytest.importorskip("pyarrow")
+    log = kdump.open(BROKER, topic="c-none")
+    table = log.to_arrow().read_all()
+    assert pa.schema(log).equals(table.schema)
+    assert log.to_arrow([]).read_all().num_rows == table.num_rows == 223
+    assert pa.table(log).equals(table)
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars", "duckdb"])
+def test_the_forms_of_other_libraries(form):
+    pytest.importorskip(form)
+    log = kdump.open(BROKER, topic="c-none")
+    if form == "duckdb":
+        import duckdb
+
+        with duckdb.connect() as connection:
+            assert log.to_duckdb(connection, "c").aggregate("count(*)").fetchall() == [(223,)]
+        return
+    frame = getattr(log, f"to_{form}")(["offset", "value"])
+    assert list(frame["offset"]) == list(range(223))
+
+
+def test_a_parquet_file_appears_whole_or_not_at_all(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    log = kdump.open(BROKER, topic="c-none")
+    out = tmp_path / "rows.parquet"
+    assert log.to_parquet(out, ["offset"]) == 223
+    assert parquet.read_table(out)["offset"].to_pylist() == list(range(223))
+    with pytest.raises(UsageError):
+        log.to_parquet(out)
+    assert log.to_parquet(out, overwrite=True) == 223
+    with pytest.raises(UsageError):
+        log.to_parquet(BROKER / "rows.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.parquet"]
+
+
+def test_small_segments_are_joined_to_blocks(tmp_path):
+    pytest.importorskip("pyarrow")
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    for base in range(0, 2000, 2):
+        batch = forge.batch([forge.record(b"k", b"v", offset=one) for one in range(2)], base_offset=base)
+        (folder / f"{base:020}.log").write_bytes(batch)
+    blocks = list(kdump.open(folder).to_arrow(["offset"]))
+    assert len(blocks) < 8
+    assert [one for block in blocks for one in block["offset"].to_pylist()] == list(range(2000))
+
+
+def test_an_answer_as_a_table():
+    pa = pytest.importorskip("pyarrow")
+    answer = kdump.transactions(BROKER, at="2026-11-22")
+    table = answer.table("transaction")
+    assert table.to_pylist() == [
+        {name: value for name, value in row.items() if name != "kind"}
+        for row in answer.rows()
+        if row["kind"] == "transaction"
+    ]
+    assert answer.to_arrow()["kind"].to_pylist() == [row["kind"] for row in answer.rows()]
+    assert answer.table("difference").num_rows == 0
+    assert kdump.offsets(BROKER, topic="nosuch").to_arrow().schema.names[:2] == ["topic", "partition"]
+    assert pa.types.is_string(kdump.events(BROKER).to_arrow().schema.field("details").type)
+    with pytest.raises(UsageError, match="no kind"):
+        answer.table("offsets")
+
+
+def test_names_are_those_of_commands():
+    assert kdump.du is kdump.disk_usage
+    assert kdump.stats is kdump.statistics
+    assert {"check", "verify_index", "scan", "errors", "du", "stats"} <= set(dir(kdump))

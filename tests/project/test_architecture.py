@@ -54,7 +54,7 @@ OWNERS = {
     "jinja2": {"report.page"},
     "vl_convert": {"report.drawing"},
     "pyspark": {"spark"},
-    "duckdb": {"sql"},
+    "duckdb": {"api", "sql"},
     "zstandard": {"primitives.compression", "log_dirs.unpacking"},
     "lz4": {"primitives.compression", "log_dirs.unpacking"},
     "snappy": {"primitives.compression"},

@@ -1,0 +1,156 @@
+"""``kdump.scan``: the records of logs as a Polars LazyFrame, whose predicate, projection and limit reach the reader."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.api import given_paths, numbers
+from kdump.log_dirs.finder import Wanted
+from kdump.primitives import timestamps
+from kdump.sql import conditions
+from kdump.sql.conditions import Bounds, Values
+from kdump.sql.reading import QueryReading, SqlInputs
+from kdump.sql.views import RECORDS, views
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from os import PathLike
+
+    from kdump.errors import UnreadableError
+    from kdump.segments.regions import Damage
+
+    ScannedPath = str | PathLike[str]
+
+
+class DamageWarning(UserWarning):
+    """Damage that a scan met."""
+
+
+class _Warning:
+    """Warns of damage, and raises what cannot be read."""
+
+    def damaged_range(self, file: str, damage: Damage) -> None:
+        warnings.warn(f"{file}: byte {damage.position}: {damage}", DamageWarning, stacklevel=2)
+
+    def damage(self, text: str) -> None:
+        warnings.warn(text, DamageWarning, stacklevel=2)
+
+    def wrong_index(self, text: str) -> None:
+        warnings.warn(text, DamageWarning, stacklevel=2)
+
+    def note(self, text: str) -> None:
+        """Pass over what changes nothing."""
+
+    def fail(self, error: UnreadableError) -> None:
+        raise error
+
+    def meets(self, status: int) -> None:
+        """Pass over an exit status."""
+
+
+def scan(
+    *paths: ScannedPath | Iterable[ScannedPath],
+    topic: str | Iterable[str] = (),
+    partition: int | Iterable[int] = (),
+    leftovers: bool = False,
+    every_replica: bool = False,
+    committed: bool = False,
+) -> Any:
+    """Return the records of logs as a Polars LazyFrame. Columns and types are those of the view ``records`` in SQL.
+
+    What a query asks for reaches the reader: columns, ``head``, and conditions on topic, partition, offset, times, key,
+    producerId and leaderEpoch. Damage is a :class:`DamageWarning`; a file that cannot be read raises UnreadableError.
+    ``committed`` reads what a read_committed consumer receives. It needs Polars and pyarrow.
+
+    >>> import kdump, polars as pl
+    >>> frame = kdump.scan("golden/brokers/4.2.2", topic="c-none")
+    >>> frame.filter(pl.col("offset") < 2).select("offset", "codec").collect().rows()
+    [(0, 'none'), (1, 'none')]
+    """
+    import polars as pl
+    import pyarrow as pa
+    from polars.io.plugins import register_io_source
+
+    view = views()[RECORDS]
+    wanted = Wanted(
+        topics=(topic,) if isinstance(topic, str) else tuple(topic), partitions=numbers(partition), leftovers=leftovers
+    )
+    inputs = SqlInputs(given_paths(paths), wanted, timestamps.now(), committed=committed, every_replica=every_replica)
+
+    def frames(
+        with_columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[Any]:
+        """Yield the rows that Polars asks for; it filters and cuts nothing itself."""
+        del batch_size  # blocks have the size that the reader makes
+        columns = with_columns or view.schema.names
+        used = [] if predicate is None else predicate.meta.root_names()
+        bounds = {} if predicate is None else bounds_of(predicate)
+        names = [*columns, *(name for name in dict.fromkeys(used) if name not in columns)]
+        left = n_rows
+        for block in QueryReading(inputs, _Warning()).rows(view, names, bounds):
+            frame: Any = pl.from_arrow(pa.Table.from_batches([block]))
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            frame = frame.select(columns)
+            if left is not None:
+                frame = frame.head(left)
+                left -= len(frame)
+            yield frame
+            if left == 0:
+                return
+
+    empty: Any = pl.from_arrow(view.schema.empty_table())
+    return register_io_source(frames, schema=empty.schema)
+
+
+_COMPARISONS: Final = {"Eq": "==", "Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<="}
+
+
+def bounds_of(predicate: Any) -> Bounds:
+    """Return the bounds of a predicate of Polars. Its JSON is not stable: what is not known bounds nothing."""
+    import polars as pl
+
+    try:
+        return _bounds(json.loads(predicate.meta.serialize(format="json")))
+    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):  # a function in Python has no JSON
+        return {}
+
+
+def _bounds(node: Any) -> Bounds:
+    if not isinstance(node, dict) or "BinaryExpr" not in node:
+        return {}
+    one = node["BinaryExpr"]
+    if one["op"] in ("And", "LogicalAnd"):
+        return conditions.both(_bounds(one["left"]), _bounds(one["right"]))
+    if one["op"] in ("Or", "LogicalOr"):
+        return conditions.either(_bounds(one["left"]), _bounds(one["right"]))
+    sign = _COMPARISONS.get(one["op"])
+    if sign is None or "Column" not in one["left"]:
+        return {}
+    value = _literal(one["right"])
+    name = one["left"]["Column"]
+    if value is None or (name == "timestamp" and not isinstance(value, int)):
+        return {}
+    if sign == "==":
+        return {name: Values(only=frozenset((value,)))}
+    return conditions.compared(name, sign, "number", value) if type(value) is int else {}
+
+
+def _literal(node: Any) -> Any:
+    """Return the value of a literal, None for one that is not known."""
+    scalar = node["Literal"].get("Scalar", {}) if "Literal" in node else {}
+    if "Literal" in node and "Dyn" in node["Literal"]:
+        scalar = node["Literal"]["Dyn"]
+    for kind, value in scalar.items() if isinstance(scalar, dict) else ():
+        if kind in ("Int", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"):
+            return int(value)
+        if kind in ("String", "Boolean"):
+            return value
+        if kind == "Binary":
+            return bytes(value)
+        if kind.startswith("Datetime") and isinstance(value, list):
+            per = {"Microseconds": 1, "Milliseconds": 1000}.get(value[1])
+            return None if per is None else value[0] * per
+    return None
