@@ -173,6 +173,32 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
         yield made
 
 
+def take_place(part: Path, target: Path) -> None:
+    """Give a file or folder that was prepared elsewhere its name, in one step that replaces nothing, durably.
+
+    It is for who prepares an output himself, as Spark does. Raises FileExistsError where something has the name, and
+    OSError.
+    """
+    with signals.held():
+        parts.put(part, target)
+        parts.flush_folder(target.parent)
+
+
+def create_text(path: Path, text: str) -> bool:
+    """Write a small file where there is none, and the folders around it; return False where there is one.
+
+    Raises OSError.
+    """
+    for above in reversed([one for one in path.parents if not one.exists()]):
+        with suppress(FileExistsError):
+            parts.make_folder(above, ANY)
+    try:
+        fill(path, text.encode(), ANY)
+    except FileExistsError:
+        return False
+    return True
+
+
 def create(path: Path, access: Access) -> BinaryIO:
     """Make a file in a new folder, and return it open for writing. Raises OSError."""
     return parts.create(path, access)

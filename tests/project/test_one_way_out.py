@@ -1,6 +1,11 @@
-"""What writes files on this machine goes through kdump/output/files.py and the two modules below it."""
+"""What writes files on this machine goes through kdump/output/files.py and the two modules below it.
+
+What Spark's session reaches besides, HDFS and object stores, only spark/export/folder.py writes; the rows themselves
+Spark's own writers do, into folders that are published so.
+"""
 
 import ast
+import re
 
 import pytest
 
@@ -11,7 +16,6 @@ WAY_OUT = {"output/files.py", "output/parts.py", "output/access.py"}
 ALLOWED = {
     "log_dirs/unpacking.py": {"tempfile.TemporaryFile"},  # what is unpacked, in a file without a name
     "spark/session.py": {"tempfile.TemporaryFile"},  # what Spark says, likewise
-    "spark/export/hold.py": {"mkdir", "open", "touch", "unlink"},  # the lock of an output, which others look at
     "spark/export/commit.py": {"write_text"},  # a file system that Spark knows
     "spark/export/checkpoint.py": {"write_text"},  # likewise
     "output/stdout.py": {"os.fdopen", "os.open"},  # the standard streams, and /dev/null in their place
@@ -36,7 +40,7 @@ OWNERS = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree"},
     "tempfile": {"TemporaryFile", "NamedTemporaryFile", "TemporaryDirectory", "mkstemp", "mkdtemp"},
 }
-OF_SPARK = {"self._files", "self._texts", "self", "output", "source", "account", "staging", "made"}
+OF_SPARK = {"self._files", "self._texts", "self", "self._place", "output", "source", "account", "staging", "made"}
 """Objects of the export whose methods are those of a file system that Spark knows."""
 
 
@@ -85,6 +89,69 @@ def test_what_writes_is_seen(line):
 )
 def test_what_reads_is_not(line):
     assert writes(line) == []
+
+
+HADOOP = {"mkdirs", "create", "createNewFile", "append", "rename", "delete", "deleteOnExit", "concat", "truncate"}
+HADOOP |= {"setPermission", "setOwner", "setTimes", "copyFromLocalFile", "moveFromLocalFile", "setReplication"}
+HADOOP_OWNERS = re.compile(r".*(_files|_texts|FileSystem\(.*\)|FileUtil|FileContext|\bfs)")
+"""The objects that are a file system of Hadoop's, or make one; only the room ``spark`` has any."""
+SPARK = {"save", "saveAsTable", "insertInto", "saveAsTextFile", "parquet", "orc", "csv", "json", "writeTo"}
+HADOOP_WAY_OUT = "spark/export/folder.py"
+SPARKS_WRITERS = {"spark/export/output.py": {"save"}, "spark/export/table.py": {"save"}}
+"""Modules that let Spark write rows."""
+
+
+def hadoop_writes(source):
+    """Return the calls of a source that write to a file system of Hadoop's, by line, and those of Spark's writers."""
+    found, rows = [], []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner, name = ast.unparse(node.func.value), node.func.attr
+            if name in HADOOP and HADOOP_OWNERS.fullmatch(owner):
+                found.append((node.lineno, name))
+            elif name in SPARK and ("writer" in owner or ".write" in owner):
+                rows.append((node.lineno, name))
+    return found, rows
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self._files.mkdirs(path)",
+        "output._texts.rename(a, b)",
+        "path.getFileSystem(conf).delete(path, True)",
+        "jvm.org.apache.hadoop.fs.FileUtil.setOwner(a)",
+        "self._files.getRawFileSystem().create(path, True)",
+    ],
+)
+def test_what_writes_to_hadoop_is_seen(line):
+    assert len(hadoop_writes(line)[0]) == 1
+
+
+def test_hadoop_is_written_by_one_module():
+    found, rows = {}, {}
+    for path in sorted((PACKAGE / "spark").rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        there = hadoop_writes(path.read_text())
+        if there[0]:
+            found[name] = there[0]
+        if there[1]:
+            rows[name] = {call for _, call in there[1]}
+    assert [*found] == [HADOOP_WAY_OUT]
+    assert rows == SPARKS_WRITERS
+
+
+def test_what_spark_publishes_on_this_machine_goes_the_one_way_out():
+    """The only rename of its own that the module has here replaces a text file; all else takes a place that is free."""
+    tree = ast.parse((PACKAGE / HADOOP_WAY_OUT).read_text())
+    (folder,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    methods = {node.name: ast.unparse(node) for node in folder.body if isinstance(node, ast.FunctionDef)}
+    renaming = {name for name, text in methods.items() if ".rename(" in text}
+    assert renaming == {"take", "become", "_replace"}
+    for name in ("take", "become"):
+        before, _, _ = methods[name].partition(".rename(")
+        assert "_take_place(" in before
+        assert "return" in before.rpartition("_take_place(")[2]
 
 
 def test_nothing_else_writes():

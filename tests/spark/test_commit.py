@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from kdump.errors import KdumpError, UsageError
+from kdump.output import files
 from kdump.spark.export import commit
 from kdump.spark.export.account import NOTHING
 from kdump.spark.export.folder import Folder
@@ -50,7 +51,10 @@ class Dying:
 
 @pytest.fixture
 def life(monkeypatch):
-    """``at`` says after how many changes of the file system the process is killed, ``done`` counts them."""
+    """``at`` says after how many changes of the file system the process is killed, ``done`` counts them.
+
+    What gets its place on this machine goes past Hadoop.
+    """
     told = SimpleNamespace(at=1 << 30, done=0)
     init = Folder.__init__
 
@@ -58,7 +62,16 @@ def life(monkeypatch):
         init(self, *given)
         self._files, self._texts = Dying(self._files, told), Dying(self._texts, told)
 
+    place = files.take_place
+
+    def take_place(*given):
+        told.done += 1
+        if told.done > told.at:
+            raise KilledError
+        place(*given)
+
     monkeypatch.setattr(Folder, "__init__", dying)
+    monkeypatch.setattr(files, "take_place", take_place)
     return told
 
 
@@ -243,3 +256,41 @@ def test_a_commit_that_is_none_of_kdumps_is_told(spark, tmp_path):
     (out / commit.COMMIT).write_text("{}")
     with pytest.raises(KdumpError, match=r"_commit\.json is not one of kdump's"):
         finish(spark, out, NEW, "append")
+
+
+def test_what_appears_at_the_target_at_the_last_moment_is_not_replaced(spark, tmp_path, monkeypatch):
+    """A file or a folder: it stays, the export ends with an error, and nothing of it is there."""
+    place = files.take_place
+    for number, make in enumerate((lambda path: path.write_text("mine"), Path.mkdir)):
+        out = tmp_path / str(number) / "out"
+
+        def take_place(part, target, out=out, make=make):
+            if target == out:
+                make(out)
+            place(part, target)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(files, "take_place", take_place)
+            with pytest.raises(KdumpError, match="out is there now, and was not before"):
+                publish(spark, out, NEW, "error")
+        assert out.is_dir() or out.read_text() == "mine"
+        assert [*out.parent.rglob("*.parquet")] == []
+        assert [path.name for path in out.parent.iterdir()] == ["out"]
+
+
+def test_a_file_that_appears_in_an_output_is_not_replaced(spark, tmp_path, monkeypatch):
+    out, place = tmp_path / "out", files.take_place
+    publish(spark, out, OLD, "error")
+    (out / commit.COMMIT).unlink()
+    theirs = out / "topic_name=t" / "part-10.parquet"
+
+    def take_place(part, target):
+        if target == theirs:
+            theirs.write_text("theirs")
+        place(part, target)
+
+    monkeypatch.setattr(files, "take_place", take_place)
+    with pytest.raises(KdumpError, match=r"part-10\.parquet is there already, and is another one's"):
+        publish(spark, out, NEW, "append")
+    assert theirs.read_text() == "theirs"
+    assert by_manifest(out) == sorted(OLD)

@@ -1,16 +1,18 @@
 """A folder on any file system that Spark knows: what is in it, and how files get into their places.
 
-On the driver's own disks (``file:``) text files are replaced in one step and what was written is flushed before it is
-moved; a rename of a folder is one step there and on HDFS, and a copy of each file in an object store.
+It is the one way out to the file systems of Hadoop: nothing else of kdump creates, renames or deletes there. What gets
+its place on the driver's own disks (``file:``) goes through :mod:`kdump.output.files`, as all that kdump writes does:
+in one step that replaces nothing, flushed before. Text files that are written again are replaced in one step. A rename
+of a folder is one step there and on HDFS, and a copy of each file in an object store.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, UnreadableError
+from kdump.output import files, parts
 from kdump.spark.failures import try_to, writing
 
 if TYPE_CHECKING:
@@ -108,14 +110,26 @@ class Folder:
             return
         with writing(f"{self.shown}/{name}"):
             self._files.mkdirs(self._at(name).getParent())
+        if self.local is not None and source.local is not None:
+            taken = f"{self.shown}/{name} is there already, and is another one's"
+            _take_place(source.local / name, self.local / name, f"{self.shown}/{name}", taken)
+            checksum = self._checksum(name)
+            if (source.local / checksum).exists():
+                _take_place(source.local / checksum, self.local / checksum, f"{self.shown}/{name}", taken)
+            return
+        with writing(f"{self.shown}/{name}"):
             moved = self._files.rename(source._at(name), self._at(name))
         if not moved:
             raise KdumpError(f"{self.shown}: {name} cannot be moved to its place")
 
     def become(self, target: Folder) -> None:
         """Rename this folder to ``target``, which is not there. Raises KdumpError when it cannot be."""
+        taken = f"{target.path} is there now, and was not before: somebody else writes to it"
+        if self.local is not None and target.local is not None:
+            _take_place(self.local, target.local, target.shown, taken)
+            return
         if target.exists():  # Hadoop moves a folder into one that is there
-            raise KdumpError(f"{target.path} is there now, and was not before: somebody else writes to it")
+            raise KdumpError(taken)
         with writing(target.shown):
             moved = self._files.rename(self._at(""), target._at(""))
         if not moved:
@@ -221,14 +235,22 @@ class Folder:
         paths = [local / name for name in names]
         around = {folder for path in paths for folder in path.parents if folder.is_relative_to(local)}
         try:
-            for path in [*paths, *around]:
-                number = os.open(path, os.O_RDONLY)
-                try:
-                    os.fsync(number)
-                finally:
-                    os.close(number)
+            for path in paths:
+                parts.flush(path)
+            for folder in around:
+                parts.flush_folder(folder)
         except OSError as reason:
             raise UnreadableError(self.shown, f"cannot be written: {reason.strerror}") from reason
 
     def _at(self, name: str) -> Any:
         return self._path(f"{self.path}/{name}" if name else self.path)
+
+
+def _take_place(part: Path, target: Path, shown: str, taken: str) -> None:
+    """Give a file or folder of the driver's own disks its place. Raises KdumpError ``taken`` where that is not free."""
+    try:
+        files.take_place(part, target)
+    except FileExistsError:
+        raise KdumpError(taken) from None
+    except OSError as reason:
+        raise UnreadableError(shown, f"cannot be written: {reason.strerror}") from reason

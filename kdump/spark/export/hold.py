@@ -17,12 +17,13 @@ import socket
 import threading
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kdump.errors import KdumpError, UnreadableError
+from kdump.output import files
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark.failures import try_to, writing
 
@@ -117,13 +118,7 @@ class LocalLock:
         self._path = path
 
     def create(self, text: str) -> bool:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with self._path.open("x", encoding="utf-8") as out:
-                out.write(text)
-        except FileExistsError:
-            return False
-        return True
+        return files.create_text(self._path, text)
 
     def read(self) -> str | None:
         try:
@@ -137,18 +132,23 @@ class LocalLock:
     def age(self) -> float | None:
         probe = self._path.with_name(f"{self._path.name}-{uuid.uuid4().hex}")
         try:
-            probe.touch()
+            files.create_text(probe, "")
             return probe.stat().st_mtime - self._path.stat().st_mtime
         except FileNotFoundError:
             return None
         finally:
-            probe.unlink(missing_ok=True)
+            _drop(probe)
 
     def remove(self) -> None:
-        self._path.unlink(missing_ok=True)
+        _drop(self._path)
 
     def guard(self) -> Lock:
         return LocalLock(self._path.with_name(f"{self._path.name}-{_GUARD}"))
+
+
+def _drop(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        files.drop(path)
 
 
 class HadoopLock:
