@@ -9,10 +9,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
-from uuid import UUID
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from kdump.schemas.guid import DIGEST_SIZE
+from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +20,8 @@ Framing: TypeAlias = Literal["prefix", "header", "single-object", "file"]
 Side: TypeAlias = Literal["key", "value"]
 
 PREFIX_SIZE: Final = 5
+DIGEST_SIZE: Final = 16
+"""Bytes of a GUID in a header."""
 SINGLE_OBJECT: Final = b"\xc3\x01"
 FILE_MAGIC: Final = b"Obj\x01"
 """What an Avro container file begins with."""
@@ -61,6 +62,8 @@ def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | 
 def _of_header(value: bytes) -> SchemaFrame | None:
     end = 1 + DIGEST_SIZE
     if value[0] == _WITH_GUID and len(value) >= end:
+        from uuid import UUID  # few payloads are framed so
+
         return SchemaFrame("header", 0, guid=str(UUID(bytes=value[1:end])), indexes=value[end:])
     if value[0] == _WITH_ID and len(value) >= PREFIX_SIZE:
         number = int.from_bytes(value[1:PREFIX_SIZE], "big", signed=True)

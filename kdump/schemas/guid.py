@@ -13,11 +13,10 @@ from struct import pack
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from kdump.schemas.framing import DIGEST_SIZE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-DIGEST_SIZE = 16
-"""Bytes of a GUID in a header."""
 
 
 def of_value(value: Mapping[str, Any], text: str, references: Sequence[Mapping[str, Any]]) -> str:

@@ -6,31 +6,32 @@ its length (int16) and UTF-8.
 
 from __future__ import annotations
 
-import re
 from struct import Struct
 from struct import error as struct_error
 from typing import Any, Final
 
+from kdump.primitives.patterns import Pattern
+
 _SIZES: Final = {"int16": Struct(">h"), "int32": Struct(">i"), "int64": Struct(">q")}
 _VERSION: Final = ("version", "int16")
 
-_LAYOUTS: Final[tuple[tuple[re.Pattern[str], dict[str, tuple[tuple[str, str], ...]]], ...]] = (
+_LAYOUTS: Final[tuple[tuple[Pattern[str], dict[str, tuple[tuple[str, str], ...]]], ...]] = (
     (
-        re.compile(r".+\.checkpoints\.internal"),
+        Pattern(r".+\.checkpoints\.internal"),
         {
             "key": (("group", "string"), ("topic", "string"), ("partition", "int32")),
             "value": (_VERSION, ("upstreamOffset", "int64"), ("offset", "int64"), ("metadata", "string")),
         },
     ),
     (
-        re.compile(r"(?:.+\.)?heartbeats"),
+        Pattern(r"(?:.+\.)?heartbeats"),
         {
             "key": (("sourceClusterAlias", "string"), ("targetClusterAlias", "string")),
             "value": (_VERSION, ("timestamp", "int64")),
         },
     ),
     (
-        re.compile(r"mm2-offset-syncs\..+\.internal"),
+        Pattern(r"mm2-offset-syncs\..+\.internal"),
         {
             "key": (("topic", "string"), ("partition", "int32")),
             "value": (("upstreamOffset", "int64"), ("offset", "int64")),

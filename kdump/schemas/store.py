@@ -8,10 +8,9 @@ known after its version was deleted: payloads may still carry its id.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from kdump.schemas import guid
+from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,8 +27,7 @@ _KEY_TYPES: Final = frozenset(
 _MAX_INT: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """A schema that another one refers to: ``name`` is its name there, ``subject`` and ``version`` find it."""
 
     name: str
@@ -37,14 +35,12 @@ class Reference:
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaVersion:
+class SchemaVersion(NamedTuple):
     """A version of a subject. Offsets are those of its records in ``topic``; ``timestamp_ms`` is of the last text."""
 
     subject: str
     version: int
     id: int
-    guid: str
     schema_type: str
     """AVRO, PROTOBUF or JSON; or the unknown word that is stored."""
     references: tuple[Reference, ...]
@@ -56,6 +52,15 @@ class SchemaVersion:
     first_offset: int
     last_offset: int
     timestamp_ms: int
+    stored: dict[str, Any]
+    """The value of its record."""
+
+    @property
+    def guid(self) -> str:
+        """Its GUID, as record headers carry it."""
+        from kdump.schemas import guid  # hashes with OpenSSL, and few runs ask
+
+        return guid.of_value(self.stored, self.text, _references(self.stored))
 
     @property
     def context(self) -> str:
@@ -63,8 +68,7 @@ class SchemaVersion:
         return split_context(self.subject)[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryRecord:
+class HistoryRecord(NamedTuple):
     """A record of ``_schemas``. ``key_type`` is None where it is no record of a registry; ``why`` is the reason."""
 
     offset: int
@@ -73,13 +77,12 @@ class HistoryRecord:
     subject: str | None = None
     version: int | None = None
     id: int | None = None
-    tombstone: bool
+    tombstone: bool = False
     schema_deleted: bool | None = None
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """A subject with its versions that are not deleted, its own config and mode."""
 
     subject: str
@@ -98,17 +101,17 @@ def split_context(subject: str) -> tuple[str, str]:
     return DEFAULT_CONTEXT, subject
 
 
-@dataclass
 class SchemaStore:
     """The versions of all subjects, in the order in which their first records lie in the log."""
 
-    topic: str = TOPIC
-    history: list[HistoryRecord] = field(default_factory=list)
-    _versions: dict[tuple[str, int], SchemaVersion] = field(default_factory=dict)
-    _configs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _modes: dict[str, str] = field(default_factory=dict)
-    _by_id: dict[int, list[SchemaVersion]] | None = None
-    _by_guid: dict[str, list[SchemaVersion]] | None = None
+    def __init__(self, topic: str = TOPIC) -> None:
+        self.topic = topic
+        self.history: list[HistoryRecord] = []
+        self._versions: dict[tuple[str, int], SchemaVersion] = {}
+        self._configs: dict[str, dict[str, Any]] = {}
+        self._modes: dict[str, str] = {}
+        self._by_id: dict[int, list[SchemaVersion]] | None = None
+        self._by_guid: dict[str, list[SchemaVersion]] | None = None
 
     def add(self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None) -> None:
         """Replay a record; records come in offset order. ``history`` notes each, also those of no registry."""
@@ -141,7 +144,7 @@ class SchemaStore:
         elif record.key_type == "DELETE_SUBJECT" and content is not None:
             for key, version in self._versions.items():
                 if key[0] == subject and version.state == "current" and key[1] <= (record.version or 0):
-                    self._versions[key] = replace(version, state="soft-deleted")
+                    self._versions[key] = version._replace(state="soft-deleted")
         elif record.key_type == "CONFIG":
             _set(self._configs, subject, content)
         elif record.key_type == "MODE":
@@ -153,25 +156,23 @@ class SchemaStore:
         before = self._versions.get(key)
         if content is None:
             if before is not None:
-                self._versions[key] = replace(before, state="hard-deleted", last_offset=record.offset)
+                self._versions[key] = before._replace(state="hard-deleted", last_offset=record.offset)
             return
-        text = content["schema"]
-        references = [each for each in content.get("references") or () if isinstance(each, dict)]
         self._versions[key] = SchemaVersion(
             subject=key[0],
             version=key[1],
             id=content["id"],
-            guid=guid.of_value(content, text, references),
             schema_type=_text(content.get("schemaType")) or "AVRO",
-            references=tuple(map(_reference, references)),
+            references=tuple(map(_reference, _references(content))),
             metadata=_object(content.get("metadata")),
             rule_set=_object(content.get("ruleSet")),
-            text=text,
+            text=content["schema"],
             state="soft-deleted" if record.schema_deleted else "current",
             topic=self.topic,
             first_offset=record.offset if before is None else before.first_offset,
             last_offset=record.offset,
             timestamp_ms=record.timestamp_ms,
+            stored=content,
         )
 
     def versions(self, states: Iterable[State] = STATES) -> Iterator[SchemaVersion]:
@@ -277,6 +278,10 @@ def _text(value: object) -> str | None:
 
 def _object(value: object) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
+
+
+def _references(value: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for each in value.get("references") or () if isinstance(each, dict)]
 
 
 def _reference(found: dict[str, Any]) -> Reference:
