@@ -112,6 +112,8 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     volumes = _survey(run, paths)
     if volumes is None:
         return run.status
+    if out is not None:
+        files.outside(paths, out, [folder.partition for folder in volumes.folders])
     rebuilt = _prepare(run, volumes, wish, options["jobs"])
     for each in rebuilt.account.warnings if options["output"] != "table" else ():
         run.insist(f"warning: {each}")

@@ -38,6 +38,7 @@ OTHER_NAMES: Final = {
     "get-offsets": "offsets {}",
     **dict.fromkeys(("fsck", "verify", "validate", "status", "health", "doctor"), _CHECK),
     **dict.fromkeys(("repair", "recover", "fix", "rescue"), _SALVAGE),
+    **dict.fromkeys(("rebuild", "restore", "rebuild-quorum"), "rebuild-cluster {} --plan"),
     **dict.fromkeys(("info", "summary", "inspect"), "report {}"),
 }
 """Commands of other tools -> the command line that does it here, with a place for the paths."""

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from testing import GOLDEN
-from testing.processes import kdump, on_a_terminal
+from testing.processes import kdump, on_a_terminal, patched
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 TOPICS = ["multi", "one", "txn"]
@@ -160,3 +160,32 @@ def test_who_sees_a_terminal_is_asked_before_something_is_left_out(volume, tmp_p
         assert b"Go on?" in shown
         assert done.returncode == (3 if written else 2)
         assert (tmp_path / "new").exists() == written
+
+
+KILLED = """
+import os
+from kdump.rebuild import copying
+real, done = copying._copy, []
+def copy(*args):
+    if len(done) == 5:
+        os.kill(os.getpid(), 9)
+    done.append(real(*args))
+copying._copy = copy
+"""
+
+
+def test_a_killed_run_leaves_no_output_and_another_goes_on_with_what_it_copied(volume, tmp_path):
+    args = ("rebuild-cluster", volume, "--out", tmp_path / "new", "--jobs", "1")
+    assert patched(KILLED, *args).returncode == -9
+    assert not (tmp_path / "new").exists()
+    (part,) = tmp_path.glob(".kdump-*.part")
+    segments = list(part.rglob("*.log"))
+    inodes = {path.stat().st_ino for path in segments}
+    assert segments
+    done = kdump(*args, "--resume")
+    assert done.returncode == 3, done.stderr.decode()
+    assert not list(tmp_path.glob(".kdump-*.part"))
+    written = {path.stat().st_ino for path in (tmp_path / "new").rglob("*.log")}
+    assert len(inodes & written) >= 4
+    assert not (tmp_path / "new" / "rebuild-journal").exists()
+    assert b"safe to start" in kdump("check", tmp_path / "new" / "node-1").stdout

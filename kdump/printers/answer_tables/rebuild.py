@@ -116,19 +116,28 @@ def _metadata(line: RebuiltMetadata) -> AnswerTable:
 
 
 def _groups(lines: list[RebuiltGroup]) -> Iterator[AnswerTable]:
-    if lines:
-        rows = [
-            (
-                line.group_id,
-                line.type,
-                line.offsets,
-                None if line.oldest_commit_ms is None else iso(line.oldest_commit_ms),
-                "at the first start" if line.expired else None,
-            )
-            for line in lines
-        ]
-        names = ("group", "type", "offsets", "oldest commit", "expires")
-        yield AnswerTable(f"Groups: {len(rows)}", names, rows, frozenset(("offsets",)))
+    """Yield the number of groups of each type: there may be thousands, and the warning names those that expire."""
+    kinds: dict[str, list[RebuiltGroup]] = {}
+    for line in lines:
+        kinds.setdefault(line.type, []).append(line)
+    rows = [
+        (
+            kind,
+            len(held),
+            sum(line.offsets for line in held),
+            _oldest(held),
+            sum(line.expired for line in held) or None,
+        )
+        for kind, held in sorted(kinds.items())
+    ]
+    if rows:
+        names = ("type", "groups", "offsets", "oldest commit", "expire at the first start")
+        yield AnswerTable(f"Groups: {len(lines)}", names, rows, frozenset((names[1], names[2], names[4])))
+
+
+def _oldest(groups: list[RebuiltGroup]) -> str | None:
+    times = [line.oldest_commit_ms for line in groups if line.oldest_commit_ms is not None]
+    return iso(min(times)) if times else None
 
 
 def _transactions(lines: list[RebuiltTransaction]) -> Iterator[AnswerTable]:
