@@ -138,9 +138,24 @@ def test_sizes_that_lie(tmp_path, kind, size):
     assert b"Traceback" not in done.stderr
     assert b"memory" not in done.stderr
     assert b"sound\n" in done.stdout
-    assert done.seconds < 10
     assert done.peak < IDLE + 16 * MIB
     assert done.status in {0, 1, 3}
+
+
+@pytest.mark.parametrize("size", [NEGATIVE, HUGE, b"\x80" + b"\xff" * 11], ids=["<0", "8EiB", "2^88"])
+def test_headers_of_members_with_lying_sizes_are_read_once(tmp_path, monkeypatch, size):
+    lies = [header(type=kind, size=size) for kind in (tarfile.REGTYPE, tarfile.GNUTYPE_LONGNAME, b"?")]
+    path = archive(tmp_path, *lies * 20, SOUND, end=bytes(512))
+    places, original = [], archives._Headers.read
+
+    def read(self, wanted):
+        places.append(self.tell())
+        return original(self, wanted)
+
+    monkeypatch.setattr(archives._Headers, "read", read)
+    with LOCAL.open(str(path)) as source:
+        archives.open_archive(source, "a")
+    assert len(places) == len(set(places)) <= path.stat().st_size // 512 + 2
 
 
 def sparse(claimed, stored=b"", holes=((1 << 40, 0),)):
@@ -160,7 +175,6 @@ def sparse(claimed, stored=b"", holes=((1 << 40, 0),)):
 def test_holes_of_terabytes_are_not_walked(tmp_path, command):
     path = archive(tmp_path, SOUND, sparse(1 << 42, RECORD.ljust(512, b"\0"), ((0, 512), (1 << 33, 0))))
     done = peak_in_child(*(word.replace("OUT", str(tmp_path / "out")) for word in command), path)
-    assert done.seconds < 10
     assert b"Traceback" not in done.stderr
     assert b"is left out: it claims 4398046511104 bytes" in done.stderr
 
@@ -267,7 +281,7 @@ def test_a_broken_pax_header_ends_an_archive_at_once(tmp_path, kind, records):
 
 def test_a_broken_pax_header_is_an_unreadable_archive(tmp_path):
     done = peak_in_child("check", archive(tmp_path, pax(DIGITS), SOUND))
-    assert (done.status, done.seconds < 10) == (1, True)
+    assert done.status == 1
     assert b"a.tar: the archive is broken" in done.stderr
     assert b"begins no record of a PAX header" in done.stderr
 
@@ -280,7 +294,7 @@ def test_long_values_of_other_pax_records_are_no_fault(tmp_path, kind, keyword):
         tmp_path, pax(name, pax_record(keyword, DIGITS), kind=kind), member("other" if kind == b"x" else f"t-0/{LOG}")
     )
     done = peak_in_child("dump", path, "-o", "raw")
-    assert (done.status, done.stdout, done.seconds < 10) == (0, b"in the archive\n", True)
+    assert (done.status, done.stdout) == (0, b"in the archive\n")
 
 
 def test_the_headers_of_one_member_are_bounded(tmp_path, monkeypatch):
