@@ -401,12 +401,15 @@ class Log:
         note = self.notes.append
         return PartitionReader(self._filter, take, on_error=self._on_error, wrong_index=note, note=note)
 
-    def _partitions(self) -> list[Partition]:
-        """Return the partitions, each once; notes say which replicas are left out, and what the paths do not hold."""
+    def _partitions(self) -> Iterator[Partition]:
+        """Yield the partitions, each once; notes say which replicas are left out, and what the paths do not hold."""
         finder = Finder(self._wanted, note=self.notes.append)
-        found = list(finder.find(self._paths))
+        found = finder.find(self._paths)
+        if self._every_replica:
+            yield from found
+        else:
+            yield from replicas.each_once_in_turn(found, self._paths, self.notes.append, "every_replica=True")
         self.notes += absent(self._wanted, finder.met, self._paths)
-        return found if self._every_replica else replicas.each_once(found, self.notes.append, "every_replica=True")
 
     def _lost(self, item: DamagedRange) -> None:
         self.damage.append((item.file.name, item.damage))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
@@ -169,8 +169,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     finder = Finder(options.wanted, note=run.note, fail=run.fail)
     partitions: Iterable[Partition] = finder.find(paths)
     if not (options.every_replica or options.follow):
-        partitions = _each_once(partitions, run)
-    if not sys.stdout.isatty() and not options.follow:
+        partitions = _each_once(partitions, paths, run)
+    if not (sys.stdout.isatty() or options.follow or options.stops_early):
         partitions = run.watched(partitions)
     in_pages = options.ending == "table" and not options.follow and not options.count
     with paged(wanted=in_pages), open_output(escape=not options.raw_output, paint=options.paint) as out:
@@ -206,14 +206,16 @@ def _print_stats(dump: Dump) -> None:
     say(f"stats {json.dumps(line, separators=(',', ':'))}")
 
 
-def _each_once(partitions: Iterable[Partition], run: session.Session) -> Iterator[Partition]:
+def _each_once(partitions: Iterable[Partition], paths: Iterable[str], run: session.Session) -> Iterator[Partition]:
     """Yield each partition once: of several replicas the best one."""
-    found = list(partitions)
-    if len(found) > 1:
-        from kdump.log_reader import replicas  # a dump of one partition does without
+    found = iter(partitions)
+    some = [*islice(found, 2)]
+    if len(some) < 2:
+        yield from some
+        return
+    from kdump.log_reader import replicas  # a dump of one partition does without
 
-        found = list(replicas.each_once(found, run.note, "--every-replica"))
-    yield from found
+    yield from replicas.each_once_in_turn(chain(some, found), paths, run.note, "--every-replica")
 
 
 class PrintedSoFar(NamedTuple):

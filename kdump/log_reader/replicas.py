@@ -6,13 +6,15 @@ cluster went on with (KIP-101); where epochs are equal the records are, and the 
 
 from __future__ import annotations
 
-from collections import defaultdict
+import os
+import posixpath
+from collections import Counter, defaultdict
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import StoreError, UnreadableError
-from kdump.log_dirs.file_names import LEFTOVER_FOLDER
+from kdump.log_dirs.file_names import LEFTOVER_FOLDER, Name, folder_name, folder_name_in
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 
@@ -137,6 +139,51 @@ def each_once(partitions: Sequence[Partition], note: Callable[[str], None], opti
     )
     gone = set(map(id, left_out))
     return [one for one in partitions if id(one) not in gone]
+
+
+def each_once_in_turn(
+    partitions: Iterable[Partition], paths: Iterable[str], note: Callable[[str], None], option: str
+) -> Iterator[Partition]:
+    """Yield what :func:`each_once` returns, as far as names allow before all partitions are found.
+
+    ``partitions`` are those that a finder yields for ``paths``. The names of all folders are listed first. Partitions
+    are yielded as they come, up to the first one whose name another folder has, too.
+    """
+    names = _names_below(paths)
+    left = iter(partitions)
+    for one in left:
+        if names[Name(one.topic, one.partition)] != 1:
+            yield from each_once([one, *left], note, option)
+            return
+        yield one
+
+
+def _names_below(paths: Iterable[str]) -> Counter[Name]:
+    """Return how many folders have the name of a partition, at any depth; nothing where their names do not tell.
+
+    They tell of folders of the local disk without symbolic links. An unreadable folder counts as empty.
+    """
+    names: Counter[Name] = Counter()
+    left: list[str] = []
+    for path in paths:
+        if not os.path.isdir(path):  # noqa: PTH112  it may be a glob, an archive or a URI; pathlib is slow
+            return Counter()
+        names[folder_name(os.path.abspath(path))] += 1  # noqa: PTH100
+        left.append(path)
+    while left:
+        path = left.pop()
+        above = posixpath.basename(path)
+        try:
+            with os.scandir(path) as inside:
+                for entry in inside:
+                    if entry.is_symlink():
+                        return Counter()
+                    if entry.is_dir():
+                        names[folder_name_in(above, entry.name)] += 1
+                        left.append(entry.path)
+        except OSError:  # the finder reports it
+            continue
+    return names
 
 
 def _is_leftover(partition: Partition) -> bool:

@@ -2,9 +2,14 @@
 
 import json
 
+import pytest
+
 from kdump.cli import main
 from kdump.errors import UnreadableError
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
+from kdump.log_reader import replicas
+from tests.helpers.segments import data
 from tests.log_dirs.test_tiered import local
 
 
@@ -30,3 +35,60 @@ def test_a_replica_that_cannot_be_read_is_not_left_out_for_a_shorter_one(monkeyp
     ]
     assert f"{closed}: byte 0: Input/output error" in said
     assert "1 folder is left out, as another replica of the partition has the newest leader epoch" in said
+
+
+OPTION = "--every-replica"
+
+
+def both_ways(paths, **wanted):
+    """Return what is read of each partition once, found as a whole and in turn, with the notes."""
+    found = []
+    for turn in (False, True):
+        notes = []
+        partitions = Finder(Wanted(**wanted)).find(paths)
+        if turn:
+            kept = list(replicas.each_once_in_turn(partitions, paths, notes.append, OPTION))
+        else:
+            kept = replicas.each_once(list(partitions), notes.append, OPTION)
+        found.append(([one.folder for one in kept], notes))
+    return found
+
+
+TREES = (
+    ("b1/a-0", "b1/b-0", "b2/b-0", "b2/c-0"),
+    ("b1/a-0", "b1/b-0", "b1/b-0/old/a-0"),
+    ("b1/b-0", "b1/c-0", "b2/a-0", "b2/c-0", "b2/c-0.0123456789abcdef0123456789abcdef-delete"),
+    ("b1/a-0",),
+    ("b1/a-0", "b1/a-1", "b2/a-2"),
+)
+
+
+@pytest.mark.parametrize("tree", TREES, ids=" ".join)
+@pytest.mark.parametrize("leftovers", [False, True])
+def test_partitions_in_turn_are_those_of_the_whole(tmp_path, tree, leftovers):
+    for number, name in enumerate(tree):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        log = b"".join(data(offset) for offset in range(number + 1))
+        (folder / f"{0:020}.log").write_bytes(log)
+    whole = [str(tmp_path)]
+    brokers = sorted({f"{tmp_path}/{name.split('/')[0]}" for name in tree})
+    named = [f"{tmp_path}/{name}" for name in tree]
+    linked = tmp_path / "b1" / "link"
+    for paths in (whole, brokers, named, brokers[::-1], [f"{tmp_path}/*"]):
+        one, other = both_ways(paths, leftovers=leftovers)
+        assert one == other
+    linked.symlink_to(tmp_path / tree[-1])
+    assert len(set(map(repr, both_ways(whole, leftovers=leftovers)))) == 1
+
+
+def test_the_first_partition_does_not_wait_for_the_others(tmp_path):
+    for number in range(30):
+        (tmp_path / f"t-{number}").mkdir()
+        (tmp_path / f"t-{number}" / f"{0:020}.log").write_bytes(data(0))
+    found = []
+    partitions = (found.append(one) or one for one in Finder().find([str(tmp_path)]))
+    once = replicas.each_once_in_turn(partitions, [str(tmp_path)], found.append, OPTION)
+    assert next(once).partition == 0
+    assert len(found) == 1
+    assert [one.partition for one in once] == [*range(1, 30)]
