@@ -96,6 +96,11 @@ class _Copy:
         return min((each.base_offset or 0 for each in self.folder.partition.segments), default=0)
 
     @property
+    def begin(self) -> int:
+        """The base offset of its first segment, also where only files beside that are left."""
+        return min([self.first, *(base for base, _ in self.missing_segments)])
+
+    @property
     def scanned(self) -> ScannedCopy:
         """Its batches, all verified."""
         return self.read_all()
@@ -220,7 +225,8 @@ class _Planning:
         log_start = self._log_start(first, end)
         if not wanted.is_tiered:
             segments = _from(segments, log_start)
-        if not segments or (log.taken and segments[-1].base_offset < end and end > log.taken[-1].last_offset + 1):
+        reached = max(segments[-1].base_offset if segments else -1, log.taken[-1].last_offset + 1 if log.taken else 0)
+        if not segments or reached < end:
             segments.append(PlannedSegment(end, ()))
         lost = tuple(self._lost(log_start if not wanted.is_tiered else max(log_start, first), end))
         sources = tuple(self._sources(log_start))
@@ -289,20 +295,36 @@ class _Planning:
         leader = self._copies[0]
         if copy.problem is not None:
             return False
-        if copy.first < leader.first or copy.end > leader.end:
+        if (copy.first < leader.begin and self._is_in_sync(copy)) or copy.end > leader.end:
             return True
         return copy.lineage.truncation(leader.lineage) is not None
 
+    def _is_in_sync(self, copy: _Copy) -> bool:
+        """Tell whether a copy reached the high watermark of the one that leads, as far as that is known.
+
+        A copy that did not may still have what the cluster has deleted since by retention or DeleteRecords.
+        """
+        watermark = self._copies[0].folder.high_watermark
+        return watermark is None or copy.end >= watermark
+
     def _allowed(self, copy: _Copy) -> Callable[[int, int], bool]:
-        """Return where batches of a copy may be taken. Of a compacted log only where they were not removed."""
+        """Return where batches of a copy may be taken.
+
+        A copy that was behind gives none from before the log of the one that leads; one of a compacted log that is
+        damaged none that the cleaner removed elsewhere.
+        """
         leader = self._copies[0]
-        if copy is leader or not self._wanted.is_compacted or copy.scanned.is_sound:
+        if copy is leader:
             return lambda *_: True
+        begin = 0 if self._is_in_sync(copy) else leader.begin
+        if not self._wanted.is_compacted or copy.scanned.is_sound:
+            return lambda base, _: base >= begin
         damaged = [Hole(*_missing(one)) for one in leader.scanned.left_out]
         first, end = leader.first, leader.scanned.end_offset
 
         def allows(base: int, last: int) -> bool:
-            return last < first or base >= end or any(one.start <= base and last < one.stop for one in damaged)
+            is_hole = last < first or base >= end or any(one.start <= base and last < one.stop for one in damaged)
+            return is_hole and base >= begin
 
         return allows
 
@@ -359,9 +381,8 @@ class _Planning:
             while following < len(bases) and bases[following] <= one.base_offset:
                 base = bases[following]
                 following += 1
-                if not made or base > bases[0]:
-                    made.append((base, []))
-                    size = 0
+                made.append((base, []))
+                size = 0
             if base is None and self._begins_another(made, size, before, one):
                 named = one.span.segment.base_offset or 0
                 last = -1 if before is None else before.last_offset

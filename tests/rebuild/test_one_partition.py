@@ -251,3 +251,24 @@ def test_a_wrong_offset_of_the_first_or_last_batch_is_corrected(tmp_path, positi
         copy(tmp_path / str(number), 1, {40: flipped(data, at + position, 4)}, epochs=[(0, 40)])
         found = plan(tmp_path / str(number))
         assert (states(found), log_of(found)) == (("whole", []), {40: data})
+
+
+def test_what_the_cluster_has_deleted_does_not_come_back_from_a_copy_that_was_behind(tmp_path):
+    copy(tmp_path, 1, {3: batches(3, 5), 5: batches(5, 9)}, replication=9)
+    copy(tmp_path, 2, {0: batches(0, 3), 3: batches(3, 5)}, replication=5)
+    found = plan(tmp_path)
+    assert (states(found), found.log_start, log_of(found)) == (("whole", []), 3, {3: batches(3, 5), 5: batches(5, 9)})
+
+
+def test_a_first_segment_that_went_missing_comes_from_a_copy_in_sync(tmp_path):
+    copy(tmp_path, 1, {3: batches(3, 5), 5: batches(5, 9)}, replication=9)
+    copy(tmp_path, 2, {0: batches(0, 3), 3: batches(3, 5), 5: batches(5, 9)}, replication=9)
+    found = plan(tmp_path)
+    assert states(found) == ("merged", [])
+    assert (found.log_start, list(log_of(found))) == (0, [0, 3, 5])
+
+
+def test_a_log_without_a_valid_batch_still_ends_where_it_did(tmp_path):
+    copy(tmp_path, 1, {0: bytes(200)}, replication=9)
+    found = plan(tmp_path)
+    assert (states(found), found.end, log_of(found)) == (("partial", [(0, 9)]), 9, {0: b"", 9: b""})
