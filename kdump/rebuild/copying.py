@@ -76,6 +76,14 @@ def room(placed: Iterable[PlacedPartition]) -> int:
     return needed
 
 
+def copied_before(out: str) -> int:
+    """Return the bytes that dead runs have written on the way to an output, which ``--resume`` takes over."""
+    target = Path(out).absolute()
+    places = [place for place in (target, target.parent) if place.is_dir()]
+    parts = [part for place in places for part in place.iterdir() if Journal.is_of(part, out)]
+    return sum(path.stat().st_size for part in parts for path in part.rglob("*") if path.is_file())
+
+
 def make_sure_of_room(out: str, needed: int) -> None:
     """Raise UnreadableError where the file system of an output has less free than ``needed`` bytes."""
     folder = Path(out).absolute()

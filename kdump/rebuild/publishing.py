@@ -44,7 +44,7 @@ def publish(
     placed = [
         PlacedPartition(each, tuple(folder_of(number) for number in rebuilt.replicas(each))) for each in rebuilt.plans
     ]
-    copying.make_sure_of_room(str(out), copying.room(placed))
+    copying.make_sure_of_room(str(out), copying.room(placed) - (copying.copied_before(str(out)) if resume else 0))
     resumes = partial(Journal.is_of, out=str(out)) if resume else None
     with files.new_folder(out, last=account.FILE, access=who, note=note, resumes=resumes) as folder:
         with Journal(folder, str(out), who) as journal:

@@ -154,6 +154,8 @@ def test_another_output_is_not_gone_on_with(tmp_path):
         resumed(tmp_path, placed, stop_after=1)
     (part,) = tmp_path.glob(".kdump-*.part")
     assert Journal.is_of(part, str(tmp_path / "out"))
+    assert len(HEALTHY) < copying.copied_before(str(tmp_path / "out")) < len(HEALTHY) + 1000
+    assert copying.copied_before(str(tmp_path / "other")) == 0
     assert not Journal.is_of(part, str(tmp_path / "other"))
     assert not Journal.is_of(tmp_path, str(tmp_path / "out"))
 
