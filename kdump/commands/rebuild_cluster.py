@@ -90,8 +90,8 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     that was taken, merged, left out or lost; lost+found with what has no place.
 
     Of each partition the copy of the newest leader epoch counts, then the longest. Every batch is verified; a damaged
-    one is taken from another copy. Topics that were deleted and created again are told apart by their ids. A partition
-    that no volume has is empty and begins at the highest offset that was committed or checkpointed.
+    one is taken from another copy. Topics that were deleted and created again are distinguished by their ids. A
+    partition that no volume has is empty and begins at the highest offset that was committed or checkpointed.
 
     Without a metadata log topics come from folders, and --release is needed. Their configs, ACLs and users are lost.
 
@@ -144,7 +144,7 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
 
 
 def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
-    """Return the log dirs; None where one of the paths cannot be read: without it more would be lost."""
+    """Return the log dirs, or None if one of the paths cannot be read: without it more would be lost."""
     from kdump.rebuild.volumes import survey
 
     volumes = survey(paths, note=run.note, fail=run.fail)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class RebuildWish(NamedTuple):
-    """What the user wants; None where the volumes decide."""
+    """What the user wants; None leaves it to the volumes."""
 
     nodes: Sequence[NewNode]
     listeners: Listeners
@@ -143,7 +143,7 @@ def prepare(
 def _cluster_id(volumes: Volumes, wanted: str | None) -> str:
     cluster_id = volumes.cluster_id if wanted is None else wanted
     if cluster_id is None:
-        raise UsageError("no meta.properties of the volumes tells the cluster.id: name one with --cluster-id")
+        raise UsageError("no meta.properties of the volumes has a cluster.id: name one with --cluster-id")
     if not CLUSTER_ID.fullmatch(cluster_id):
         raise UsageError(
             f"--cluster-id {cluster_id!r} is none: 22 letters of base64, as `kafka-storage.sh random-uuid` prints them"
@@ -242,5 +242,5 @@ def _dropped(
 
 
 def is_lost(each: RebuiltPartition) -> bool:
-    """Tell whether something of a partition is lost."""
+    """Return whether something of a partition is lost."""
     return bool(each.lost) or each.state == LOST

@@ -1,6 +1,6 @@
-"""How many partitions the coordinators' topics have, where no metadata log tells.
+"""The number of partitions of the coordinators' topics, where there is no metadata log.
 
-An id's hash modulo that number says which partition keeps it. So the ids that partitions hold tell the number, also
+The hash of an id modulo that number is the partition that keeps it. So the ids in the partitions show the number, also
 where the highest partition is lost: a wrong one would have the new coordinators look into other partitions.
 """
 

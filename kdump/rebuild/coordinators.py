@@ -42,7 +42,7 @@ class RebuiltTransaction:
     kind: ClassVar[str] = "transaction"
 
     transactional_id: str | None
-    """None where no coordinator knows the producer."""
+    """None for a producer that no coordinator has."""
     producer_id: int
     state: str | None
     partitions: tuple[str, ...]
@@ -109,7 +109,7 @@ def _feed(collector: Collector, plan: PartitionPlan, damage: Callable[[str], Non
 
 
 def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
-    """Yield the groups with their offsets, those of share groups that no group record tells of at the end."""
+    """Yield the groups with their offsets, share groups without a group record at the end."""
     found: dict[str, GroupLine] = {}
     offsets: dict[str, list[CommittedLine]] = {}
     for line in collector.answer(at):

@@ -4,8 +4,8 @@ Source: what real nodes of 3.9.2 to 4.4.0 demand of a snapshot (KIP-630, KIP-853
 
 - It must end beyond the log of every copy that stays, else a broker follows the new leader but never reads it. Its
   epoch must be above that of every ``quorum-state``, else such a node follows no leader.
-- A registration of the old cluster makes a node wait for a session that nobody holds. Without any registration a
-  follower that loads the snapshot before its leader registers never learns the leader's address: so each new broker
+- A registration of the old cluster makes a node wait until a session ends that has no holder. Without any registration
+  a follower that loads the snapshot before its leader registers never learns the leader's address: so each new broker
   has one, fenced.
 - The leader epoch of a partition must be above those of its batches, and the leader must be named: none is elected.
 - From metadata.version 4.0-IV1 on a controller takes a broker that did not stop in good order out of every ISR when it
@@ -100,20 +100,20 @@ class ClusterChange(NamedTuple):
 
 
 class LostCluster(NamedTuple):
-    """What the volumes tell of the cluster that is lost."""
+    """The metadata of the lost cluster, as the volumes have it."""
 
     image: ClusterImage
     sources: tuple[str, ...]
     """The copies of the metadata log, empty where there is none."""
     breaks: tuple[str, ...]
-    """What is damaged in them or does not replay."""
+    """Damage in them, and records that do not replay."""
     log_end: int
     epoch: int
     changes: tuple[ClusterChange, ...]
 
     @property
     def from_log(self) -> bool:
-        """Whether a metadata log tells topics and configs."""
+        """Whether topics and configs come from a metadata log."""
         return bool(self.sources)
 
     @property
@@ -137,7 +137,7 @@ class CopyEnds(NamedTuple):
 def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
     """Return the greatest end offset and epoch of all copies, in batches, snapshots and ``quorum-state``.
 
-    ``note`` is called with each small file that does not tell. Raises UnreadableError.
+    ``note`` is called with each small file that is not valid. Raises UnreadableError.
     """
     end, epoch = 0, 0
     for copy in copies:
@@ -216,7 +216,7 @@ def found(volumes: Volumes, release: StartRelease | None, said: Said) -> LostClu
 
 
 _TOLD: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
-"""The states of folders that tell of topics: a broker that was started with wrong metadata made them stray."""
+"""The states of folders that count as topics: a broker that was started with wrong metadata made them stray."""
 
 
 def _without_log(
@@ -242,7 +242,7 @@ def _complete(
     if FEATURE not in image.features.levels:
         if release is None:
             raise UsageError(
-                "the metadata log is damaged and tells no metadata.version: name the release that is to start on the "
+                "the metadata log is damaged and has no metadata.version: name the release that is to start on the "
                 "new log dirs, such as --release 4.3.1"
             )
         image.features.levels.update(release_facts.default_features(release))
@@ -255,7 +255,7 @@ def _complete(
 def _add_topics(
     image: ClusterImage, folders: Sequence[VolumeFolder], fail: Callable[[UnreadableError], None]
 ) -> list[ClusterChange]:
-    """Add topics that only folders tell of. Of a name with several ids the one that was written last counts."""
+    """Add topics that only folders have. Of a name with several ids the one that was written last counts."""
     by_name: dict[str, dict[bytes | None, list[VolumeFolder]]] = {}
     for folder in folders:
         by_name.setdefault(folder.topic, {}).setdefault(folder.topic_id, []).append(folder)

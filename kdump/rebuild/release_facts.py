@@ -80,10 +80,10 @@ def oldest_for(level: int) -> StartRelease:
 
 
 def has_voters(to: StartRelease) -> bool:
-    """Tell whether the voters of a cluster of this release may stand in its metadata log."""
+    """Return whether the voters of a cluster of this release may stand in its metadata log."""
     return to.number >= VOTERS_SINCE
 
 
 def caps_min_isr(to: StartRelease) -> bool:
-    """Tell whether a min.insync.replicas above the number of replicas counts as that number (``effectiveMinIsr``)."""
+    """Return whether a min.insync.replicas above the number of replicas counts as that number (``effectiveMinIsr``)."""
     return to.number >= (3, 7)

@@ -76,7 +76,7 @@ def of_retention(deleted: Mapping[str, int]) -> Iterator[str]:
 
 
 def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChange]) -> Iterator[str]:
-    """Yield what is not as before: configs that were changed, what no volume tells, what the nodes' files must have."""
+    """Yield the differences from before: changed configs, losses with the metadata log, lines that files must have."""
     for one in changes:
         if one.what in {"topic config", "broker config"}:
             yield f"{one.what} {one.name or '<default>'} {one.key}={one.value}: {one.why}"
@@ -117,7 +117,7 @@ def _of_counts(image: ClusterImage) -> Iterator[str]:
     if known:
         counts = " and ".join(f"{topic.name} {len(topic.partitions)}" for topic in known)
         yield (
-            f"partitions of coordinators' topics, as folders and the ids in them tell: {counts}. If there were more, "
+            f"partitions of coordinators' topics, by their folders and the ids in them: {counts}. If there were more, "
             "groups and transactional ids are looked for in wrong ones: compare offsets.topic.num.partitions and "
             "transaction.state.log.num.partitions of the old server.properties (the default is 50)"
         )

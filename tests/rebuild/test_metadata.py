@@ -174,7 +174,7 @@ def test_without_a_sound_snapshot_folders_tell_of_topics_that_are_missing(tmp_pa
         if file.suffix == ".checkpoint" or file.name == f"{0:020}.log":
             file.chmod(0o600)
             file.unlink()
-    with pytest.raises(UsageError, match=r"tells no metadata\.version"):
+    with pytest.raises(UsageError, match=r"has no metadata\.version"):
         found(path)
     lost = found(path, to="4.2.2")
     assert lost.breaks

@@ -1,4 +1,4 @@
-"""A rebuilt cluster as tables a person decides by: topics, what is lost, nodes, what to do before the start."""
+"""A rebuilt cluster as tables to decide by: topics, losses, nodes, warnings before the start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STATES: Final = ("whole", "merged", "partial", "lost")
 LISTED: Final = 50
-"""Rows of what is left out; -o jsonl has all."""
+"""Rows of the table of differences; -o jsonl has all."""
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:

@@ -139,7 +139,7 @@ def _is_user(parts: tuple[tuple[str, str | None], ...]) -> bool:
 
 
 def _rule(fields: Fields) -> dict[str, Any] | None:
-    """Return an ACL of a KafkaUser, None where it has no such rule."""
+    """Return an ACL of a KafkaUser, or None if it has no such rule."""
     found = acls.in_words(fields)
     kind = TYPES.get(found["resourceType"])
     if kind is None:
