@@ -41,6 +41,10 @@ ANSWERS = (
     ["metadata", "--events"],
     ["metadata", "--tree", "/"],
     ["metadata", "--diff", "0.."],
+    ["schemas", "--all"],
+    ["schemas", "--subjects"],
+    ["schemas", "--history"],
+    ["connect"],
     ["du"],
     ["stats", "--records"],
     ["retention", "--at", "2026-11-22"],
@@ -76,6 +80,8 @@ def matrix(log_dir: Path, out: Path) -> Iterator[list[str]]:
         for form in FORMS:
             yield [words[0], where, *words[1:], "-o", form]
     yield ["groups", where, "-o", "reset-csv"]
+    yield ["schemas", where, "--import-script"]
+    yield ["schemas", where, "--export", os.fspath(out / "schemas")]
     for words in (*CHECKS, *REPORTS):
         yield [words[0], where, *words[1:]]
     yield ["diff", where, where]
@@ -128,6 +134,27 @@ def wrong_usage(path: str, log_dir: str) -> Iterator[list[str]]:
     yield ["coordinator", name, "--type", "group", "--partitions", "50"]
     yield ["salvage", path + "-gone", "--out", path]
     yield ["slice", path, "--offset", "0..", "--out", path]
+    yield ["schemas", log_dir, "--schemas-topic", name]
+    yield ["schemas", path + "-gone", "--subject", name]
+    yield ["schemas", log_dir, "--export", path]
+    yield ["spark-export", path + "-gone", "--out", path + "-out"]
+    yield ["spark-export", log_dir, "--out", path + "-out", "--topic", name, "--columns", name]
+    yield ["spark-export", log_dir, "--out", path + "-out", "--partition-by", name]
+    yield ["spark-export", log_dir, "--out", path + "-out", "--master", name]
+
+
+def spark_matrix(log_dir: Path, out: Path) -> Iterator[list[str]]:
+    """Yield command lines that start Spark: exports of all, of one folder, into one, and answers of workers."""
+    where = os.fspath(log_dir)
+    first = next(entry.path for entry in sorted(os.scandir(log_dir), key=lambda one: one.name) if entry.is_dir())
+    spark = ["--master", "local[1]", "--conf", "spark.driver.memory=512m"]
+    yield ["spark-export", where, "--out", os.fspath(out / "all"), *spark]
+    yield ["spark-export", where, "--out", os.fspath(out / "all"), *spark]
+    yield ["spark-export", where, "--out", os.fspath(out / "failfast"), "--read-mode", "FAILFAST", *spark]
+    yield ["spark-export", where, "--out", os.fspath(out / "more"), "--incremental", *spark]
+    yield ["spark-export", first, "--out", os.fspath(out / Path(first).name), "--partition-by", "none", *spark]
+    for words in (["check"], ["stats", "--records"], ["groups"]):
+        yield [words[0], where, *words[1:], *spark]
 
 
 def show(words: Sequence[str], *, colours: bool = False) -> Screen:

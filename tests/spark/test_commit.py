@@ -294,3 +294,38 @@ def test_a_file_that_appears_in_an_output_is_not_replaced(spark, tmp_path, monke
         publish(spark, out, NEW, "append")
     assert theirs.read_text() == "theirs"
     assert by_manifest(out) == sorted(OLD)
+
+
+class IntoFolders:
+    """A file system of Hadoop's that moves a folder into one that is there, as HDFS does, and where one appears."""
+
+    def __init__(self, files, path):
+        self._files, self._path = files, path
+
+    def __getattr__(self, name):
+        return getattr(self._files, name)
+
+    def rename(self, old, new):
+        target = Path(new.toUri().getPath())
+        if target == self._path and not target.exists():
+            target.mkdir()
+        if target.is_dir():
+            Path(old.toUri().getPath()).rename(target / old.getName())
+            return True
+        return self._files.rename(old, new)
+
+
+def test_a_folder_that_appears_in_hdfs_at_the_last_moment_keeps_its_name_and_gets_nothing(spark, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    init = Folder.__init__
+
+    def remote(self, *given):
+        init(self, *given)
+        self._files = self._texts = IntoFolders(self._files, out)
+        self._is_local = False
+
+    monkeypatch.setattr(Folder, "__init__", remote)
+    with pytest.raises(KdumpError, match="out is there now, and was not before"):
+        publish(spark, out, NEW, "error")
+    assert [*out.iterdir()] == []
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -1,14 +1,19 @@
 """The Spark source in a session: what users see of it."""
 
+import glob
 import inspect
 
 import pytest
 
 from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
+from kdump.errors import UnreadableError, UsageError
 from kdump.rows import columns
+from kdump.spark.source import options as words
 from kdump.spark.source import schema
-from testing import GOLDEN
+from kdump.spark.source.data_source import KdumpDataSource, KdumpStreamReader
+from testing import GOLDEN, terminals
+from tests.helpers import hostile
 from tests.helpers.kafka_columns import KAFKA_COLUMNS
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
@@ -64,3 +69,40 @@ def test_wrong_options_are_told_on_the_driver(spark, options, told):
     with pytest.raises(AnalysisException) as error:
         load(spark, BROKER / "c-zstd-0", **options)
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize("output", ["records", "batches", "damaged", "findings", "stats", "offsets"])
+def test_what_the_source_says_and_raises_steers_no_terminal(tmp_path, capsys, output):
+    """Names of folders may be anything: Spark prints errors as they are, and so do terminals."""
+    logs = hostile.write(tmp_path / "logs")
+    mode = {"mode": "PERMISSIVE"} if output == "records" else {}
+    told = []
+    for path in (logs, *sorted(logs.iterdir()), *(logs / f"{name}-gone" for name in hostile.NAMES)):
+        source = KdumpDataSource({"path": str(path), "output": output, **mode})
+        try:
+            reader = source.reader(None)
+            for partition in reader.partitions():
+                told += [batch.num_rows for batch in reader.read(partition)]
+        except (UnreadableError, UsageError) as error:
+            told.append(str(error))
+        shown = f"{told.pop() if told else ''}\n{capsys.readouterr().err}".encode("utf-8", "backslashreplace")
+        assert not terminals.Screen(shown, 0).faults, path
+
+
+def test_what_a_stream_says_steers_no_terminal(tmp_path, capsys):
+    logs = hostile.write(tmp_path / "logs")
+    gone = logs / f"{hostile.NAMES[0]}-gone"
+    with pytest.raises(UnreadableError) as error:
+        KdumpStreamReader(words.parse({"path": str(gone)})).latestOffset({}, None)
+    assert not terminals.Screen(str(error.value).encode(), 0).faults
+    reader = KdumpStreamReader(words.parse({"path": str(logs), "mode": "PERMISSIVE", "failOnDataLoss": "false"}))
+    end = reader.latestOffset({}, None)
+    planned = reader.partitions({}, end)
+    for file in logs.glob(f"{glob.escape(hostile.NAMES[0])}*/*.log"):
+        file.unlink()
+    for partition in planned:
+        list(reader.read(partition))
+    reader.commit(end)
+    said = capsys.readouterr().err
+    assert "are gone; going on with what is left" in said
+    assert not terminals.Screen(said.encode("utf-8", "backslashreplace"), 0).faults

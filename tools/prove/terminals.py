@@ -1,9 +1,9 @@
 """Prove that no command and format steers a terminal: all command lines of `testing.terminals` over a log dir.
 
-    python -m tools.prove.terminals LOG_DIR     # such as one whose names and records hold escape sequences
+    python -m tools.prove.terminals LOG_DIR [--spark]    # such as one whose names and records hold escape sequences
 
-runs each on a terminal without colours and on one with them, and prints what would steer it. Ends with 1 where
-something does.
+runs each on a terminal without colours and on one with them, and prints what would steer it. With ``--spark`` those run
+that start Spark, and no others. Ends with 1 where something steers the terminal.
 """
 
 import sys
@@ -18,11 +18,14 @@ def main() -> int:
     """Run the matrix; return the exit status."""
     parser = arguments.parser(__doc__)
     parser.add_argument("log_dir", type=Path, metavar="LOG_DIR")
-    log_dir = parser.parse_args().log_dir
+    parser.add_argument("--spark", action="store_true")
+    given = parser.parse_args()
+    log_dir = given.log_dir
     runs = wrong = 0
     with tempfile.TemporaryDirectory() as out:
-        for words in terminals.matrix(log_dir, Path(out)):
-            for colours in (False, True):
+        matrix = terminals.spark_matrix if given.spark else terminals.matrix
+        for words in matrix(log_dir, Path(out)):
+            for colours in (False,) if given.spark else (False, True):
                 runs += 1
                 screen = terminals.show(words, colours=colours)
                 if screen.faults or b"Traceback" in screen.shown:

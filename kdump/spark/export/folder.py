@@ -130,8 +130,12 @@ class Folder:
             return
         if target.exists():  # Hadoop moves a folder into one that is there
             raise KdumpError(taken)
+        inside = target.inside(self.path.rpartition("/")[2])
         with writing(target.shown):
             moved = self._files.rename(self._at(""), target._at(""))
+            if moved and inside.exists():  # the target appeared since
+                self._files.rename(inside._at(""), self._at(""))
+                raise KdumpError(taken)
         if not moved:
             raise KdumpError(f"{self.path} cannot be renamed to {target.path}")
 

@@ -39,6 +39,7 @@ from kdump.log_dirs.partition import stretches
 from kdump.log_dirs.remote import places
 from kdump.primitives import timestamps
 from kdump.primitives.named_tuple import NamedTuple
+from kdump.primitives.terminal import path_text
 from kdump.spark.source import options as words
 from kdump.spark.source.unread import refuse
 
@@ -141,7 +142,7 @@ def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Say
     """Return what keeps damage as rows, each once, and raises failures but those that :func:`refuse` leaves."""
 
     def keep(kind: str, text: object) -> None:
-        rows.append({"kind": kind, "text": str(text)})
+        rows.append({"kind": kind, "text": path_text(str(text))})
 
     unreadable = once(partial(keep, UNREADABLE))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,13 +10,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from kdump.arrow import answer_lines, batches
 from kdump.arrow import schema as arrow_schema
-from kdump.errors import KdumpError, UsageError
+from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.findings import many
+from kdump.primitives.terminal import harmless_line, say
 from kdump.spark.carried import Carried
 from kdump.spark.source import answers, findings, planning, pushdown, reading, schema, streaming
 from kdump.spark.source import options as words
 from kdump.spark.source.listings import Listings
-from kdump.spark.source.marks import lose
+from kdump.spark.source.marks import DataLossError, lose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
@@ -75,7 +76,7 @@ class KdumpDataSource(Carried, DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  the schema is the source's own
         options = self._options
         if options.pushdown and not hasattr(DataSourceReader, "pushFilters"):
-            _say("this release of Spark tells a source of no filters: pushdown needs 4.1 or later, all is read")
+            say("this release of Spark tells a source of no filters: pushdown needs 4.1 or later, all is read")
         if options.output == words.FINDINGS:
             return FindingsReader(options)
         if options.output in answers.OUTPUTS:
@@ -93,16 +94,24 @@ _FIELDS: Final = {
 }
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"kdump: {text}\n")
+@contextmanager
+def _harmless() -> Iterator[None]:
+    """Raise errors whose text steers no terminal: Spark prints them as they are, and names in them may be anything."""
+    try:
+        yield
+    except UnreadableError as error:
+        shown = [harmless_line(str(part)) for part in (error.path, error.reason, error.hint)]
+        raise type(error)(*shown) from None
+    except (UsageError, DataLossError) as error:
+        raise type(error)(harmless_line(str(error))) from None
 
 
 def _say_unused(options: SourceOptions) -> None:
     """Say which options say nothing here; of values, which may be secret, nothing is told."""
     if options.ignored:
-        _say(f"no broker is asked, so these options are ignored: {', '.join(options.ignored)}")
+        say(f"no broker is asked, so these options are ignored: {', '.join(options.ignored)}")
     for text in options.kafka.unused if options.kafka is not None else ():
-        _say(text)
+        say(text)
 
 
 class SplitPartition(InputPartition):
@@ -118,15 +127,17 @@ class KdumpReader(Carried, DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
+    @_harmless()
     def partitions(self) -> list[InputPartition]:
         _say_unused(self._options)
         if self._options.max_records_per_trigger is not None:
-            _say("maxRecordsPerTrigger is not used: a batch has no trigger")
-        splits = [split for planned in planning.plan(self._options, _say) for split in planned.splits]
+            say("maxRecordsPerTrigger is not used: a batch has no trigger")
+        splits = [split for planned in planning.plan(self._options, say) for split in planned.splits]
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from reading.read_all(partition.value or (), self._options)  # no value where there is nothing to read
+        with _harmless():
+            yield from reading.read_all(partition.value or (), self._options)  # no value where there is nothing to read
 
 
 class FindingsReader(Carried, DataSourceReader):
@@ -135,11 +146,13 @@ class FindingsReader(Carried, DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
+    @_harmless()
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(task) for task in findings.plan(self._options, _say)]
+        return [InputPartition(task) for task in findings.plan(self._options, say)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from findings.read(partition.value)
+        with _harmless():
+            yield from findings.read(partition.value)
 
 
 class AnswersReader(Carried, DataSourceReader):
@@ -148,11 +161,13 @@ class AnswersReader(Carried, DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
+    @_harmless()
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(task) for task in answers.plan(self._options, _say)]
+        return [InputPartition(task) for task in answers.plan(self._options, say)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from answers.read(partition.value)
+        with _harmless():
+            yield from answers.read(partition.value)
 
 
 class FilteredReader(KdumpReader):
@@ -192,15 +207,17 @@ class _StreamReader(Carried):
             options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_records_per_trigger
         )
 
+    @_harmless()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """Return where to begin: one answer, however often Spark asks before the first trigger."""
         if self._initial is None:
-            self._initial = streaming.initial(self._options, _say, self._listings)
+            self._initial = streaming.initial(self._options, say, self._listings)
         return self._initial
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         self._is_bounded = True
 
+    @_harmless()
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
         """Return how far a trigger gets. Releases that pass neither start nor limit get none.
 
@@ -210,7 +227,7 @@ class _StreamReader(Carried):
             self._is_told = True
             _say_unused(self._options)
             if not _HAS_LIMITS and self._limits != streaming.TriggerLimits():
-                _say("this release of Spark gives a trigger all that is there: max...PerTrigger needs 4.2 or later")
+                say("this release of Spark gives a trigger all that is there: max...PerTrigger needs 4.2 or later")
         if start is None:
             start = self._looked_from = self.initialOffset() if self._at is None else self._at
         if self._is_bounded and self._target is None:  # what is there now; later triggers go no further
@@ -221,6 +238,7 @@ class _StreamReader(Carried):
         self._met = advance.offsets, advance.damaged
         return advance.offsets
 
+    @_harmless()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         if self._looked_from not in (None, start):
             raise KdumpError(
@@ -228,7 +246,7 @@ class _StreamReader(Carried):
                 "spark.sql.streaming.triggerAvailableNowWrapper.enabled, or use Spark 4.2 or later"
             )
         self._at, self._looked_from = end, None
-        splits = self._planned = streaming.between(self._options, start, end, self._lost, _say, self._listings)
+        splits = self._planned = streaming.between(self._options, start, end, self._lost, say, self._listings)
         self._damaged = self._damaged_of(splits, end)
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
@@ -237,7 +255,7 @@ class _StreamReader(Carried):
         self._tell_vanished()
         damaged, self._damaged = self._damaged, streaming.Damaged()
         if damaged.ranges:
-            _say(
+            say(
                 f"in this trigger {many(damaged.ranges, 'damaged range')} ({damaged.bytes} bytes) gave no records; "
                 'a stream with .option("output", "damaged") has the bytes'
             )
@@ -259,14 +277,15 @@ class _StreamReader(Carried):
         splits, self._planned = self._planned, []
         if not self._options.fail_on_data_loss:
             for text in reading.vanished(splits):
-                _say(text)
+                say(text)
 
     def _lost(self, text: str) -> None:
-        lose(text, self._options, _say)
+        lose(text, self._options, say)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for split in partition.value or ():
-            yield from reading.read(split, self._options)
+        with _harmless():
+            for split in partition.value or ():
+                yield from reading.read(split, self._options)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
         """Return the limit that Spark shows; what counts are the options, all of them."""
