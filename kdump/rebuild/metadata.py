@@ -238,7 +238,7 @@ def _complete(
     release: StartRelease | None,
     fail: Callable[[UnreadableError], None],
 ) -> list[ClusterChange]:
-    """Add what a damaged metadata log has lost: topics of folders that it neither knows by id nor by name."""
+    """Add what a damaged metadata log has lost, where folders have it: topics, and partitions of topics."""
     if FEATURE not in image.features.levels:
         if release is None:
             raise UsageError(
@@ -249,7 +249,25 @@ def _complete(
     known = [
         each for each in folders if each.topic not in image.topics.by_name and each.topic_id not in image.topics.by_id
     ]
-    return _add_topics(image, known, fail)
+    return [*add_partitions(image, folders), *_add_topics(image, known, fail)]
+
+
+def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list[ClusterChange]:
+    """Add partitions of known topics that only folders have, and those that are missing below the highest one."""
+    highest: dict[bytes, int] = {}
+    for folder in folders:
+        topic = image.topics.by_name.get(folder.topic)
+        if topic is not None and folder.topic_id in (topic.id, None):
+            highest[topic.id] = max(highest.get(topic.id, 0), folder.number)
+    changes = []
+    for topic in image.topics.by_id.values():
+        factor = max((len(state.replicas) for state in topic.partitions.values()), default=1)
+        for number in range(max(max(topic.partitions, default=-1), highest.get(topic.id, -1)) + 1):
+            if number not in topic.partitions:
+                topic.partitions[number] = _partition((OLD_LEADER,) * factor, 0, 0)
+                why = "the metadata log is damaged: its record is lost"
+                changes.append(ClusterChange("partition", topic.name, str(number), None, why))
+    return changes
 
 
 def _add_topics(

@@ -182,6 +182,19 @@ def test_without_a_sound_snapshot_folders_tell_of_topics_that_are_missing(tmp_pa
     assert lost.image.configs.topic("forgotten")["retention.ms"] == "-1"
 
 
+def test_partitions_that_a_damaged_log_has_lost_come_from_folders(tmp_path):
+    folder = log_dir(tmp_path / "a", log=False, folders=["orders-3", "orders-7"])
+    (tmp_path / "a" / "orders-7" / "partition.metadata").write_text("version: 0\ntopic_id: BBBBBBBBBBBBBBBBBBBBBA\n")
+    image = found(folder, to="4.3.1").image
+    assert sorted(image.topics.by_name["orders"].partitions)[-1] in (3, 7)
+    known = [each for each in survey([folder]).folders if each.number == 3]
+    image.topics.by_name["orders"].id = known[0].topic_id
+    image.topics.by_name["orders"].partitions = {1: image.topics.by_name["orders"].partitions[1]}
+    changes = metadata.add_partitions(image, list(survey([folder]).folders))
+    assert sorted(image.topics.by_name["orders"].partitions) == [0, 1, 2, 3]
+    assert [(one.what, one.name, one.key) for one in changes] == [("partition", "orders", key) for key in "023"]
+
+
 def test_without_a_metadata_log_folders_tell_the_topics(tmp_path):
     names = ["orders-0", "orders-3", "__consumer_offsets-1", "__transaction_state-0"]
     first = log_dir(tmp_path / "a", log=False, folders=names)
