@@ -19,6 +19,7 @@ from kdump.log_reader.filter import Filter, RecordType
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import timestamps
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.named_tuple import NamedTuple
 from kdump.rows import columns as rows
 from kdump.rows import values
 from kdump.rows.selection import DamagedRange, SelectedBatch, singly
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kdump.formats.record import Header, Record
     from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.regions import Damage, OnError
 
 Path: TypeAlias = str | PathLike[str]
@@ -159,6 +161,12 @@ class LogRecord:
         return self.record.headers
 
     @property
+    def decoded(self) -> dict[str, Any] | None:
+        """What ``open(..., decode="auto")`` makes of key and value, as ``decoded`` of JSON lines; None for neither."""
+        found: dict[str, Any] | None = values.decoded(self.batch.found, self.record)
+        return found
+
+    @property
     def is_control(self) -> bool:
         """Whether it is a marker, which no consumer is given."""
         return self.batch.found.batch.is_control
@@ -194,6 +202,21 @@ def _short(data: bytes | None) -> str:
     return f"{data[:SHOWN]!r}... ({len(data)} bytes)"
 
 
+class Decoding(NamedTuple):
+    """Which payloads are decoded, and where their schemas lie: None is where the records lie."""
+
+    decode: str
+    schemas: Path | None
+    topic: str
+
+    def decoder(self, paths: Sequence[str], wanted: Wanted) -> PayloadDecoder:
+        """Return what decodes them. Raises UnreadableError."""
+        from kdump.log_reader.registry_topic import payload_decoder
+
+        where = paths if self.schemas is None else [fspath(self.schemas)]
+        return payload_decoder(self.decode, where, wanted, topic=self.topic)
+
+
 class Log:
     """What :func:`open` returns: iterate it, or call :meth:`batches` or :meth:`to_arrow`, as often as you like.
 
@@ -215,9 +238,11 @@ class Log:
         *,
         every_replica: bool = False,
         limit: int | None = None,
+        decoding: Decoding | None = None,
     ) -> None:
         self._paths, self._wanted, self._filter, self._on_error = paths, wanted, taken, on_error
-        self._every_replica, self._limit = every_replica, limit
+        self._every_replica, self._limit, self._decoding = every_replica, limit, decoding
+        self._decoder: PayloadDecoder | None = None
         self.damage: list[tuple[str, Damage]] = []
         self.notes: list[str] = []
 
@@ -255,6 +280,7 @@ class Log:
             self._on_error,
             every_replica=self._every_replica,
             limit=min(_SHOWN_ROWS, self._limit or _SHOWN_ROWS),
+            decoding=self._decoding,
         )
         cells = [
             [one.topic, one.partition, one.offset, one.datetime or one.timestamp, _short(one.key), _short(one.value)]
@@ -315,8 +341,8 @@ class Log:
     def to_arrow(self, columns: Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Return the records as a stream of Arrow record batches, with some 16,000 rows or 8 MiB each.
 
-        ``columns`` are names of ``kdump dump -o jsonl``, by default all but ``decoded`` (a record of Kafka's own topics
-        in words, as JSON text); no work is done for others. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime.
+        ``columns`` are names of ``kdump dump -o jsonl``, by default all, ``decoded`` (JSON text) with ``decode`` alone;
+        no work is done for others. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime.
         It needs pyarrow. Raises UsageError for a name that is no column; the stream raises UnreadableError.
 
         >>> import kdump
@@ -328,7 +354,7 @@ class Log:
         from kdump.arrow import schema, stream
 
         none = columns is not None and not (columns := tuple(columns))
-        names = stream.names(("topic",) if none else columns)
+        names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None)
         rows = stream.RowStream(self._reader(), names, self._lost)
         batches = stream.limited(stream.joined(rows.batches(self._partitions())), self._limit)
         if none:  # as many rows, without a column
@@ -343,7 +369,8 @@ class Log:
         """Return the schema of the stream: nothing is read for it."""
         from kdump.arrow import schema, stream
 
-        return schema.arrow(schema.chosen(stream.NAMES)).__arrow_c_schema__()
+        names = stream.names(None, decoded=self._decoding is not None)
+        return schema.arrow(schema.chosen(names)).__arrow_c_schema__()
 
     def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
         """Return the records as a pandas DataFrame, all in memory. It needs pandas.
@@ -399,7 +426,11 @@ class Log:
         """Return a reader, and forget what the one before met."""
         self.damage, self.notes = [], []
         note = self.notes.append
-        return PartitionReader(self._filter, take, on_error=self._on_error, wrong_index=note, note=note)
+        if self._decoding is not None and self._decoder is None:
+            self._decoder = self._decoding.decoder(self._paths, self._wanted)
+        return PartitionReader(
+            self._filter, take, on_error=self._on_error, wrong_index=note, note=note, decoder=self._decoder
+        )
 
     def _partitions(self) -> Iterator[Partition]:
         """Yield the partitions, each once; notes say which replicas are left out, and what the paths do not hold."""
@@ -531,6 +562,9 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     remote_keys: Mapping[str, Path] | None = None,
     on_error: OnError = "resync",
     max_batch_bytes: int = DEFAULT_LIMIT,
+    decode: Literal["none", "auto", "avro", "protobuf", "json"] = "none",
+    schemas: Path | None = None,
+    schemas_topic: str = "_schemas",
 ) -> Log:
     """Return the log that ``path`` holds: a segment, glob, partition folder, log dir or archive, or several.
 
@@ -541,8 +575,10 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     them. ``remote`` is where segments of tiered topics lie, ``remote_keys`` the files with the private keys of its key
     pairs, by name. Of several replicas of a partition the best is read: the one with the newest leader epoch, then the
     highest log end offset; with ``every_replica`` all are. A batch of more than ``max_batch_bytes``, as it is or
-    unpacked, is damage. Nothing but keys is read before the log is iterated. Raises
-    UsageError, and UnreadableError for a key.
+    unpacked, is damage. ``decode`` decodes payloads that carry the id of a schema (``decoded`` of a record, and a
+    column); the schemas are those of ``schemas_topic`` in ``schemas``, by default in ``path``. With it ``key`` and
+    ``grep`` look into decoded payloads, too. Nothing but keys is read before the log is iterated. Raises UsageError,
+    and UnreadableError for a key.
 
     >>> import kdump
     >>> log = kdump.open("golden/brokers/4.2.2", topic="c-none", offset=(3, 4))
@@ -561,6 +597,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             grep = re.compile(grep.encode() if isinstance(grep, str) else grep)
         except re.error as reason:
             raise UsageError(f"grep {grep!r}: {reason}") from None
+    if decode != "none" and decode not in {"auto", "avro", "protobuf", "json"}:
+        raise UsageError(f"decode={decode!r}: none, auto, avro, protobuf and json are known")
     return Log(
         given_paths(path),
         Wanted(
@@ -584,10 +622,12 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             transactional=transactional,
             committed=isolation == "read_committed",
             out_of_order=out_of_order,
+            decoded=decode != "none" and (key is not None or grep is not None),
         ),
         on_error,
         every_replica=every_replica,
         limit=limit,
+        decoding=None if decode == "none" else Decoding(decode, schemas, schemas_topic),
     )
 
 

@@ -1,6 +1,11 @@
 """What :func:`kdump.open` and the questions note: replicas that are left out, topics that are not there."""
 
+import json
+
+import pytest
+
 import kdump
+from testing import processes
 from tests.helpers.log_dirs import replica
 from tests.helpers.segments import data
 
@@ -42,3 +47,37 @@ def test_a_topic_that_is_not_there_is_noted_as_the_command_does(tmp_path):
     assert (list(log), log.notes) == ([], [said])
     assert kdump.offsets(tmp_path, topic="salse").notes == (said,)
     assert kdump.transactions(tmp_path, topic="salse").notes == (said,)
+
+
+class TestDecoding:
+    @pytest.fixture
+    def logs(self, registries):
+        return registries / "confluent" / "logs"
+
+    def test_records_and_columns_are_those_of_json_lines(self, logs):
+        asked = ["--decode", "auto", "-o", "jsonl", "--fields", "decoded"]
+        done = processes.kdump("dump", logs, "--topic", "json-7", *asked)
+        lines = [json.loads(line)["decoded"] for line in done.stdout.splitlines()]
+        log = kdump.open(logs, topic="json-7", decode="auto")
+        assert [record.decoded for record in log] == lines
+        assert [json.loads(each) for each in log.to_arrow(["decoded"]).read_all()["decoded"].to_pylist()] == lines
+        assert log.to_arrow().schema.names[-1] == "decoded"
+        assert "decoded" not in kdump.open(logs, topic="json-7").to_arrow().schema.names
+
+    def test_keys_and_values_are_found_by_what_they_mean(self, logs):
+        by_key = kdump.open(logs, topic="json-7", decode="auto", key=b"b")
+        assert {record.decoded["key"]["data"] for record in by_key} == {"b"}
+        by_grep = kdump.open(logs, topic="json-7", decode="json", grep='"stock":2.5')
+        assert {record.decoded["value"]["data"]["stock"] for record in by_grep} == {2.5}
+        assert list(kdump.open(logs, topic="json-7", key=b"b")) == []
+
+    def test_schemas_lie_elsewhere(self, logs):
+        (record,) = kdump.open(logs / "json-7-0", offset=0, decode="auto")
+        assert record.decoded["key"]["problem"] == "schema-missing"
+        (record,) = kdump.open(logs / "json-7-0", offset=0, decode="auto", schemas=logs)
+        assert record.decoded["key"]["data"] == "b"
+        assert next(iter(kdump.open(logs, topic="json-7"))).decoded is None
+
+    def test_an_unknown_format(self, logs):
+        with pytest.raises(kdump.errors.UsageError, match="avro"):
+            kdump.open(logs, decode="thrift")

@@ -27,10 +27,10 @@ NAMES: Final = tuple(column.name for column in columns.RECORD if column.name in 
 """The columns of a record, in the order of JSON lines."""
 
 
-def names(wanted: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the names of columns, by default all but ``decoded``. Raises UsageError for one that is none."""
-    chosen = NAMES if wanted is None else tuple(wanted)
+def names(wanted: Iterable[str] | None, *, decoded: bool = False) -> tuple[str, ...]:
+    """Return the names of columns, by default all but ``decoded``, or all. Raises UsageError for others."""
     known = (*NAMES, columns.DECODED.name)
+    chosen = (known if decoded else NAMES) if wanted is None else tuple(wanted)
     for name in chosen:
         if name not in known:
             raise UsageError(f"{name!r} is no column{did_you_mean(name, known)}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_reader.reader import PartitionReader
 from kdump.rows.selection import SelectedBatch
+from kdump.schemas.decoder import FORMATS, PayloadDecoder
 from kdump.schemas.store import TOPIC, SchemaStore
 
 if TYPE_CHECKING:
@@ -15,6 +16,30 @@ if TYPE_CHECKING:
     from kdump.errors import UnreadableError
     from kdump.log_dirs.tiered_log import RemoteStorage
     from kdump.rows.selection import DamagedRange
+
+
+def payload_decoder(
+    decode: str,
+    paths: Sequence[str],
+    wanted: Wanted,
+    *,
+    topic: str = TOPIC,
+    fail: Callable[[UnreadableError], None] = raise_it,
+    lost: Callable[[DamagedRange], None] = lambda _: None,
+) -> PayloadDecoder:
+    """Return what decodes payloads as ``decode`` says (``auto``, ``avro``, ``protobuf``, ``json``).
+
+    The schemas are those of ``topic`` in ``paths``; ``wanted`` has the limit and the remote storage.
+    """
+    store = read_store(
+        [path for path in paths if path != "-"],
+        topic=topic,
+        max_batch_bytes=wanted.max_batch_bytes,
+        remote=wanted.remote,
+        fail=fail,
+        lost=lost,
+    )
+    return PayloadDecoder(store, FORMATS if decode == "auto" else (decode,), wanted.max_batch_bytes)
 
 
 def read_store(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import DamageError
 from kdump.records import control
@@ -127,11 +127,12 @@ def has_words(topic: str | None) -> bool:
     return topic in TOPICS
 
 
-def _decoded(found: SelectedBatch, record: Record | None) -> object:
+def decoded(found: SelectedBatch, record: Record | None) -> Any:
+    """Return the words of a record of Kafka's own topics, of another what the decoder makes; None for neither."""
     if has_words(found.file.topic):
-        from kdump.rows.decoded import decoded
+        from kdump.rows import decoded as words
 
-        return decoded(found, record)
+        return words.decoded(found, record)
     topic, decoder = found.file.topic, found.file.decoder
     if decoder is None or record is None or found.batch.is_control:
         return None
@@ -143,7 +144,7 @@ SOURCES: Final[dict[str, Callable[..., object]]] = {
     "state.transaction": lambda found, _: found.transaction,
     "state.above_high_watermark": _above,
     "state.below_log_start": _below,
-    "state.decoded": _decoded,
+    "state.decoded": decoded,
     "state.control_type": _control_type,
     "state.coordinator_epoch": _coordinator_epoch,
     "batch.base_offset": lambda found, _: found.base_offset,
