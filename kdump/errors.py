@@ -101,6 +101,11 @@ def brief(value: object) -> object:
     return _zeros(text) or (value if len(text) <= MOST_TOLD else _cut(text, text))
 
 
+def many(count: int, what: str, more: str = "") -> str:
+    """Return a number and its noun; ``more`` is its plural where that takes more than an s."""
+    return f"{count} {what}" if count == 1 else f"{count} {more or what + 's'}"
+
+
 def quoted(value: object) -> str:
     """Return a value between quotes where it is a text, no longer than :func:`brief` leaves it."""
     text, shown = str(value), repr(value)

@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kdump.answers.log_end import log_end
-from kdump.errors import DamageError
-from kdump.formats import leader_epoch
 from kdump.formats.leader_epoch import EpochEntry
-from kdump.log_dirs import file_names
-from kdump.log_dirs.files import read_whole
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from kdump.segments.batch_runs import Run
@@ -63,22 +59,10 @@ def lineage(partition: Partition, wrong: Callable[[str], None]) -> Lineage:
     ``wrong`` is called with a checkpoint that is not what its format says. Raises UnreadableError.
     """
     end = log_end(partition)
-    entries = _checkpoint(partition, wrong)
+    entries = tuple(sorted(partition.leader_epochs(wrong) or ()))
     if end.epoch > (entries[-1].epoch if entries else -1):
         entries = _with_batches(entries, partition, end)
     return Lineage(tuple(entry for entry in entries if entry.start_offset <= end.offset), end.offset)
-
-
-def _checkpoint(partition: Partition, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    for entry in partition.others:
-        if entry.name == file_names.LEADER_EPOCHS:
-            with partition.files.open(entry.path) as source:
-                data = read_whole(source)
-            try:
-                return tuple(sorted(leader_epoch.read(data)))
-            except DamageError as damage:
-                wrong(f"{partition.files.shown(entry.path)}: {damage}")
-    return ()
 
 
 def _with_batches(entries: tuple[EpochEntry, ...], partition: Partition, end: LogEnd) -> tuple[EpochEntry, ...]:

@@ -144,8 +144,8 @@ class LogDirPass:
 
         They begin at or before the offset ``since``, as near to it as the index knows.
 
-        A batch that is cut off is damage, but for the end of the last segment: brokers write while their files are
-        copied. Bytes that the system does not give are a damaged range that ends with the file.
+        A truncated batch is damage, but for the end of the last segment: brokers write while their files are copied.
+        Bytes that the system does not give are a damaged range that ends with the file.
         """
         base, done = segment.base_offset, 0
         try:
@@ -158,7 +158,7 @@ class LogDirPass:
                     if lost is not None:
                         self._damage(f"{segment.name}: byte {lost.position}: {lost.reason}")
                     elif isinstance(region, Trailing):
-                        self._note(f"{segment.name}: byte {region.position}: {_cut_off(region)}")
+                        self._note(f"{segment.name}: byte {region.position}: {region}")
                     yield region if lost is None else lost
                     done = region.position + region.size
         except UnreadableError as error:
@@ -216,14 +216,10 @@ class PassTap:
 
 
 def _lost(region: Region | Run, *, is_last: bool) -> Damage | None:
-    """Return a region as damage, if it is: the beginning of a batch is where another segment follows."""
+    """Return a region as damage, if it is: a truncated batch is where another segment follows."""
     if isinstance(region, Trailing) and not is_last:
-        return Damage(region.position, region.size, "truncated", _cut_off(region), region.position)
+        return region.damage()
     return region if isinstance(region, Damage) else None
-
-
-def _cut_off(region: Trailing) -> str:
-    return f"a batch is cut off after {region.size} bytes"
 
 
 def first_segment(segments: Sequence[Segment], offset: int) -> int:

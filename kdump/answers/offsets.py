@@ -9,9 +9,6 @@ from kdump.answers.collector import Collector, Needs
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.time_lookup import TimeAnswer, TimeLookup
 from kdump.errors import DamageError, UnreadableError
-from kdump.formats import leader_epoch
-from kdump.log_dirs import file_names
-from kdump.log_dirs.files import read_whole
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import Place
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Trailing
@@ -194,20 +191,8 @@ class _PartitionPass:
 def _newest_epoch(place: Place) -> int | None:
     """Return the newest epoch in the partition's ``leader-epoch-checkpoint``, None when it has none."""
     try:
-        data = _file(place.partition, file_names.LEADER_EPOCHS)
-        entries = leader_epoch.read(data) if data else ()
+        entries = place.partition.leader_epochs(place.wrong)
     except UnreadableError as error:
         place.fail(error)
         return None
-    except DamageError as damage:
-        place.wrong(f"{place.partition.files.shown(place.partition.folder)}/{file_names.LEADER_EPOCHS}: {damage}")
-        return None
-    return max((entry.epoch for entry in entries), default=None)
-
-
-def _file(partition: Partition, name: str) -> bytes | None:
-    entry = next((entry for entry in partition.others if entry.name == name), None)
-    if entry is None:
-        return None
-    with partition.files.open(entry.path) as source:
-        return read_whole(source)
+    return max((entry.epoch for entry in entries or ()), default=None)

@@ -14,7 +14,8 @@ from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import Code, StartOutcome
 from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside
-from kdump.findings import Finding, Level, many, salvage
+from kdump.errors import many
+from kdump.findings import Finding, Level, salvage
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import FOLDER_NAME
 from kdump.primitives.named_tuple import NamedTuple

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
-from kdump.errors import UnreadableError
-from kdump.findings import Finding, Level, many, of_a_copy, salvage
+from kdump.errors import UnreadableError, many
+from kdump.findings import Finding, Level, of_a_copy, salvage
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
@@ -320,5 +320,6 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
 
 def _lost(cut: Cut) -> str:
     if not cut.records:
-        return f"{cut.size} bytes without a sound batch"
-    return f"offsets {cut.first_offset} to {cut.last_offset}, {cut.records} records, {cut.size} bytes"
+        return f"{many(cut.size, 'byte')} without a sound batch"
+    records, size = many(cut.records, "record"), many(cut.size, "byte")
+    return f"offsets {cut.first_offset} to {cut.last_offset}, {records}, {size}"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.errors import DamageError, UnreadableError
-from kdump.formats import leader_epoch
+from kdump.errors import UnreadableError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX_NAME
-from kdump.log_dirs.files import read_whole
 
 if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
@@ -32,13 +30,10 @@ def evidence_of(part: Partition) -> dict[str, int]:
     bases = [int(found["offset"]) for entry in part.others if (found := INDEX_NAME.fullmatch(entry.name))]
     if any(bases):
         told["index file"] = max(bases)
-    entry = next((one for one in part.others if one.name == file_names.LEADER_EPOCHS), None)
-    if entry is not None:
-        try:
-            with part.files.open(entry.path) as source:
-                epochs = leader_epoch.read(read_whole(source))
-        except (DamageError, UnreadableError):  # the check of the file reports it
-            return told
-        if epochs and epochs[-1].start_offset > 0:
-            told["leader epochs"] = epochs[-1].start_offset
+    try:
+        epochs = part.leader_epochs(lambda _: None)
+    except UnreadableError:  # the check of the file reports both
+        return told
+    if epochs and epochs[-1].start_offset > 0:
+        told["leader epochs"] = epochs[-1].start_offset
     return told

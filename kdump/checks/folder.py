@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.checks import log_dir
 from kdump.checks.log_dir import HALF_WRITTEN, broken
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, UnreadableError, many
 from kdump.findings import Finding, Level
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
@@ -70,9 +70,8 @@ def leftover_of(partition: Partition) -> str | None:
 def epochs(partition: Partition) -> tuple[EpochEntry, ...] | None:
     """Return the leader epoch checkpoint, None where it is absent, broken or closed: :func:`check` tells of that."""
     try:
-        data = _content(partition, file_names.LEADER_EPOCHS)
-        return None if data is None else leader_epoch.read(data)
-    except (DamageError, UnreadableError):
+        return partition.leader_epochs(lambda _: None)
+    except UnreadableError:
         return None
 
 
@@ -159,7 +158,8 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
             level=Level.DERIVED,
             file=path,
             kind="count",
-            text=f"{len(data) - size} bytes follow the {len(entries)} producers that it announces",
+            text=f"{many(len(data) - size, 'byte follows', 'bytes follow')} the "
+            f"{many(len(entries), 'producer')} that it announces",
             position=size,
             expected=f"{size} bytes",
             found=f"{len(data)} bytes",
@@ -194,11 +194,6 @@ def _order(path: str, entries: tuple[EpochEntry, ...]) -> Iterator[Finding]:
                 expected=f"behind epoch {one.epoch} at offset {one.start_offset}",
                 found=f"epoch {other.epoch} at offset {other.start_offset}",
             )
-
-
-def _content(partition: Partition, name: str) -> bytes | None:
-    entry = next((entry for entry in partition.others if entry.name == name), None)
-    return None if entry is None else _bytes(partition, entry)
 
 
 def _remark(path: str, kind: str, text: str) -> Finding:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
 from kdump.checks.log_remarks import LogRemarks
-from kdump.errors import DamageError, LimitError
+from kdump.errors import DamageError, LimitError, many
 from kdump.findings import METADATA_LOG, Finding, Level, text_of
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
@@ -161,7 +161,8 @@ class LogCheck:
                 level=Level.REMARK,
                 file=gap.file,
                 kind="compaction",
-                text=f"{count} gaps in the offsets of the partition, {known}; the first is before byte {gap.position}",
+                text=f"{many(count, 'gap')} in the offsets of the partition, {known}; "
+                f"the first is before byte {gap.position}",
                 position=gap.position,
                 offset=gap.first,
             )
@@ -196,7 +197,7 @@ class LogCheck:
             text = f"{region} follow the last batch: {reason}"
             self._say("zero tail", text, region.position, level=Level.REMARK)
         elif isinstance(region, Trailing):
-            text = f"the last {region.size} bytes are the beginning of a batch: torn, or copied while it was written"
+            text = f"{region}: truncated, or copied while it was written"
             self._say("end of log", text, region.position, offset=self.next_offset, advice=LOG_ADVICE)
         else:
             self._say(
@@ -329,7 +330,7 @@ class LogCheck:
             field, text = ("last_offset_delta", delta) if delta < 0 else ("records_count", count)
             self._say(
                 "record count",
-                f"the batch claims {count} records up to offset delta {delta}",
+                f"the batch claims {many(count, 'record')} up to offset delta {delta}",
                 _at(batch, field),
                 expected=f"0 to {delta + 1} records" if delta >= 0 else "a last offset delta of 0 or more",
                 found=text,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kdump.findings import Finding, Level, many
+from kdump.errors import many
+from kdump.findings import Finding, Level
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import iso_or_ms

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, many
 from kdump.findings import Finding, Level
 from kdump.formats.offset_index import OffsetIndex, OffsetPosition
 from kdump.primitives.named_tuple import NamedTuple
@@ -280,7 +280,7 @@ class OffsetIndexCheck:
 
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:
         for verdict, count in self.conventions.items():
-            told = f"{count} entries name the {CONVENTIONS[verdict]}"
+            told = f"{many(count, 'entry names', 'entries name')} the {CONVENTIONS[verdict]}"
             yield Finding(level=Level.REMARK, file=self.file, kind="convention", text=told, found=count)
         if self.index.zero_tail and self.index.filled:
             text = f"{self.index.zero_tail} bytes of zeros follow the entries"

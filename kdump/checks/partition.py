@@ -317,10 +317,10 @@ def _end(checker: IndexCheck, source: OpenSource, region: Damage | Padding | Tra
         text = f"{zeros} follow the last batch: a preallocated file that was not trimmed"
         level, advice = Level.REMARK, ""
     elif isinstance(region, Trailing) and files.active:
-        text = f"the last {region.size} bytes are the beginning of a batch: copied while it was written, or torn"
-        level, advice = Level.REMARK, "A broker that starts on this copy cuts them off."
+        text = f"{region}: truncated, or copied while it was written"
+        level, advice = Level.REMARK, "A broker that starts on this copy truncates it."
     elif isinstance(region, Trailing):
-        text = f"the last {region.size} bytes are no whole batch"
+        text = str(region)
         level, advice = Level.LOG, LOG_ADVICE
     else:
         reason = getattr(region, "reason", "it is damaged")

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks import folder
-from kdump.errors import IncompleteCopyError, PartlyUnreadableError, StoreError
-from kdump.findings import Finding, Level, many
+from kdump.errors import IncompleteCopyError, PartlyUnreadableError, StoreError, many
+from kdump.findings import Finding, Level
 from kdump.internal_topics import remote_log_metadata
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it

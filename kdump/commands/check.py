@@ -16,8 +16,7 @@ from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import PATHS, index_interval
 from kdump.commands.who_reads import WORKERS, WhoReads
-from kdump.errors import UnreadableError, UsageError
-from kdump.findings import many
+from kdump.errors import UnreadableError, UsageError, many
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted

@@ -166,7 +166,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
 
         decoder = decoding.payload_decoder(given, paths, run, options.wanted)
     dump = Dump(run, options, decoder)
-    finder = Finder(options.wanted, note=run.note, fail=run.fail)
+    finder = Finder(options.wanted, note=run.note, fail=run.fail, wrong=run.wrong_index)
     partitions: Iterable[Partition] = finder.find(paths)
     if not (options.every_replica or options.follow):
         partitions = _each_once(partitions, paths, run)

@@ -147,9 +147,9 @@ def partitions_of(
 ) -> list[Partition]:
     """Return the partitions that are meant: all where ``topic`` is None; loose segments where none has the name."""
     if topic is None:
-        return list(Finder(wanted, note=run.note, fail=run.fail).find(paths))
+        return list(Finder(wanted, note=run.note, fail=run.fail, wrong=run.wrong_index).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
-    partitions = list(Finder(one, fail=run.fail).find(paths))
+    partitions = list(Finder(one, fail=run.fail, wrong=run.wrong_index).find(paths))
     if partitions:
         return partitions
     named = [path for path in paths if not option_values.is_folder(path)]

@@ -11,8 +11,7 @@ import click
 from kdump.commands import session, who_reads
 from kdump.commands.answering import write_answer
 from kdump.commands.limit_options import JOBS, AtLeast
-from kdump.errors import UnreadableError, UsageError
-from kdump.findings import many
+from kdump.errors import UnreadableError, UsageError, many
 from kdump.output import files
 from kdump.primitives import timestamps
 

@@ -10,8 +10,7 @@ import click
 
 from kdump.commands import option_values, options, session
 from kdump.commands.limit_options import PATHS, index_interval
-from kdump.errors import DamageError, UsageError
-from kdump.findings import many
+from kdump.errors import DamageError, UsageError, many
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL

@@ -13,8 +13,7 @@ import click
 
 from kdump.commands import options, session, who_reads
 from kdump.commands.limit_options import JOBS, PATHS, AtLeast, index_interval
-from kdump.errors import StoreError, UnreadableError
-from kdump.findings import many
+from kdump.errors import StoreError, UnreadableError, many
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
@@ -259,15 +258,17 @@ def _name(part: Partition) -> str:
 
 def _tell(name: str, account: Account, run: session.Session) -> None:
     if account.duplicates:
-        run.note(f"{name}: {account.duplicates} batches were there twice")
+        run.note(f"{name}: {many(account.duplicates, 'batch was', 'batches were')} there twice")
     for lost in account.lost:
         if lost.kind == UNREADABLE:
-            behind = f" (the {lost.position} bytes before that were)" if lost.position else ""
-            run.fail(UnreadableError(lost.segment.name, f"{lost.size} bytes could not be read{behind}: {lost.reason}"))
+            before = f" (the {many(lost.position, 'byte')} before that could)" if lost.position else ""
+            size = many(lost.size, "byte")
+            run.fail(UnreadableError(lost.segment.name, f"{size} could not be read{before}: {lost.reason}"))
         else:
-            run.damage(f"{lost.segment.name}: byte {lost.position}: {lost.size} bytes are not placed: {lost.reason}")
+            size = many(lost.size, "byte is", "bytes are")
+            run.damage(f"{lost.segment.name}: byte {lost.position}: {size} not placed: {lost.reason}")
     for gap in islice(account.gaps, 20):
         only = f"offset {gap.start} is" if len(gap) == 1 else f"offsets {gap.start} to {gap.stop - 1} are"
         run.note(f"{name}: {only} not there")
     if len(account.gaps) > 20:
-        run.note(f"{name}: {len(account.gaps) - 20} more gaps: account.json has them")
+        run.note(f"{name}: {many(len(account.gaps) - 20, 'more gap')}: account.json has them")

@@ -10,7 +10,7 @@ from kdump.commands.answering import FORM, write_answer
 from kdump.commands.limit_options import PATHS, AtLeast
 from kdump.commands.options import LIMITS, REMOTE, add, remote_storage
 from kdump.commands.session import Session
-from kdump.errors import UsageError
+from kdump.errors import UsageError, many
 
 if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine
@@ -85,7 +85,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
                 files.fill(files.make_folders(part, *folders, access=ANY) / last, data, ANY)
         for text in made.notes:
             run.insist(text)
-        run.note(f"{given['folder']} has {len(made.files)} files")
+        run.note(f"{given['folder']} has {many(len(made.files), 'file')}")
         return run.status
     if given["import_script"]:
         from kdump.schemas.export import import_calls

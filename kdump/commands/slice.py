@@ -9,8 +9,7 @@ import click
 
 from kdump.commands import option_values, session
 from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
-from kdump.errors import UsageError
-from kdump.findings import many
+from kdump.errors import UsageError, many
 from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output import files

@@ -119,11 +119,6 @@ def text_of(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def many(count: int, what: str, more: str = "") -> str:
-    """Return a number and its noun; ``more`` is its plural where that takes more than an s."""
-    return f"{count} {what}" if count == 1 else f"{count} {more or what + 's'}"
-
-
 def status(findings: Iterable[Finding]) -> int:
     """Return the exit status of a check.
 

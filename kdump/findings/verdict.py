@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kdump.findings import Level, joined, many
+from kdump.errors import many
+from kdump.findings import Level, joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

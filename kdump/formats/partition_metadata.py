@@ -29,9 +29,14 @@ class PartitionMetadata(NamedTuple):
     @property
     def topic_id_text(self) -> str:
         """The id as Kafka writes it: 22 characters."""
-        from base64 import urlsafe_b64encode
+        return id_text(self.topic_id)
 
-        return urlsafe_b64encode(self.topic_id).decode().rstrip("=")
+
+def id_text(topic_id: bytes) -> str:
+    """Return a topic id as Kafka writes it: 22 characters."""
+    from base64 import urlsafe_b64encode
+
+    return urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def read(data: Bytes) -> PartitionMetadata:

@@ -18,7 +18,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, cast
 from weakref import WeakValueDictionary
 
-from kdump.errors import UnreadableError
+from kdump.errors import UnreadableError, many
 from kdump.log_dirs import archive_formats
 from kdump.log_dirs.archive_formats import HEAD
 from kdump.log_dirs.files import Entry, Files, OpenSource, matches, seek
@@ -255,7 +255,7 @@ class TarArchive(Archive):
                     if not self._takes(path, info.linkname):
                         continue
                     if info.issparse() and info.size > max(size, _SPARSE):
-                        self.left_out.append((path, f"claims {info.size} bytes, and the archive has {size}"))
+                        self.left_out.append((path, f"claims {many(info.size, 'byte')}, and the archive has {size}"))
                     elif info.isreg():
                         self._add(path, _member(info))
                     elif info.islnk():

@@ -98,7 +98,11 @@ def raise_it(error: UnreadableError) -> None:
 
 
 class Finder:
-    """Finds partitions. ``note`` is told what is left out, ``fail`` what cannot be read; by default that raises."""
+    """Finds partitions.
+
+    ``note`` is called with what is left out, ``fail`` with what cannot be read (by default that raises), ``wrong`` with
+    a derived file that is not used (by default ``note`` is).
+    """
 
     def __init__(
         self,
@@ -106,9 +110,11 @@ class Finder:
         *,
         note: Callable[[str], None] = lambda _: None,
         fail: Callable[[UnreadableError], None] = raise_it,
+        wrong: Callable[[str], None] | None = None,
     ) -> None:
         self.wanted = wanted or Wanted()
         self.note = note
+        self.wrong = note if wrong is None else wrong
         self.fail = fail
         self.met: set[Name] = set()
         """What the folders with a log are called, and those that were not entered for their names."""
@@ -132,7 +138,7 @@ class Finder:
             return
         from kdump.log_dirs.tiered_log import RemotePartitions
 
-        remote = RemotePartitions(self.remote(), self.fail)
+        remote = RemotePartitions(self.remote(), self.fail, self.wrong)
         for partition in self._everywhere(paths, files):
             yield remote.join(partition)
         yield from remote.rest()
@@ -255,7 +261,7 @@ class Finder:
             return
         limit = self.wanted.max_batch_bytes
         segment = Segment(place, entry.path, entry.size, None, {}, limit)
-        yield Partition(place, "", None, None, (segment,), limit=limit, is_named=True)
+        yield Partition(place, "", None, None, (segment,), limit=limit, is_named=True, is_listed=False)
 
     def _doubt(self, head: bytes, shown: str, *, must_be_log: bool = False) -> None:
         """Note that a file does not begin as a segment: another one may have been meant, or it is damaged there.
@@ -305,7 +311,8 @@ class Finder:
             segments.sort(key=_order)
             whole = is_listed and next(_following(beside, segments), None) is None
             limit = self.wanted.max_batch_bytes
-            yield Partition(files, folder, *name, tuple(segments), tuple(others), whole, limit, is_named=True)
+            named = Partition(files, folder, *name, tuple(segments), tuple(others), whole, limit)
+            yield named._replace(is_named=True, is_listed=False)
 
     def _siblings(self, entries: list[Entry], files: Files) -> dict[str, str]:
         """Return the paths of the files beside segments, by name, where their folder cannot be listed."""

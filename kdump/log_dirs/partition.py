@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from kdump.errors import DamageError
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
+from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
@@ -14,8 +16,11 @@ from kdump.primitives.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Entry, Files, OpenSource, Source
+    from kdump.primitives.wire import Bytes
 
+T = TypeVar("T")
 
 TURN_COST: Final = 1 << 16
 """What turning to a partition costs, in bytes that could be read instead."""
@@ -91,6 +96,8 @@ class Partition(NamedTuple):
     """Whether it was met on the way through a log dir, and its name is none of a broker's folders."""
     is_named: bool = False
     """Whether its folder, or files of it, are what the user named: not found on the way."""
+    is_listed: bool = True
+    """Whether ``others`` has all other files of its folder."""
 
     @property
     def name(self) -> str:
@@ -107,6 +114,44 @@ class Partition(NamedTuple):
         """The path of the log dir that holds the folder, as near as can be to what the user wrote."""
         folder, name = posixpath.split(self.folder.rstrip("/"))
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
+
+    def file(self, name: str) -> bytes | None:
+        """Return a file of its folder, None when there is none. Raises UnreadableError."""
+        path = next((entry.path for entry in self.others if entry.name == name), None)
+        if path is None:
+            path = posixpath.join(self.folder, name)
+            if self.is_listed or self.files.look(path) is None:
+                return None
+        with self.files.open(path) as source:
+            return read_whole(source)
+
+    def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
+        """Return the topic id of ``partition.metadata``, None without a sound one.
+
+        A file that is not what its format says is a derived file that is not used: ``wrong`` is called with a sentence
+        on it. Raises UnreadableError.
+        """
+        from kdump.formats import partition_metadata  # most runs need none
+
+        found = self._sound(file_names.PARTITION_METADATA, partition_metadata.read, wrong)
+        return None if found is None else found.topic_id
+
+    def leader_epochs(self, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...] | None:
+        """Return the entries of ``leader-epoch-checkpoint`` in the file's order, None without a sound one.
+
+        ``wrong`` and what is raised are as for :meth:`topic_id`.
+        """
+        from kdump.formats import leader_epoch  # most runs need none
+
+        return self._sound(file_names.LEADER_EPOCHS, leader_epoch.read, wrong)
+
+    def _sound(self, name: str, read: Callable[[Bytes], T], wrong: Callable[[str], None]) -> T | None:
+        data = self.file(name)
+        try:
+            return None if data is None else read(data)
+        except DamageError as damage:
+            wrong(f"{self.files.shown(posixpath.join(self.folder, name))}: {damage}")
+            return None
 
     def path_beside(self, name: str) -> str:
         """Return the path of a file of the log dir that holds the folder."""

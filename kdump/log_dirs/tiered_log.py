@@ -11,7 +11,7 @@ import posixpath
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kdump.errors import DamageError, UnreadableError, UsageError
+from kdump.errors import UnreadableError, UsageError
 from kdump.formats import partition_metadata
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
@@ -63,7 +63,13 @@ class RemoteStorage:
 class RemotePartitions:
     """The partitions of remote storage, each to be joined with the local one of its topic id."""
 
-    def __init__(self, partitions: Iterable[Partition], fail: Callable[[UnreadableError], None]) -> None:
+    def __init__(
+        self,
+        partitions: Iterable[Partition],
+        fail: Callable[[UnreadableError], None],
+        wrong: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._wrong = wrong
         self._left: dict[tuple[str | None, int | None], list[Partition]] = {}
         self._fail = fail
         for one in partitions:
@@ -72,7 +78,7 @@ class RemotePartitions:
     def join(self, local: Partition) -> Partition:
         """Return a local partition with what of it is in remote storage: a topic of its name may have had other ids."""
         there = self._left.get((local.topic, local.partition), [])
-        topic_id = local_id(local, self._fail) if there else None
+        topic_id = local_id(local, self._fail, self._wrong) if there else None
         for one in there:
             if topic_id is None or topic_id == folder_id(one):
                 there.remove(one)
@@ -87,19 +93,19 @@ class RemotePartitions:
         self._left.clear()
 
 
-def local_id(local: Partition, fail: Callable[[UnreadableError], None]) -> str | None:
-    """Return the topic id that the folder of a local partition notes, as text; None where it notes none."""
-    path = posixpath.join(local.folder, file_names.PARTITION_METADATA)
+def local_id(
+    local: Partition, fail: Callable[[UnreadableError], None], wrong: Callable[[str], None] = lambda _: None
+) -> str | None:
+    """Return the topic id that the folder of a local partition notes, as text; None where it notes none.
+
+    ``fail`` takes a file that cannot be read, ``wrong`` one that is not what its format says.
+    """
     try:
-        if local.files.look(path) is None:
-            return None
-        with local.files.open(path) as source:
-            return partition_metadata.read(read_whole(source)).topic_id_text
+        found = local.topic_id(wrong)
     except UnreadableError as error:
         fail(error)
-    except DamageError as damage:
-        fail(UnreadableError(local.files.shown(path), str(damage)))
-    return None
+        return None
+    return None if found is None else partition_metadata.id_text(found)
 
 
 def folder_id(remote: Partition) -> str | None:

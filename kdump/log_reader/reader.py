@@ -308,7 +308,7 @@ class PartitionReader:
         elif isinstance(region, RecordBatch):
             yield from selection.select(region, file)
         elif not isinstance(region, Padding):
-            yield DamagedRange(file, _cut_off(region) if isinstance(region, Trailing) else region)
+            yield DamagedRange(file, region.damage() if isinstance(region, Trailing) else region)
             if self.include_damaged and isinstance(region, Damage) and region.kind == "crc":
                 yield from self._wrong_crc(region, source, selection, file)
 
@@ -346,9 +346,3 @@ def _making(
         return make(item, records.run)
 
     return made
-
-
-def _cut_off(region: Trailing) -> Damage:
-    return Damage(
-        region.position, region.size, "trailing", "the file ends inside a batch", region.position, found=region.size
-    )

@@ -14,8 +14,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import UnreadableError
-from kdump.findings import many
+from kdump.errors import UnreadableError, many
 from kdump.formats.record_layout import BATCH_HEADER, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import TIME_INDEX

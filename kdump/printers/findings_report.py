@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol
 
-from kdump.findings import Level, many
+from kdump.errors import many
+from kdump.findings import Level
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.patterns import Pattern
 from kdump.primitives.terminal import harmless_line, path_text

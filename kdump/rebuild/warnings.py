@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.findings import many
+from kdump.errors import many
 from kdump.internal_topics import consumer_offsets, transaction_state
 from kdump.primitives.timestamps import iso
 

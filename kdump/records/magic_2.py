@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
-from kdump.errors import DamageError
+from kdump.errors import DamageError, many
 from kdump.formats.record import MANY_HEADERS, Header, ManyHeaders, Record
 from kdump.formats.record_layout import (
     BATCH_HEADER,
@@ -218,7 +218,7 @@ class Batch(RecordBatch):
         if self.count < 0:
             raise DamageError(
                 "record count",
-                f"the batch claims {self.count} records",
+                f"the batch claims {many(self.count, 'record')}",
                 position=BATCH_HEADER.offsets["records_count"],
                 expected="0 or more",
                 found=self.count,
@@ -322,7 +322,7 @@ def read_record(data: Bytes, start: int, end: int, header: BatchHeader, appended
         if header_count < 0 or header_count > stop - position:
             raise DamageError(
                 "header count",
-                f"it claims {header_count} headers",
+                f"it claims {many(header_count, 'header')}",
                 position=count_position,
                 expected=f"0 to {max(0, stop - position)}",
                 found=header_count,

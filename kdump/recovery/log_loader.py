@@ -33,7 +33,7 @@ from kdump.recovery.split_segment import OffsetOverflowError, RefusedError, Segm
 from kdump.recovery.swaps import Swaps, after_swaps
 from kdump.segments import read
 from kdump.segments.batch_runs import Run, of_data
-from kdump.segments.regions import Damage
+from kdump.segments.regions import ENDS_INSIDE, Damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -376,7 +376,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
                 valid, next_offset = region.end, region.last_offset + 1
                 continue
             if not isinstance(region, RecordBatch):
-                reason = getattr(region, "reason", "the end of the file cuts a batch off")
+                reason = getattr(region, "reason", ENDS_INSIDE)
                 break
             if reason := _invalid(region):
                 break

@@ -114,5 +114,5 @@ def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int]
             elif zero_tail(source, region.position, source.size) == region.position:
                 note(f"{segment.name}: {padding(source, region.position, source.size)} follow the last batch")
             else:
-                reason = "the last batch is cut off" if isinstance(region, Trailing) else getattr(region, "reason", "")
-                raise DamageError("end of log", f"behind the last whole batch {reason}", position=region.position)
+                reason = str(region) if isinstance(region, Trailing) else getattr(region, "reason", "")
+                raise DamageError("end of log", f"after the last whole batch {reason}", position=region.position)

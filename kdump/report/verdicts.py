@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from kdump.findings import is_salvage, many, salvage
+from kdump.errors import many
+from kdump.findings import is_salvage, salvage
 from kdump.findings.verdict import CAN_BE_REBUILT, DAMAGED, MISSING, NO_START_TEXT, NOT_KNOWN
 from kdump.primitives.terminal import shell_path
 from kdump.printers.findings_report import NO_START

@@ -19,7 +19,7 @@ from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from kdump.segments.batch_runs import Run, of_data
-from kdump.segments.regions import Damage, Padding, Trailing
+from kdump.segments.regions import ENDS_INSIDE, Damage, Padding, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -295,7 +295,7 @@ def places(each: Segment, regions: Iterable[Region | Run]) -> Iterator[BatchPlac
                 region.missing_until,
             )
         elif isinstance(region, Trailing):
-            yield LeftOutRange(each, region.position, region.size, "end of log", "the end of the file cuts a batch off")
+            yield LeftOutRange(each, region.position, region.size, "end of log", ENDS_INSIDE)
         else:
             yield region
 

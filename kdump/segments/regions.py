@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
+from kdump.errors import many
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 
@@ -66,8 +67,8 @@ class Damage(NamedTuple):
     def __str__(self) -> str:
         """Return how many bytes cannot be read, why, and which offsets are missing."""
         loss = f"; {self.loss}" if self.loss else ""
-        holes = f"; {self.holes} bytes are in holes of the file" if self.holes else ""
-        return f"{self.size} bytes cannot be read: {self.reason} (byte {self.at}){holes}{loss}"
+        holes = f"; {many(self.holes, 'byte is', 'bytes are')} in holes of the file" if self.holes else ""
+        return f"{many(self.size, 'byte')} cannot be read: {self.reason} (byte {self.at}){holes}{loss}"
 
 
 class Padding(NamedTuple):
@@ -82,14 +83,26 @@ class Padding(NamedTuple):
 
     def __str__(self) -> str:
         """Return how many zeros there are, and how many of them are on no disk."""
-        return f"{self.size} bytes of zeros" + (f" ({self.holes} in holes of the file)" if self.holes else "")
+        return f"{many(self.size, 'byte')} of zeros" + (f" ({self.holes} in holes of the file)" if self.holes else "")
+
+
+ENDS_INSIDE: Final = "the file ends inside a batch"
+"""What is wrong with a truncated last batch, in the words of every command."""
 
 
 class Trailing(NamedTuple):
-    """The beginning of a batch that the end of the file cuts off."""
+    """A truncated batch at the end of a file: the bytes of it that are there."""
 
     position: int
     size: int
+
+    def __str__(self) -> str:
+        """Return what is wrong, as a sentence."""
+        return f"{ENDS_INSIDE}, after {many(self.size, 'byte')} of it"
+
+    def damage(self) -> Damage:
+        """Return it as damage: where another segment follows, or where its reader needs all bytes."""
+        return Damage(self.position, self.size, "trailing", ENDS_INSIDE, self.position, found=self.size)
 
 
 Region: TypeAlias = RecordBatch | Damage | Padding | Trailing

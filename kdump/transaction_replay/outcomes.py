@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from kdump.errors import DamageError, StoreError, UnreadableError
-from kdump.findings import many
+from kdump.errors import DamageError, StoreError, UnreadableError, many
 from kdump.formats import txn_index
 from kdump.formats.record_layout import MAGIC_2
 from kdump.formats.txn_index import AbortedTxn

@@ -142,7 +142,10 @@ def test_a_batch_that_the_file_cuts_off_says_which_offsets_it_had(tmp_path):
     (there, torn, after), said = lines(2, 9, tmp_path)
     assert (there["reason"], torn["offset"], torn["lastOffset"]) == ("visible", 3, 7)
     check(torn, "damaged", "log")
-    assert torn["evidence"][0]["says"] == "cannot be read: a batch is cut off after 70 bytes; offsets 3 to 7"
+    assert (
+        torn["evidence"][0]["says"] == "cannot be read: "
+        "the file ends inside a batch, after 70 bytes of it; offsets 3 to 7"
+    )
     check(after, "past-end", "nowhere")
     assert len(set(said)) == 1
     assert lines(0, 2, tmp_path)[1] == []

@@ -77,7 +77,7 @@ def test_a_snapshot_after_the_end_of_a_cut_log_is_not_used(tmp_path):
     line, said = offsets(tmp_path)
     assert (line["latest"], line["lastStable"]) == (1, 0)
     assert "it is of offset 2, the log ends at 1: not used" in said
-    assert "a batch is cut off" in said
+    assert "the file ends inside a batch" in said
 
 
 def test_times_are_looked_up_in_records_even_compressed_ones(tmp_path):

@@ -258,7 +258,7 @@ def test_an_entry_may_name_the_end_of_its_append():
     assert wrong(check(log, offsets((105, at[2]), (106, at[5])), newest)) == [("index", "offset", 0)]
     assert wrong(check(log, offsets((104, at[2]), (108, at[5])), newest)) == [("index", "offset", 1)]
     conventions = [f.text for f in check(log, offsets((103, at[2])), newest) if f.kind == "convention"]
-    assert conventions == ["1 entries name the last offset of a whole append (brokers 2.0 to 3.8)"]
+    assert conventions == ["1 entry names the last offset of a whole append (brokers 2.0 to 3.8)"]
 
 
 def test_wrappers_are_unpacked_for_their_first_offset():

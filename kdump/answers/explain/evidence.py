@@ -12,9 +12,7 @@ from kdump.answers.log_dir_pass import first_segment
 from kdump.answers.log_end import log_end
 from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
-from kdump.formats import partition_metadata
-from kdump.log_dirs.file_names import LEFTOVER_FOLDER, PARTITION_METADATA, SEGMENT_NAME
-from kdump.log_dirs.files import read_whole
+from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME
 from kdump.log_dirs.tiered_files import TieredFiles
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
@@ -87,7 +85,7 @@ class PartitionEvidence:
     @cached_property
     def topic_id(self) -> bytes | None:
         """The topic id in the folder, None where there is none."""
-        return None if self.place is None else topic_id_of(self.place.partition)
+        return None if self.place is None else self.place.partition.topic_id(self.place.wrong)
 
     @cached_property
     def _producers(self) -> ProducerReplay | None:
@@ -345,19 +343,7 @@ def leftover_of(partition: Partition) -> Leftover | None:
     """Return a folder as one that was put aside, None where it is a log's current one."""
     path = partition.files.shown(partition.folder)
     found = LEFTOVER_FOLDER.fullmatch(path.rstrip("/").rpartition("/")[2])
-    return None if found is None else Leftover(found["state"], path, topic_id_of(partition), partition)
-
-
-def topic_id_of(partition: Partition) -> bytes | None:
-    """Return the topic id of ``partition.metadata``, None where there is no sound one. Raises UnreadableError."""
-    for entry in partition.others:
-        if entry.name == PARTITION_METADATA:
-            with partition.files.open(entry.path) as source:
-                try:
-                    return partition_metadata.read(read_whole(source)).topic_id
-                except DamageError:  # kdump check says what is wrong with it
-                    return None
-    return None
+    return None if found is None else Leftover(found["state"], path, partition.topic_id(lambda _: None), partition)
 
 
 def _largest_timestamps(source: Source) -> Iterator[int]:

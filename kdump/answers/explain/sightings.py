@@ -251,7 +251,7 @@ class _Search:
         if isinstance(region, Damage):
             start, until, reason = region.missing_from, region.missing_until, region.reason
         else:
-            start, until, reason = None, None, f"a batch is cut off after {region.size} bytes"
+            start, until, reason = None, None, str(region)
         start = self._ends.get(segment.name, segment.base_offset or 0) if start is None else start
         until = after if until is None else until
         is_end = isinstance(region, Trailing) and not following

@@ -8,10 +8,6 @@ from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.log_dir_pass import size_after
 from kdump.answers.log_end import log_end
 from kdump.answers.producer_state import ProducerReplay
-from kdump.errors import DamageError
-from kdump.formats import partition_metadata
-from kdump.log_dirs import file_names
-from kdump.log_dirs.files import read_whole
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 
@@ -78,7 +74,7 @@ class LogEnds(Collector):
         if place.key is None:
             return Needs.FILES
         self._key = place.key
-        topic_id = _read_topic_id(place)
+        topic_id = place.partition.topic_id(place.wrong)
         if topic_id is not None:
             self.topic_ids[topic_id] = self._key[0]
         if self._wanted is not None and not any(
@@ -132,17 +128,3 @@ class LogEnds(Collector):
     def answer(self, at: int) -> Iterable[AnswerLine]:  # noqa: ARG002  every collector has it
         """Return no line."""
         return ()
-
-
-def _read_topic_id(place: Place) -> bytes | None:
-    """Return the topic id of a folder, None where none can be read. Raises UnreadableError."""
-    partition = place.partition
-    for entry in partition.others:
-        if entry.name == file_names.PARTITION_METADATA:
-            with partition.files.open(entry.path) as source:
-                data = read_whole(source)
-            try:
-                return partition_metadata.read(data).topic_id
-            except DamageError as damage:
-                place.wrong(f"{partition.files.shown(entry.path)}: {damage}")
-    return None

@@ -148,7 +148,7 @@ class LogCopy:
                         if isinstance(region, Damage):
                             self._lose(segment, region.position, region.reason)
                         elif isinstance(region, Trailing) and number < len(self._segments) - 1:
-                            self._lose(segment, region.position, f"a batch is cut off after {region.size} bytes")
+                            self._lose(segment, region.position, str(region))
                         elif isinstance(region, Trailing):
                             self.truncated = True
                         yield number, region

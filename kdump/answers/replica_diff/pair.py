@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from kdump.answers.epoch_lineage import lineage
 from kdump.answers.replica_diff.log_copy import LogCopy
 from kdump.answers.replica_diff.merge import differences
-from kdump.findings import many
+from kdump.errors import many
 from kdump.primitives.encodings import to_text
 from kdump.primitives.named_tuple import NamedTuple
 

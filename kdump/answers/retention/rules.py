@@ -11,7 +11,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.answers.topic_configs import FOREVER, INHERIT, UNKNOWN
-from kdump.findings import many
+from kdump.errors import many
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import iso_or_ms, span
 

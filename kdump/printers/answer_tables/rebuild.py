@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.metadata_versions import FEATURE, level_name
-from kdump.findings import many
+from kdump.errors import many
 from kdump.primitives.timestamps import iso
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import size

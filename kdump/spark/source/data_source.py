@@ -10,8 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from kdump.arrow import answer_lines, batches
 from kdump.arrow import schema as arrow_schema
-from kdump.errors import KdumpError, UnreadableError, UsageError
-from kdump.findings import many
+from kdump.errors import KdumpError, UnreadableError, UsageError, many
 from kdump.primitives.terminal import harmless_line, say
 from kdump.spark.carried import Carried
 from kdump.spark.source import answers, findings, planning, pushdown, reading, schema, streaming

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import DamageError, KdumpError
+from kdump.errors import KdumpError
 from kdump.formats import partition_metadata
-from kdump.log_dirs import file_names
-from kdump.log_dirs.files import read_whole
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
@@ -89,16 +87,9 @@ START: Final = Mark()
 
 
 def topic_id(partition: Partition) -> str:
-    """Return the id of a folder's topic, empty where ``partition.metadata`` is missing or broken."""
-    for entry in partition.others:
-        if entry.name == file_names.PARTITION_METADATA:
-            with partition.files.open(entry.path) as source:
-                data = read_whole(source)
-            try:
-                return partition_metadata.read(data).topic_id_text
-            except DamageError:  # it is being written, or broken: the log itself must still be read
-                return ""
-    return ""
+    """Return the id of a folder's topic, empty where ``partition.metadata`` is missing, being written, or broken."""
+    found = partition.topic_id(lambda _: None)
+    return "" if found is None else partition_metadata.id_text(found)
 
 
 def ahead(partition: Partition, mark: Mark) -> Iterator[tuple[Segment, int]]:

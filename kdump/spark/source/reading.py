@@ -25,7 +25,7 @@ from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import read as segments_read
 from kdump.segments import walk as log
 from kdump.segments.lazy_records import in_chunks
-from kdump.segments.regions import Damage, Padding
+from kdump.segments.regions import ENDS_INSIDE, Damage, Padding
 from kdump.spark.source import options as words
 from kdump.spark.source import schema
 from kdump.spark.source.marks import lose
@@ -196,9 +196,7 @@ def _is_dropped(batch: RecordBatch, state: str | None, options: SourceOptions) -
 
 
 def _cut(region: Padding | Trailing, inside: bool) -> Damage:
-    kind, reason = (
-        ("record size", "no batch can be read here") if inside else (TRAILING, "the file ends inside a batch")
-    )
+    kind, reason = ("record size", "no batch can be read here") if inside else (TRAILING, ENDS_INSIDE)
     return Damage(region.position, region.size, kind, reason, region.position, found=region.size)
 
 

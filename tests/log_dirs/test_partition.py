@@ -1,0 +1,117 @@
+"""The files beside a log: one reader, one sentence and one exit status for each that is broken, in every command."""
+
+import json
+import shutil
+
+import pytest
+
+from kdump.log_dirs.finder import Finder
+from testing import GOLDEN
+from testing.processes import kdump
+
+BROKER = GOLDEN / "brokers" / "4.2.2"
+
+
+def partition(folder):
+    (found,) = Finder().find([str(folder)])
+    return found
+
+
+@pytest.fixture
+def broker(tmp_path):
+    place = tmp_path / "kafka"
+    for name in ("c-none-0", "__consumer_offsets-0", "__consumer_offsets-1"):
+        shutil.copytree(BROKER / name, place / name)
+    return place
+
+
+def test_the_files_of_a_folder(broker):
+    folder = broker / "c-none-0"
+    told = []
+    whole = partition(folder)
+    assert whole.file("partition.metadata") == (folder / "partition.metadata").read_bytes()
+    assert whole.file("absent") is None
+    assert len(whole.topic_id(told.append)) == 16
+    assert [entry.start_offset for entry in whole.leader_epochs(told.append)] == [0]
+    segment = partition(min(folder.glob("*.log")))
+    assert segment.topic_id(told.append) == whole.topic_id(told.append)
+    assert told == []
+
+
+@pytest.mark.parametrize("name", ["partition.metadata", "leader-epoch-checkpoint"])
+def test_files_cut_at_every_byte_and_with_garbage_before(broker, name):
+    path = broker / "c-none-0" / name
+    whole = path.read_bytes()
+    read = "topic_id" if name.startswith("partition") else "leader_epochs"
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        told = []
+        found = getattr(partition(path.parent), read)(told.append)
+        assert (found is None) == (len(told) == 1), size
+        assert all(sentence.startswith(f"{path}: ") for sentence in told)
+    path.write_bytes(b"\xff" + whole)
+    told = []
+    assert getattr(partition(path.parent), read)(told.append) is None
+    assert len(told) == 1
+
+
+def test_a_broken_partition_metadata_is_a_wrong_derived_file(broker):
+    path = broker / "c-none-0" / "partition.metadata"
+    path.write_bytes(b"version: 0\ntopic_id: short")
+    told = []
+    assert partition(path.parent).topic_id(told.append) is None
+    for line in (
+        ["explain", "c-none-0@3", "--in", broker],
+        ["groups", broker],
+        ["dump", broker / "c-none-0", "--remote", broker, "--count"],
+        ["get", "c-none-0@3", "--in", broker, "--remote", broker],
+    ):
+        done = kdump(*line)
+        said = [text for text in done.stderr.decode().splitlines() if "partition.metadata" in text]
+        assert done.returncode == (4 if said else 0), (line, done.stderr)  # a command that needs no id reads none
+        assert all(text.startswith(f"kdump: {told[0]}") for text in said)
+    assert kdump("check", broker).returncode == 3  # a broker does not start with it
+
+
+def test_a_broken_leader_epoch_checkpoint_is_a_wrong_derived_file(broker):
+    path = broker / "c-none-0" / "leader-epoch-checkpoint"
+    path.write_bytes(b"0\n1\nx y\n")
+    other = broker.parent / "other"
+    shutil.copytree(broker / "c-none-0", other / "c-none-0")
+    (other / "c-none-0" / path.name).unlink()
+    for line in (["offsets", broker], ["diff", broker, other]):
+        done = kdump(*line)
+        assert done.returncode == 4, (line, done.stderr)
+        assert f"kdump: {path}: byte ".encode() in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (["dump", "--count"], 3),
+        (["check"], 3),
+        (["verify-index", "--notes"], 0),
+        (["stats"], 0),
+        (["offsets"], 0),
+        (["retention"], 0),
+        (["producers"], 0),
+        (["report", "--json"], 3),
+        (["salvage", "--out", "out"], 3),
+        (["explain", "c-none-0@222", "--in"], 3),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else None,
+)
+def test_a_truncated_last_batch_has_one_sentence(broker, line, status):
+    folder = broker / "c-none-0"
+    segment = max(folder.glob("*.log"))
+    segment.write_bytes(segment.read_bytes()[:-30])
+    for index in folder.glob("*.*index"):
+        index.unlink()
+    done = kdump(*line, folder, cwd=broker.parent)
+    said = done.stdout.decode() + done.stderr.decode()
+    assert "the file ends inside a batch" in said, said
+    assert done.returncode == status
+    if line[0] == "dump":
+        lines = map(json.loads, kdump("dump", folder, "-o", "jsonl").stdout.splitlines())
+        (damage,) = [each for each in lines if each["kind"] == "damage"]
+        assert (damage["damage"], damage["reason"]) == ("trailing", "the file ends inside a batch")
