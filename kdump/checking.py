@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.checks import everything
@@ -39,6 +38,8 @@ class CheckedPaths(NamedTuple):
     image: ClusterImage | None
     release: str | None
     configs: Mapping[str, str]
+    whole: ClusterImage | None = None
+    """The image where it is of one metadata log, all of which replays."""
 
     def steps(
         self, checked: Iterable[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
@@ -64,7 +65,7 @@ class CheckedPaths(NamedTuple):
             from kdump.broker_start import started  # many modules, for few runs
 
             known = started.known(results)
-            found = starts(places, self.release, self.configs, known, self.wanted)
+            found = starts(places, self.release, self.configs, known, self.wanted, self.whole)
             yield from started.started(found, self.partitions, results, self.image, self.configs, self.wanted)
 
 
@@ -80,13 +81,20 @@ def prepared(
 ) -> tuple[CheckedPaths, CheckOptions]:
     """Return what a check is of, and how to check with what the metadata log tells; ``fail`` takes its failures."""
     image = None
+    wrong: list[str] = []
     if any(part.topic == TOPIC for part in partitions):
         from kdump.answers.topic_configs import compacted_topics  # many modules, for few runs
         from kdump.broker_start.started import metadata_image
 
-        image = metadata_image(partitions, lambda error: fail(error) if isinstance(error, StoreError) else None)
+        def unread(error: UnreadableError) -> None:
+            wrong.append(str(error))
+            if isinstance(error, StoreError):
+                fail(error)
+
+        image = metadata_image(partitions, unread, wrong.append)
         how = how._replace(compacted=compacted_topics(image))
-    return CheckedPaths(paths, partitions, wanted, image, release, configs or {}), how
+    whole = None if wrong else image
+    return CheckedPaths(paths, partitions, wanted, image, release, configs or {}, whole), how
 
 
 def found(
@@ -226,11 +234,12 @@ def starts(
     configs: Mapping[str, str],
     known: Mapping[str, int],
     wanted: Wanted,
+    image: ClusterImage | None = None,
 ) -> Iterator[BrokerStart]:
     """Yield a start of each broker whose log dirs are given; of its logs those of the topics that are wanted.
 
     ``name`` is the release (None: the newest), ``known`` the next offset of each valid log, by the folder's
-    path as shown.
+    path as shown, ``image`` that of the one metadata log in the paths where all of it replays.
     """
     if not places:
         return
@@ -239,10 +248,10 @@ def starts(
 
     options = StartOptions(release.of(name or release.NEWEST), configs, node_id(configs), wanted.max_batch_bytes)
     for broker in brokers(places, options):
-        found = dry_start(broker, options, known)
+        found = dry_start(broker, options, known, image)
         if wanted.is_choosy:
-            found = replace(
-                found, logs=tuple(log for log in found.logs if wanted.takes(Name(log.topic, log.partition)))
+            found = found._replace(
+                logs=tuple(log for log in found.logs if wanted.takes(Name(log.topic, log.partition)))
             )
         yield found
 

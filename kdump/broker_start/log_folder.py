@@ -7,7 +7,6 @@ LeaderEpochFileCache. The segments themselves are the matter of :mod:`kdump.reco
 from __future__ import annotations
 
 import posixpath
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -226,9 +225,9 @@ def _result(folder: LogFolder, how: Loading, outcome: log_loader.Outcome, topic_
     if folder.parsed.state not in _BY_STATE:
         return result
     word, code, text = _BY_STATE[folder.parsed.state]
-    result = with_causes(replace(result, outcome=word), StartCause(code=code, file=folder.name, text=text))
+    result = with_causes(result._replace(outcome=word), StartCause(code=code, file=folder.name, text=text))
     if word is StartOutcome.DELETED:
-        return replace(result, log_start_offset=None, log_end_offset=None)
+        return result._replace(log_start_offset=None, log_end_offset=None)
     return result
 
 
@@ -272,7 +271,7 @@ def cut_of(cut: Cut) -> StartCut:
 
 def with_causes(log: LogStart, *causes: StartCause) -> LogStart:
     """Return a log with graver causes before its own."""
-    return replace(log, causes=(*causes, *log.causes))
+    return log._replace(causes=(*causes, *log.causes))
 
 
 def unreadable(error: UnreadableError) -> StartCause:

@@ -56,7 +56,24 @@ class MetadataStart(NamedTuple):
     """The nodes of the quorum as ``quorum-state`` has them."""
 
 
-def start(log_dir: LogDirFiles, release: StartRelease, limit: int, sound_end: int | None) -> MetadataStart:
+class Opening(NamedTuple):
+    """How a metadata log is opened, and what is known of it: the next offset of a valid log, the image of a whole one.
+
+    ``limit`` are bytes that one batch may take.
+    """
+
+    release: StartRelease
+    limit: int
+    sound_end: int | None = None
+    image: ClusterImage | None = None
+
+    def image_at(self, end: int) -> ClusterImage | None:
+        """Return the image of the log below ``end`` where it is known, and the release can read all that it holds."""
+        is_known = self.image is not None and self.sound_end == end == self.image.end_offset
+        return self.image if is_known and self.release.is_newest else None
+
+
+def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
     """Open the metadata log of a log dir. Raises UnreadableError."""
     entry = log_dir.entry(FOLDER)
     if entry is None or not entry.is_folder:
@@ -72,9 +89,9 @@ def start(log_dir: LogDirFiles, release: StartRelease, limit: int, sound_end: in
             is_assigned=True,
         )
         return MetadataStart(empty, None, (), is_whole=False)
-    folder = log_folder.LogFolder.of(log_dir, entry, limit)
+    folder = log_folder.LogFolder.of(log_dir, entry, of.limit)
     voters, fatal = _quorum_state(folder)
-    how = log_folder.Loading(clean=False, recovery_point=0, log_start=0, release=release, sound_end=sound_end)
+    how = log_folder.Loading(clean=False, recovery_point=0, log_start=0, release=of.release, sound_end=of.sound_end)
     try:
         loaded = log_folder.load(folder, how)
     except log_folder.StopsError as stop:
@@ -87,7 +104,7 @@ def start(log_dir: LogDirFiles, release: StartRelease, limit: int, sound_end: in
         fatal.append(
             StartCause(code=Code.METADATA_ID_DIFFERS, file=folder.shown(file_names.PARTITION_METADATA), text=text)
         )
-    return _with_snapshots(folder, loaded, release, fatal)._replace(voters=voters)
+    return _with_snapshots(folder, loaded, of, fatal)._replace(voters=voters)
 
 
 def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[StartCause]]:
@@ -102,7 +119,7 @@ def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[S
 
 
 def _with_snapshots(
-    folder: log_folder.LogFolder, loaded: LogStart, release: StartRelease, fatal: list[StartCause]
+    folder: log_folder.LogFolder, loaded: LogStart, of: Opening, fatal: list[StartCause]
 ) -> MetadataStart:
     """Truncate the log to the newest snapshot where that ends beyond it; load the image."""
     begin, end = loaded.log_start_offset or 0, loaded.log_end_offset or 0
@@ -125,23 +142,35 @@ def _with_snapshots(
         return MetadataStart(loaded, None, tuple(fatal), is_whole=False)
     segments = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     is_whole = not loaded.cuts and bool(segments) and any(each.size for each in segments)
-    if newest is not None and _is_beyond(newest, segments, end, folder):
+    whole = of.image_at(end)
+    if newest is not None and _is_beyond(newest, segments, end, folder, whole):
         loaded = _dropped(loaded, segments, newest)
         begin = end = newest.end_offset
-        segments = []
+        segments, whole = [], None
     if not (newest or end):
         text = "the metadata log is empty: a node that is the only controller begins a new one, without any topic"
         cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=folder.name, text=text)
         return MetadataStart(log_folder.with_causes(loaded, cause), None, tuple(fatal), is_whole=False)
-    image, broken = _replay(newest, segments, end, release, folder)
+    if whole is None:
+        image, broken = _replay(newest, segments, end, of.release, folder)
+    else:
+        image, broken = whole, [] if newest is None else list(_snapshot(newest, of.release))
     if not is_whole and not fatal:
         text = f"the metadata log ends at offset {end}: what was decided later is forgotten"
         loaded = log_folder.with_causes(loaded, StartCause(code=Code.METADATA_LOG_BEHIND, file=folder.name, text=text))
     return MetadataStart(loaded, image, (*fatal, *broken), is_whole)
 
 
-def _is_beyond(newest: SnapshotFile, segments: list[Segment], end: int, folder: log_folder.LogFolder) -> bool:
+def _is_beyond(
+    newest: SnapshotFile,
+    segments: list[Segment],
+    end: int,
+    folder: log_folder.LogFolder,
+    whole: ClusterImage | None,
+) -> bool:
     """Tell whether a snapshot ends beyond the log (``truncateToLatestSnapshot``)."""
+    if whole is not None and newest.epoch <= whole.epoch and newest.end_offset <= end:
+        return False
     epoch = max((entry[0] for entry in folder.epochs() if entry[1] < end), default=0)
     for each in reversed(segments):
         last = None
@@ -160,7 +189,6 @@ def _is_beyond(newest: SnapshotFile, segments: list[Segment], end: int, folder: 
 
 def _dropped(loaded: LogStart, segments: list[Segment], newest: SnapshotFile) -> LogStart:
     """Return the log after it was dropped in favour of a snapshot."""
-    from dataclasses import replace
 
     from kdump.recovery.segment_end import lost
 
@@ -168,8 +196,7 @@ def _dropped(loaded: LogStart, segments: list[Segment], newest: SnapshotFile) ->
     cuts = tuple(
         log_folder.cut_of(lost(each, 0, text)._replace(code="snapshot-ahead")) for each in segments if each.size
     )
-    return replace(
-        loaded,
+    return loaded._replace(
         outcome=StartOutcome.TRUNCATED if cuts or loaded.cuts else loaded.outcome,
         log_start_offset=newest.end_offset,
         log_end_offset=newest.end_offset,

@@ -6,8 +6,9 @@ own words. A verdict or an advice is chosen by the code alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kdump.primitives.named_tuple import NamedTuple
 
 
 class StartOutcome(StrEnum):
@@ -117,8 +118,7 @@ class Code(StrEnum):
     """A ``.cleaned`` file of a lower or equal base offset: the ``.swap`` is deleted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartCause:
+class StartCause(NamedTuple):
     """Why: ``file`` is the path that the broker stops at, as shown (None where no file is named)."""
 
     code: Code
@@ -129,8 +129,7 @@ class StartCause:
     found: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartCut:
+class StartCut(NamedTuple):
     """Bytes of one ``.log`` file that are gone after the start: ``size`` bytes from ``position`` to the file's end.
 
     ``first_offset`` and ``last_offset`` span the offsets of the valid batches in it, ``records`` is their number;
@@ -153,8 +152,7 @@ class StartCut:
     """Whether the ``.swap`` file is empty, as a disk leaves it that lost power."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogStart:
+class LogStart(NamedTuple):
     """What a start makes of one partition folder, or of a partition that has none in use."""
 
     topic: str
@@ -195,16 +193,14 @@ class LogStart:
         return sum(cut.records for cut in self.cuts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineDir:
+class OfflineDir(NamedTuple):
     """A log dir that the started broker does not serve, and why."""
 
     log_dir: str
     cause: StartCause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerStart:
+class BrokerStart(NamedTuple):
     """A start of one broker of ``release`` on ``log_dirs`` (as given, in their order)."""
 
     release: str

@@ -8,7 +8,6 @@ depends on the clock, and nothing is written. Sources: Kafka's classes KafkaRaft
 from __future__ import annotations
 
 import posixpath
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start import checkpoint_files, folder_names, ids, log_folder, metadata_log, release
@@ -107,20 +106,27 @@ def _directory(log_dir: LogDirFiles) -> bytes | None:
     return None if there is None else there.directory_id
 
 
-def dry_start(broker: BrokerDirs, options: StartOptions, known: Mapping[str, int] | None = None) -> BrokerStart:
+def dry_start(
+    broker: BrokerDirs,
+    options: StartOptions,
+    known: Mapping[str, int] | None = None,
+    image: ClusterImage | None = None,
+) -> BrokerStart:
     """Return what a start of one broker does. ``known`` has the next offset of logs that were read before and are
-    valid, by the folder's path as shown.
+    valid, by the folder's path as shown; ``image`` is that of a metadata log all of whose records replay.
 
     A file that kdump cannot read leaves open what hangs on it. Raises UsageError for a metadata.log.dir that is not
     among the log dirs.
     """
-    return _BrokerRun(broker, options, known or {}).run()
+    return _BrokerRun(broker, options, known or {}, image).run()
 
 
 class _BrokerRun:
     """One start of one broker."""
 
-    def __init__(self, broker: BrokerDirs, options: StartOptions, known: Mapping[str, int]) -> None:
+    def __init__(
+        self, broker: BrokerDirs, options: StartOptions, known: Mapping[str, int], image: ClusterImage | None
+    ) -> None:
         self.dirs, self.is_complete = broker.log_dirs, broker.is_complete
         self.options, self.known = options, known
         self.metadata_dir = self._metadata_dir()
@@ -130,6 +136,7 @@ class _BrokerRun:
         self.clean: set[LogDirFiles] = set()
         self.loaded: list[tuple[LogDirFiles, log_folder.LogFolder, LogStart]] = []
         self.more: list[LogStart] = []
+        self.whole_image = image
         self.image: ClusterImage | None = None
         self.voters: tuple[int, ...] = ()
         self.decides = True
@@ -220,7 +227,8 @@ class _BrokerRun:
         """Open the metadata log; decide whether it decides."""
         try:
             known = self.known.get(self.metadata_dir.shown(metadata_log.FOLDER))
-            found = metadata_log.start(self.metadata_dir, self.options.release, self.options.limit, known)
+            of = metadata_log.Opening(self.options.release, self.options.limit, known, self.whole_image)
+            found = metadata_log.start(self.metadata_dir, of)
         except StoreError:
             raise
         except UnreadableError as error:
@@ -294,8 +302,7 @@ class _BrokerRun:
                 here = (parsed.topic, parsed.partition)
                 folder = log_folder.LogFolder.of(log_dir, entry, self.options.limit)
                 log = self._load(folder, points.get(here, 0), starts.get(here, 0))
-                log = replace(
-                    log,
+                log = log._replace(
                     high_watermark=marks.get(here),
                     recovery_point=points.get(here),
                     checkpoint_start=starts.get(here),
@@ -366,15 +373,15 @@ class _BrokerRun:
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
         """Return the log as stray where it is (``LogManager.isStrayReplica``)."""
         topic = None if self.image is None else self.image.topics.by_name.get(log.topic)
-        log = replace(log, assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
+        log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
         if folder.parsed.state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER}:
             return log
         cause = self._stray_cause(folder, log) if self.is_kraft else None
         if cause is None:
             return log
         if not self.decides and log.topic_id is not None:
-            return replace(log, outcome=None)
-        return replace(log_folder.with_causes(log, cause), outcome=StartOutcome.STRAY)
+            return log._replace(outcome=None)
+        return log_folder.with_causes(log, cause)._replace(outcome=StartOutcome.STRAY)
 
     def _is_assigned(self, log: LogStart) -> bool | None:
         if self.image is None or not self.decides:
@@ -449,7 +456,7 @@ class _BrokerRun:
             cause = StartCause(code=Code.PROMOTED, file=folder.name, text=text)
             self.loaded[number] = (log_dir, folder, log_folder.with_causes(log, cause))
             for at, other_dir, other in current:
-                gone = replace(other, outcome=StartOutcome.DELETED, log_start_offset=None, log_end_offset=None)
+                gone = other._replace(outcome=StartOutcome.DELETED, log_start_offset=None, log_end_offset=None)
                 self.loaded[at] = (other_dir, self.loaded[at][1], log_folder.with_causes(gone, cause))
 
     def _assigned_directory(self, log: LogStart) -> bytes | None:
@@ -505,18 +512,18 @@ class _BrokerRun:
             text = f"the metadata assigns {name} to a log dir that is not among the given ones"
             cause = StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text)
             self.unknown.append(cause)
-            self.more.append(replace(log, outcome=None, log_start_offset=None, log_end_offset=None, causes=(cause,)))
+            self.more.append(log._replace(outcome=None, log_start_offset=None, log_end_offset=None, causes=(cause,)))
             return
         if (is_elsewhere and self.offline) or (target is not None and target in self.offline):
             held = any((other.topic, other.partition) == (topic.name, number) for _, _, other in self.loaded)
             if not held and not any(name in _names(each) for each in self.offline):
                 text = f"{text}: its log dir is offline"
                 cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=None, text=text)
-                gone = replace(log, outcome=StartOutcome.OFFLINE, log_start_offset=None, log_end_offset=None)
-                self.more.append(replace(gone, causes=(cause,)))
+                gone = log._replace(outcome=StartOutcome.OFFLINE, log_start_offset=None, log_end_offset=None)
+                self.more.append(gone._replace(causes=(cause,)))
             return
         place = target or next((each for each in self.dirs if each not in self.offline), None)
-        self.more.append(replace(log, log_dir=None if place is None else place.name))
+        self.more.append(log._replace(log_dir=None if place is None else place.name))
         beside = None if place is None else place.entry(name)
         if place is not None and beside is not None and not beside.is_folder:
             code = Code.FOLDER_IS_DANGLING if place.is_dangling(beside) else Code.FOLDER_IS_FILE
@@ -617,7 +624,7 @@ class _BrokerRun:
         """Return a log as it is once log dirs have gone offline."""
         if log_dir not in self.offline:
             return log
-        gone = replace(log, outcome=StartOutcome.OFFLINE, log_start_offset=None, log_end_offset=None)
+        gone = log._replace(outcome=StartOutcome.OFFLINE, log_start_offset=None, log_end_offset=None)
         cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=folder.name, text=f"its log dir {log_dir.name} is offline")
         return log_folder.with_causes(gone, cause, self.offline[log_dir])
 
@@ -632,8 +639,8 @@ class _BrokerRun:
                     continue
                 if parsed.topic == metadata_log.TOPIC:
                     continue
-                yield replace(
-                    _ignored(each, name, parsed, each.shown(name)), outcome=StartOutcome.OFFLINE, causes=(cause,)
+                yield _ignored(each, name, parsed, each.shown(name))._replace(
+                    outcome=StartOutcome.OFFLINE, causes=(cause,)
                 )
 
 

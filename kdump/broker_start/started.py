@@ -31,16 +31,20 @@ if TYPE_CHECKING:
 
 
 def metadata_image(
-    partitions: Sequence[Partition], fail: Callable[[UnreadableError], None] = lambda _: None
+    partitions: Sequence[Partition],
+    fail: Callable[[UnreadableError], None] = lambda _: None,
+    damage: Callable[[str], None] = lambda _: None,
 ) -> ClusterImage | None:
     """Return the image of the metadata log among partitions; the dry start reports what does not replay.
 
-    ``fail`` takes what cannot be read.
+    ``fail`` takes what cannot be read, ``damage`` what does not replay.
     """
     copies = [part for part in partitions if part.topic == kraft_snapshot.TOPIC]
     if not copies:
         return None
-    return image_of(copies, damage=lambda _: None, fail=fail)
+    if len(copies) > 1:
+        damage("there are several copies")
+    return image_of(copies, damage=damage, fail=fail)
 
 
 def known(results: Sequence[CheckedPartition]) -> dict[str, int]:

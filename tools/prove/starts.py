@@ -473,6 +473,7 @@ def one(
             counts["not applicable"] += 1
             return
         if keep is not None:
+            shutil.rmtree(keep / f"{seed}-{number}", ignore_errors=True)
             copy(folder, keep / f"{seed}-{number}")
         status, rows, err = check(base, folder)
         truth = observe(machine, base, folder, 25)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.copies import Copies, Said, SnapshotFile
-from kdump.answers.metadata.events import Event, Events
 from kdump.answers.metadata.records import MetadataRecord, Undecoded, appended, read_batch
 from kdump.answers.metadata.replay import Break, MetadataReplay
 from kdump.errors import UsageError
@@ -16,6 +15,7 @@ from kdump.primitives.timestamps import iso
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from kdump.answers.metadata.events import Event
     from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
 
@@ -98,6 +98,8 @@ class MetadataLog:
         """
         breaks, snapshots = Breaks(self._damage), self.copies.snapshots
         image = self._oldest(breaks)
+        from kdump.answers.metadata.events import Events  # an image needs none
+
         events = Events(snapshots[-1].end_offset if snapshots else 0)
         replay = MetadataReplay(image, breaks, to=offset, at=at, observer=events)
         for batch in self.copies.batches(image.end_offset):

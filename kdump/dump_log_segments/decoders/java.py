@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from base64 import b64encode, urlsafe_b64encode
-from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
@@ -39,6 +38,8 @@ def double(value: float) -> str:
     if value == 0:
         return "-0.0" if math.copysign(1, value) < 0 else "0.0"
     sign = "-" if value < 0 else ""
+    from decimal import Decimal  # few runs print such a number
+
     mantissa, _, exponent = f"{Decimal(repr(abs(value))):e}".partition("e")
     if "." not in mantissa:
         mantissa, _, exponent = f"{abs(value):.1e}".partition("e")  # Java looks for the nearest number of two digits
