@@ -217,7 +217,9 @@ def _replay(
 
     def breaks(found: Break) -> None:
         if found.record:  # a gap in the offsets is not looked at
-            broken.append(StartCause(code=Code.METADATA_REPLAY_BROKEN, file=folder.name, text=found.text))
+            broken.append(
+                StartCause(code=Code.METADATA_REPLAY_BROKEN, file=folder.name, text=found.text, offset=found.offset)
+            )
 
     image = ClusterImage()
     if newest is not None:

@@ -127,6 +127,8 @@ class StartCause(NamedTuple):
     """A sentence with Kafka's exception or log message."""
     expected: str | None = None
     found: str | None = None
+    offset: int | None = None
+    """The offset of the record, of the metadata log."""
 
 
 class StartCut(NamedTuple):

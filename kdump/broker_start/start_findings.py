@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import Code, StartOutcome
+from kdump.broker_start.repairs import ADVICE, Repairs, metadata_command
 from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside
 from kdump.errors import many
 from kdump.findings import Finding, Level, salvage
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import FOLDER_NAME
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import shell_path, shell_word
 
@@ -28,41 +28,6 @@ if TYPE_CHECKING:
 
 NO_START: Final = "a broker does not start: "
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED})
-MOVED: Final = frozenset(
-    {
-        Code.FOREIGN_FOLDER,
-        Code.NAME_NO_OFFSET,
-        Code.LEADER_EPOCHS_BROKEN,
-        Code.CHECKPOINT_BROKEN,
-        Code.CLEANER_CHECKPOINT_BROKEN,
-        Code.INDEX_UNREADABLE,
-        Code.TXN_INDEX_VERSION,
-        Code.SNAPSHOT_UNREADABLE,
-        Code.FOLDER_IS_FILE,
-    }
-)
-"""Causes that are mended by moving their file away: a broker starts without it, and rebuilds what it needs."""
-ADVICE: Final = {
-    Code.FOREIGN_FOLDER: "Move the folder out of the log dir.",
-    Code.NAME_NO_OFFSET: "Move the file out of the log dir.",
-    Code.LEADER_EPOCHS_BROKEN: "Move the file away: without it a broker starts, and the epochs of the log are rebuilt.",
-    Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
-    Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins again.",
-    Code.FOLDER_IS_DANGLING: "Mount the disk that the link names. Without the link the partition begins empty.",
-    Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
-    Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two: a broker assigns a new id.",
-    Code.CLUSTER_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
-    Code.NODE_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
-    Code.TWO_FOLDERS: "Keep a copy of both; then move away the one of the log dir that failed.",
-    Code.METADATA_REPLAY_BROKEN: "kdump metadata reports the record. Take the metadata log of another controller. "
-    "Where all have it, kdump rebuild-cluster writes new log dirs without the record.",
-    Code.QUORUM_STATE_BROKEN: "Move the file away: without it the node asks the other controllers.",
-    Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id of the metadata log.",
-    Code.SWAPPED: "Move the .swap file away before a broker starts.",
-    Code.META_PROPERTIES_MISSING: "Write the file with the ids of this broker and cluster.",
-    Code.META_PROPERTIES_UNREADABLE: "Write the file with the ids of this broker and cluster.",
-    Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
-}
 
 
 class Everything:
@@ -98,8 +63,8 @@ class Context(NamedTuple):
     """The nodes of the replicas of each partition, of the metadata log."""
     ids: Mapping[str, bytes]
     """The ids of topics by name, of the metadata log."""
-    nodes: tuple[int, ...] = ()
-    """The brokers that the metadata log has."""
+    nodes: Mapping[int, tuple[str, ...]] = {}
+    """The brokers that the metadata log has, with the directory ids of their log dirs."""
     directories: Mapping[str, str] = {}
     """The directory.id of each log dir, by its path as shown."""
     is_kraft: bool = True
@@ -112,12 +77,6 @@ class Context(NamedTuple):
     """Whether a partition is asked for."""
 
 
-def metadata_command(folder: str, topic_id: bytes) -> str:
-    """Return the shell command that writes a ``partition.metadata``."""
-    target = posixpath.join(folder, file_names.PARTITION_METADATA)
-    return f"printf 'version: 0\\ntopic_id: %s' {id_text(topic_id)} > {shell_path(target)}"
-
-
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
     """Yield what a start of one broker comes to, the gravest first."""
     return _StartFindings(start, context).all()
@@ -126,6 +85,7 @@ def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
 class _StartFindings:
     def __init__(self, start: BrokerStart, context: Context) -> None:
         self.start, self.context = start, context
+        self.repairs = Repairs(start, context.ids, context.nodes, context.directories)
         self.broker = "broker" if start.node_id is None else f"broker {start.node_id}"
         self.by_partition: dict[tuple[str, int], list[LogStart]] = defaultdict(list)
         for log in start.logs:
@@ -183,55 +143,9 @@ class _StartFindings:
             expected=cause.expected,
             found=cause.found,
             fatal=True,
-            advice=self._advice(cause),
-            commands=tuple(self._mend(cause)),
+            advice=self.repairs.advice(cause),
+            commands=tuple(self.repairs.commands(cause)),
         )
-
-    def _advice(self, cause: StartCause) -> str:
-        text = ADVICE.get(cause.code, "")
-        if cause.code in {Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING}:
-            text += f" Lines: {', '.join(self._properties())}."
-        return text
-
-    def _properties(self) -> list[str]:
-        known = self.context.nodes if self.start.node_id is None else (self.start.node_id,)
-        node = str(known[0]) if len(known) == 1 else "N (of server.properties)"
-        cluster = self.start.cluster_id or "ID (of meta.properties of another log dir or broker)"
-        return ["version=1", f"node.id={node}", f"cluster.id={cluster}"]
-
-    def _mend(self, cause: StartCause) -> Iterator[str]:
-        """Yield shell commands that take the cause away."""
-        file = cause.file
-        if file is None:
-            return
-        if cause.code in MOVED or cause.code is Code.QUORUM_STATE_BROKEN:
-            yield aside(file)
-        elif cause.code is Code.PARTITION_METADATA_BROKEN:
-            folder = posixpath.dirname(file)
-            found = FOLDER_NAME.fullmatch(posixpath.basename(folder))
-            topic_id = self.context.ids.get(found["topic"]) if found else None
-            if topic_id is not None:
-                yield metadata_command(folder, topic_id)
-        elif cause.code is Code.DIRECTORY_ID_TWICE:
-            target = (
-                file if file.endswith(file_names.META_PROPERTIES) else posixpath.join(file, file_names.META_PROPERTIES)
-            )
-            yield f"sed -i.bak '/^directory[.]id=/d' {shell_path(target)}"
-        elif cause.code in {Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING}:
-            if self.start.node_id is not None and self.start.cluster_id is not None:
-                target = (
-                    file
-                    if file.endswith(file_names.META_PROPERTIES)
-                    else posixpath.join(file, file_names.META_PROPERTIES)
-                )
-                lines = " ".join(shell_word(line) for line in self._properties())
-                yield f"printf '%s\\n' {lines} > {shell_path(target)}"
-        elif cause.code is Code.FOLDER_IS_DANGLING:
-            yield f"ls -l {shell_path(file)}"
-        elif cause.code is Code.METADATA_REPLAY_BROKEN:
-            parent, name = posixpath.split(file)
-            is_folder = name.startswith(kraft_snapshot.TOPIC)
-            yield f"kdump metadata {shell_path((parent if is_folder else posixpath.dirname(parent)) or '.')}"
 
     def _offline(self, log_dir: str, cause: StartCause) -> Finding:
         logs = [log for log in self.start.logs if log.log_dir == log_dir]
@@ -245,8 +159,8 @@ class _StartFindings:
             expected=cause.expected,
             found=cause.found,
             loses=records,
-            advice=self._advice(cause),
-            commands=tuple(self._mend(cause)),
+            advice=self.repairs.advice(cause),
+            commands=tuple(self.repairs.commands(cause)),
         )
 
     def _metadata_is_empty(self) -> bool:

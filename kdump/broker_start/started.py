@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kdump.answers.metadata.image import image_of
+from kdump.answers.metadata.topics import id_text
 from kdump.answers.topic_configs import compacted_topics
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks import kraft_snapshot
@@ -125,7 +126,7 @@ def started(
                 for number, state in topic.partitions.items()
             },
             {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()},
-            () if image is None else tuple(sorted(image.cluster.brokers)),
+            {} if image is None else _registered(image),
             _directories(of_broker),
             any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),
             Everything() if image is None else compacted_topics(image),
@@ -167,6 +168,14 @@ def _facts(
         told = any(one.kind in {"high watermark", "recovery"} and one.is_grave for one in result.findings)
         recovers = any(one.kind == "clean marker" for one in result.findings)
         yield shown, LogEvidence(result.start, result.end, result.size, evidence_of(part), told, recovers)
+
+
+def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:
+    """Return the brokers of the metadata log, with the directory ids that they registered."""
+    return {
+        node: tuple(id_text(each) for each in fields.get("logDirs") or ())
+        for node, fields in sorted(image.cluster.brokers.items())
+    }
 
 
 def _directories(partitions: Sequence[Partition]) -> dict[str, str]:

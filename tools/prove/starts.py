@@ -2,20 +2,24 @@
 
     python -m tools.prove.starts [--scenes 100] [--seed 1] [--release 4.3.1] [--kinds swap,metadata]
                                  [--base FOLDER] [--keep FOLDER] [--seconds 280]
+    python -m tools.prove.starts --advice
 
 For each release a broker with two log dirs (and one with one, and one without a controller) writes records, is killed
 and stopped; FOLDER keeps these log dirs for the next run. A scene changes a copy in one or two ways. kdump checks it,
 then a broker of the release starts on it, in a process that starts one broker after the other. Compared are: whether it
 starts, its offline log dirs, each partition's outcome, log start and end, and what a consumer gets. Prints a line per
 difference; ends with 1 when check gave 0 or 4 where the broker does not start or records are lost, or a fact differs.
+With `--advice` each case of golden/verdict.tar.xz is mended with the commands that check prints, and a broker starts.
 """
 
 import json
+import os
 import random
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import zlib
@@ -26,6 +30,7 @@ from pathlib import Path
 from typing import IO
 
 from kdump.log_dirs.file_names import LOG
+from testing import GOLDEN
 from tools import arguments
 from tools.prove.broker import CLUSTER, free_ports, logger
 from tools.prove.start_changes import CHANGES, METADATA, Scene
@@ -35,6 +40,7 @@ RELEASES = ("3.9.2", "4.2.2", "4.3.1")
 CLIENT = Path(__file__).with_name("StartsClient.java")
 TOPICS = {"plain": 3, "idem": 2, "dele": 2, "txn": 2, "zst": 2, "comp": 2, "bare": 1}
 PARTITIONS = [f"{topic}-{number}" for topic, count in TOPICS.items() for number in range(count)]
+NOT_ONE_BROKER = {"jbod-cluster", "other-node"}
 UNSERVED = {"no leader", "no such partition"}
 PROPERTIES = """process.roles={roles}
 node.id={node}
@@ -421,7 +427,10 @@ def main() -> int:
     parser = arguments.parser(__doc__, scenes=100, seed=1, seconds=280, first=0, kinds="", release="", kind="")
     parser.add_argument("--base", type=Path, default=Path(tempfile.gettempdir(), "kdump-starts"))
     parser.add_argument("--keep", type=Path, help="folder that keeps the log dirs of scenes that differ")
+    parser.add_argument("--advice", action="store_true", help="follow what check says of golden/verdict.tar.xz")
     options = parser.parse_args()
+    if options.advice:
+        return follow(options.base)
     until = time.monotonic() + options.seconds
     releases = options.release.split(",") if options.release else RELEASES
     counts: Counter[str] = Counter()
@@ -449,6 +458,40 @@ def main() -> int:
     return (
         1 if any(what != "scenes" and count for what, count in counts.items() if what in {"silent", "different"}) else 0
     )
+
+
+def follow(home: Path) -> int:
+    """Run the commands that check prints on each case of golden/verdict.tar.xz; start a broker on the result."""
+    home.mkdir(parents=True, exist_ok=True)
+    machine, wrong = Machine(RELEASES[-1], home / "advice.txt"), 0
+    with tempfile.TemporaryDirectory(prefix="kdump-advice-") as temporary:
+        with tarfile.open(GOLDEN / "verdict.tar.xz") as archive:
+            archive.extractall(temporary, filter="tar")
+        try:
+            for folder in sorted(Path(temporary, "verdict").iterdir()):
+                if not (folder / "d1").exists() or folder.name in NOT_ONE_BROKER:
+                    continue
+                base = Base(machine.release, "two" if (folder / "d2").exists() else "one", "", folder)
+                ran, status = mended(folder, base.dirs)
+                truth = observe(machine, base, folder, 40)
+                wrong += not truth.starts
+                said = f"{ran} commands, then exit {status}, starts {truth.starts} {truth.why[:300]}"
+                print(f"{folder.name}: {said}", flush=True)
+        finally:
+            machine.end()
+    return 1 if wrong else 0
+
+
+def mended(folder: Path, dirs: list[str]) -> tuple[int, int]:
+    """Run the commands of the verdict; return how many there are, and what check gives afterwards."""
+    kdump = [sys.executable, "-m", "kdump", "check", *dirs, "-o", "jsonl"]
+    done = subprocess.run(kdump, cwd=folder, capture_output=True, text=True, check=False)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    commands = dict.fromkeys(command for row in rows if row["kind"] == "finding" for command in row["commands"])
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for command in commands:
+        subprocess.run(["bash", "-c", command], cwd=folder, env={**os.environ, "PATH": path}, check=True)
+    return len(commands), subprocess.run(kdump, cwd=folder, capture_output=True, check=False).returncode
 
 
 def one(

@@ -1,0 +1,174 @@
+"""What to do about the causes for which a broker does not start, or goes on without a log dir: words and commands."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Final
+
+from kdump.answers.metadata.topics import id_text
+from kdump.broker_start.outcome import Code
+from kdump.checks import kraft_snapshot
+from kdump.checks.aside import aside
+from kdump.log_dirs import file_names
+from kdump.log_dirs.file_names import FOLDER_NAME
+from kdump.primitives.terminal import shell_path, shell_word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kdump.broker_start.outcome import BrokerStart, StartCause
+
+MOVED: Final = frozenset(
+    {
+        Code.FOREIGN_FOLDER,
+        Code.NAME_NO_OFFSET,
+        Code.LEADER_EPOCHS_BROKEN,
+        Code.CHECKPOINT_BROKEN,
+        Code.CLEANER_CHECKPOINT_BROKEN,
+        Code.INDEX_UNREADABLE,
+        Code.TXN_INDEX_VERSION,
+        Code.SNAPSHOT_UNREADABLE,
+        Code.FOLDER_IS_FILE,
+    }
+)
+"""Causes that are mended by moving their file away: a broker starts without it, and rebuilds what it needs."""
+ADVICE: Final = {
+    Code.FOREIGN_FOLDER: "Move the folder out of the log dir.",
+    Code.NAME_NO_OFFSET: "Move the file out of the log dir.",
+    Code.LEADER_EPOCHS_BROKEN: "Move the file away: without it a broker starts, and the epochs of the log are rebuilt.",
+    Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
+    Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins again.",
+    Code.FOLDER_IS_DANGLING: "Mount the disk that the link names. If it is lost: move the link away, and the partition "
+    "begins empty.",
+    Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
+    Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two: a broker assigns a new id.",
+    Code.CLUSTER_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
+    Code.NODE_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
+    Code.TWO_FOLDERS: "Keep a copy of both; then move away the one of the log dir that failed.",
+    Code.METADATA_REPLAY_BROKEN: "Take the metadata log of another controller. Without one: begin with a snapshot of "
+    "what was decided before the record; later decisions are lost (kdump metadata --events lists them). "
+    "Where several controllers have it, kdump rebuild-cluster writes new log dirs without the record.",
+    Code.QUORUM_STATE_BROKEN: "Move the file away: without it the node asks the other controllers.",
+    Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id of the metadata log.",
+    Code.SWAPPED: "Move the .swap file away before a broker starts.",
+    Code.META_PROPERTIES_MISSING: "Write the file with the ids of this broker and cluster.",
+    Code.META_PROPERTIES_UNREADABLE: "Write the file with the ids of this broker and cluster.",
+    Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
+}
+NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
+"""Causes that end when ``meta.properties`` is written."""
+NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
+"""A word for the shell: the line of a new cluster id."""
+
+
+def metadata_command(folder: str, topic_id: bytes) -> str:
+    """Return the shell command that writes a ``partition.metadata``."""
+    target = posixpath.join(folder, file_names.PARTITION_METADATA)
+    return f"printf 'version: 0\\ntopic_id: %s' {id_text(topic_id)} > {shell_path(target)}"
+
+
+class Repairs:
+    """Words and commands for one broker. ``ids`` are those of topics by name, ``nodes`` the brokers of the metadata
+    log with their directory ids, ``directories`` the directory.id of each log dir by its path as shown."""
+
+    def __init__(
+        self,
+        start: BrokerStart,
+        ids: Mapping[str, bytes],
+        nodes: Mapping[int, tuple[str, ...]],
+        directories: Mapping[str, str],
+    ) -> None:
+        self._start, self._ids, self._nodes, self._directories = start, ids, nodes, directories
+
+    def advice(self, cause: StartCause) -> str:
+        """Return what to do in words, empty where the cause has all."""
+        text = ADVICE.get(cause.code, "")
+        if cause.code in NO_IDS:
+            text += f" Lines: {', '.join(self._lines(cause))}."
+            if self._start.cluster_id is None:
+                text += (
+                    " No file here has the cluster id: take it from meta.properties of another broker"
+                    if not self._is_alone
+                    else " No file here has the cluster id: the only node of a cluster starts with a new one too. The "
+                    "old one is in its logs, after 'Cluster ID ='"
+                ) + "."
+        return text
+
+    def commands(self, cause: StartCause) -> Iterator[str]:
+        """Yield shell commands that take the cause away."""
+        file = cause.file
+        if file is None:
+            return
+        if cause.code in MOVED or cause.code is Code.QUORUM_STATE_BROKEN:
+            yield aside(file)
+        elif cause.code is Code.PARTITION_METADATA_BROKEN:
+            folder = posixpath.dirname(file)
+            found = FOLDER_NAME.fullmatch(posixpath.basename(folder))
+            topic_id = self._ids.get(found["topic"]) if found else None
+            if topic_id is not None:
+                yield metadata_command(folder, topic_id)
+        elif cause.code is Code.DIRECTORY_ID_TWICE:
+            yield f"sed -i.bak '/^directory[.]id=/d' {shell_path(_properties(file))}"
+        elif cause.code in NO_IDS:
+            yield from self._write_ids(cause)
+        elif cause.code is Code.FOLDER_IS_DANGLING:
+            yield f"ls -l {shell_path(file)}"
+            yield aside(file)
+        elif cause.code is Code.METADATA_REPLAY_BROKEN and self._start.fatal[0] is cause:
+            yield from self._begin_with_a_snapshot(cause)
+
+    @property
+    def _node(self) -> int | None:
+        """The node.id where files have it."""
+        return self._start.node_id if self._start.node_id is not None else next(iter(self._nodes), None)
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether the metadata log has no other broker."""
+        return len(self._nodes) == 1
+
+    def _lines(self, cause: StartCause) -> list[str]:
+        """Return the lines of a ``meta.properties``; what no file has is named in words."""
+        node = str(self._node) if self._start.node_id is not None or self._is_alone else "N (of server.properties)"
+        cluster = self._start.cluster_id or "ID"
+        directory = self._directory(cause)
+        return [
+            "version=1",
+            f"node.id={node}",
+            f"cluster.id={cluster}",
+            *([f"directory.id={directory}"] if directory else []),
+        ]
+
+    def _directory(self, cause: StartCause) -> str | None:
+        """Return the id that the metadata log has of the log dir, where all others are known."""
+        file = posixpath.dirname(_properties(cause.file or ""))
+        known = {each for path, each in self._directories.items() if posixpath.normpath(path) != file}
+        left = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]
+        return left[0] if len(left) == 1 else None
+
+    def _write_ids(self, cause: StartCause) -> Iterator[str]:
+        if (self._start.node_id is None or self._start.cluster_id is None) and not self._is_alone:
+            return
+        words = [
+            NEW_ID if line == "cluster.id=ID" else shell_word(line) if "=" in line else line
+            for line in self._lines(cause)
+        ]
+        yield f"printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
+
+    def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
+        """Yield how the only controller goes on with what was decided before the record that does not replay."""
+        file = cause.file or ""
+        folder = file if posixpath.basename(file).startswith(kraft_snapshot.TOPIC) else posixpath.dirname(file)
+        log_dir = posixpath.dirname(folder) or "."
+        if not self._is_alone or not cause.offset:
+            yield f"kdump metadata {shell_path(log_dir)}"
+            return
+        made = f"{log_dir.rstrip('/')}.snapshot" if log_dir != "." else "../snapshot"
+        yield f"kdump metadata {shell_path(log_dir)} --offset {cause.offset} --write-snapshot {shell_path(made)}"
+        yield aside(folder)
+        yield f"mkdir {shell_path(folder)} && mv {shell_path(made)}/*.checkpoint {shell_path(folder)}"
+
+
+def _properties(file: str) -> str:
+    """Return the ``meta.properties`` of a log dir, or that file itself."""
+    return file if file.endswith(file_names.META_PROPERTIES) else posixpath.join(file, file_names.META_PROPERTIES)
