@@ -92,7 +92,7 @@ def prepared(
                 fail(error)
 
         image = metadata_image(partitions, unread, wrong.append)
-        how = how._replace(compacted=compacted_topics(image))
+        how = how._replace(compacted=compacted_topics(image), alone=_alone(image))
     whole = None if wrong else image
     return CheckedPaths(paths, partitions, wanted, image, release, configs or {}, whole), how
 
@@ -127,6 +127,14 @@ def found(
             new = step if isinstance(step, list) else step.join(grave)
         grave += (one for one in new if one.is_grave)
         yield from new
+
+
+def _alone(image: ClusterImage | None) -> frozenset[str]:
+    """Return the topics whose partitions have one replica each."""
+    topics = {} if image is None else image.topics.by_name
+    return frozenset(
+        name for name, topic in topics.items() if all(len(state.replicas) == 1 for state in topic.partitions.values())
+    )
 
 
 LOG_DIR_FILES: Final = frozenset(

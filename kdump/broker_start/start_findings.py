@@ -15,6 +15,7 @@ from kdump.broker_start.outcome import Code, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs, metadata_command
 from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside
+from kdump.checks.elsewhere import ALONE
 from kdump.errors import many
 from kdump.findings import Finding, Level, salvage
 from kdump.log_dirs import file_names
@@ -234,7 +235,7 @@ class _StartFindings:
             return "Another replica or a backup may have them."
         others = [str(node) for node in nodes if node != self.start.node_id]
         if not others:
-            return "The partition has one replica: no other broker has them. Look for a backup or the disk."
+            return ALONE
         return f"Broker{'' if len(others) == 1 else 's'} {', '.join(others)} may have them."
 
     def _stray(self, log: LogStart) -> Iterator[Finding]:

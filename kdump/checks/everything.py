@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
+from kdump.checks.elsewhere import MAY_HAVE, of_one_replica
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError, many
 from kdump.findings import Finding, Level, of_a_copy, salvage
@@ -45,6 +46,8 @@ class CheckOptions(NamedTuple):
     """How many processes share a large segment."""
     compacted: frozenset[str] = frozenset()
     """The topics with ``cleanup.policy=compact`` in the metadata log: gaps in their offsets are usual."""
+    alone: frozenset[str] = frozenset()
+    """The topics whose partitions have one replica in the metadata log."""
 
 
 class CheckedPartition(NamedTuple):
@@ -97,6 +100,8 @@ def check(
         start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
         end = log.check.next_offset if log.live else None
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
+    if part.topic in options.alone:
+        findings = [of_one_replica(finding) for finding in findings]
     closed = {error.path for error in failed}
     read_of = [segment for segment in log.live if segment.name not in closed]
     return CheckedPartition(
@@ -239,7 +244,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
             offset=end,
             expected=f"{place.high_watermark} or more",
             found=end,
-            advice="Another replica may have them.",
+            advice=MAY_HAVE,
             missing=place.high_watermark - end,
         )
 

@@ -41,7 +41,6 @@ LEFTOVERS: Final = {
     file_names.FUTURE_FOLDER: "a replica on its way from another log dir",
     file_names.STRAY_FOLDER: "a replica that was not assigned to this broker: no broker serves or removes it",
 }
-OTHER_REPLICA: Final = "With the broker stopped, take it from another replica of the partition."
 NO_SNAPSHOT: Final = "A broker removes a broken producer snapshot, and reads the log instead."
 READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
     file_names.LEADER_EPOCHS: (

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump import kernel
+from kdump.checks.elsewhere import MAY_HAVE, TAKE_PARTITION
 from kdump.checks.indexes import LOG_ADVICE
 from kdump.checks.log_remarks import LogRemarks
 from kdump.errors import DamageError, LimitError, many
@@ -141,7 +142,7 @@ class LogCheck:
                 offset=gap.first,
                 expected=gap.first,
                 found=gap.until,
-                advice="Another replica may have them.",
+                advice=MAY_HAVE,
             )
         if len(self._time_types) > 2:
             kind, file, position = self._time_types[1]
@@ -579,7 +580,7 @@ class LogCheck:
                 f"a record that Kafka itself wrote cannot be read: {_first_of(broken)}",
                 batch.position,
                 offset=batch.last_offset,
-                advice="What loads this topic fails at it, or passes it over: take the partition from another replica.",
+                advice=TAKE_PARTITION,
             )
         if unknown:
             self._say(

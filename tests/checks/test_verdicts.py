@@ -136,3 +136,17 @@ def test_a_dangling_link_is_moved_away_once_its_disk_is_lost(cases, tmp_path):
 def test_no_false_alarm(cases, case):
     code, text, _ = check(cases / "healthy" / case, ".")
     assert (code, "what to do" in text) == (0, False)
+
+
+def test_no_other_replica_is_named_where_there_is_none(cases, tmp_path):
+    """The high watermark, a gap and a file of a partition with one replica."""
+    subprocess.run(["cp", "-a", cases / "verdict" / "baklog", tmp_path], check=True)
+    folder = tmp_path / "baklog" / "d1" / "orders-0"
+    log = folder / f"{0:020}.log"
+    data = log.read_bytes()
+    log.write_bytes(data[: len(data) // 3] + bytes(100) + data[len(data) // 2 : -len(data) // 4])
+    for name in ("00000000000000000000.index", "00000000000000000000.timeindex", "leader-epoch-checkpoint"):
+        (folder / name).write_bytes(b"\0" * 7)
+    _, text, _ = check(tmp_path / "baklog", "d1", options=("--notes",))
+    assert "nother replica" not in text
+    assert "has one replica" in text
