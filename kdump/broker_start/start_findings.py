@@ -15,9 +15,8 @@ from kdump.broker_start.outcome import Code, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs, metadata_command
 from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside
-from kdump.checks.elsewhere import ALONE
 from kdump.errors import many
-from kdump.findings import Finding, Level, salvage
+from kdump.findings import ALONE, Finding, Level, salvage
 from kdump.log_dirs import file_names
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import shell_path, shell_word

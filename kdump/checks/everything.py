@@ -7,10 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
-from kdump.checks.elsewhere import MAY_HAVE, of_one_replica
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError, many
-from kdump.findings import Finding, Level, of_a_copy, salvage
+from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, salvage
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL

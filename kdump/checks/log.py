@@ -12,11 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump import kernel
-from kdump.checks.elsewhere import MAY_HAVE, TAKE_PARTITION
 from kdump.checks.indexes import LOG_ADVICE
 from kdump.checks.log_remarks import LogRemarks
 from kdump.errors import DamageError, LimitError, many
-from kdump.findings import METADATA_LOG, Finding, Level, text_of
+from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Level, text_of
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
 from kdump.primitives.named_tuple import NamedTuple
