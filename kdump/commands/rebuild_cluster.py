@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +13,7 @@ import click
 from kdump.commands import session, who_reads
 from kdump.commands.answering import write_answer
 from kdump.commands.limit_options import JOBS, AtLeast
-from kdump.errors import UnreadableError, UsageError, many
+from kdump.errors import FailingDiskError, UnreadableError, UsageError, many
 from kdump.output import files
 from kdump.primitives import timestamps
 
@@ -143,14 +145,24 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
 
 
 def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
-    """Return the log dirs, or None if one of the paths cannot be read: without it more would be lost."""
+    """Return the log dirs, or None if something is missing or closed to this user: without it more would be lost.
+
+    What a failing disk does not give counts as damaged.
+    """
     from kdump.rebuild.volumes import survey
 
-    volumes = survey(paths, note=run.note, fail=run.fail)
-    if run.met:
+    errors: list[UnreadableError] = []
+    volumes = survey(paths, note=run.note, fail=errors.append)
+    for error in errors:
+        run.fail(error)
+    if not all(map(_is_of_disk, errors)):
         run.insist("nothing was written: every volume that is named must be readable; leave one out on purpose only")
         return None
     return volumes
+
+
+def _is_of_disk(error: UnreadableError) -> bool:
+    return isinstance(error, FailingDiskError) or error.reason == os.strerror(errno.EIO)
 
 
 def _prepare(run: session.Session, volumes: Volumes, wish: RebuildWish, jobs: int | None) -> RebuiltCluster:

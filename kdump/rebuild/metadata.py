@@ -137,7 +137,7 @@ class CopyEnds(NamedTuple):
 def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
     """Return the greatest end offset and epoch of all copies, in batches, snapshots and ``quorum-state``.
 
-    ``note`` is called with each small file that is not valid. Raises UnreadableError.
+    ``note`` is called with each small file that is not valid, and with a segment that cannot be read.
     """
     end, epoch = 0, 0
     for copy in copies:
@@ -145,7 +145,12 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
             end, epoch = max(end, snapshot.end_offset), max(epoch, snapshot.epoch)
         logs = [each for each in copy.segments if not file_names.is_kraft_snapshot(each.path)]
         for segment in logs[-1:]:
-            found = _segment_end(segment)
+            end = max(end, segment.base_offset or 0)
+            try:
+                found = _segment_end(segment)
+            except UnreadableError as error:
+                note(f"{error}; the new snapshot ends {BEYOND} offsets beyond all others")
+                continue
             end, epoch = max(end, found.end_offset), max(epoch, found.epoch)
         epoch = max(epoch, *_epochs(copy, note), 0)
     return CopyEnds(end, epoch)

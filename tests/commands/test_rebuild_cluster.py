@@ -150,6 +150,26 @@ def test_a_volume_that_is_not_there_ends_it_before_anything_is_written(volume, t
     assert not (tmp_path / "new").exists()
 
 
+FAILS = """
+import errno, os
+from kdump.log_dirs import local
+real = local.LocalFiles.entries
+def entries(self, folder):
+    if folder.endswith("one-0"):
+        raise local.UnreadableError(folder, os.strerror(errno.{}))
+    return real(self, folder)
+local.LocalFiles.entries = entries
+"""
+
+
+@pytest.mark.parametrize(("error", "goes_on"), [("EIO", True), ("EACCES", False)])
+def test_a_failing_disk_is_damage_and_a_closed_folder_ends_it(volume, tmp_path, error, goes_on):
+    done = patched(FAILS.format(error), "rebuild-cluster", volume, "--out", tmp_path / "new")
+    assert done.returncode == 1
+    assert b"one-0" in done.stderr
+    assert (tmp_path / "new").exists() == goes_on
+
+
 def test_who_sees_a_terminal_is_asked_before_something_is_left_out(volume, tmp_path):
     shutil.copytree(volume / "one-0", volume / "unknown-0")
     (volume / "unknown-0" / "partition.metadata").write_text("version: 0\ntopic_id: BBBBBBBBBBBBBBBBBBBBBA\n")

@@ -11,7 +11,8 @@ import pytest
 from kdump.answers.metadata.copies import Copies, Said
 from kdump.answers.metadata.image import MetadataLog
 from kdump.broker_start import release
-from kdump.errors import UsageError
+from kdump.errors import FailingDiskError, UsageError
+from kdump.log_dirs import local
 from kdump.rebuild import metadata
 from kdump.rebuild.nodes import assign, parse_nodes
 from kdump.rebuild.volumes import survey
@@ -144,6 +145,24 @@ def test_a_quorum_state_that_is_damaged_is_noted(tmp_path, damage):
     heard = Heard()
     assert found(path, heard=heard).from_log
     assert [note for note in heard.notes if "quorum-state" in note]
+
+
+def test_a_copy_on_a_failing_disk_does_not_end_it(tmp_path, monkeypatch):
+    path, second = log_dir(tmp_path / "a"), log_dir(tmp_path / "b", 2)
+    failing = f"{tmp_path}/a/{LOG.name}/{390:020}.log"
+    real = local.LocalFile.read
+
+    def read(self, position, size):
+        if self.name == failing:
+            raise FailingDiskError(failing, f"byte {position}: Input/output error")
+        return real(self, position, size)
+
+    monkeypatch.setattr(local.LocalFile, "read", read)
+    heard = Heard()
+    lost = found(path, second, heard=heard)
+    assert heard.failed
+    assert lost.end_offset > 582
+    assert areas(lost.image) == areas(found(second).image)
 
 
 def test_producer_ids_begin_above_all_that_are_known(tmp_path):
