@@ -1,4 +1,4 @@
-"""Arrow record batches as a Parquet file: zstd, with row groups of one size."""
+"""Arrow record batches as a Parquet file: zstd, with row groups of bounded size."""
 
 from __future__ import annotations
 
@@ -10,22 +10,30 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_GROUP: Final = 122_880
-"""Rows of a row group."""
+"""Rows of a row group, at most."""
+ROW_GROUP_BYTES: Final = 8 << 20
+"""Bytes of Arrow columns from which on rows are written as a row group: what a writer holds is some times as much."""
 
 
 def write(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    """Write record batches; return how many rows there are. One row group is held in memory."""
+    """Write record batches; return how many rows there are. Of these one row group is held in memory."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    rows = 0
+    rows = held_rows = held_bytes = 0
     held: list[pa.RecordBatch] = []
     with parquet.ParquetWriter(out, schema, compression="zstd") as writer:
         for batch in batches:
             held.append(batch)
-            rows += batch.num_rows
-            if sum(one.num_rows for one in held) >= ROW_GROUP:
+            rows, held_rows, held_bytes = rows + batch.num_rows, held_rows + batch.num_rows, held_bytes + batch.nbytes
+            if held_rows >= ROW_GROUP:
                 held = _row_groups(writer, held)
+            elif held_bytes >= ROW_GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(held), ROW_GROUP)
+                held = []
+            else:
+                continue
+            held_rows, held_bytes = sum(one.num_rows for one in held), sum(one.nbytes for one in held)
         if held:
             writer.write_table(pa.Table.from_batches(held), ROW_GROUP)
     return rows

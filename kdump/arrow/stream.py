@@ -100,7 +100,7 @@ class RowStream:
 
         ``change`` gives the records of a batch as they may be shown, in partitions that ``changes`` names.
         """
-        self._reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes
+        self.reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes
         self._file: SegmentFacts | None = None
         self._rows: Rows | None = None
         self._before: list[pa.RecordBatch] = []
@@ -110,17 +110,29 @@ class RowStream:
         """Yield the rows of partitions. Raises UnreadableError."""
         for partition in partitions:
             change = self._change if self._changes(partition) else None
-            self._reader.offer = self._read if change is None else None
-            for item in self._reader.read(partition):
-                if not isinstance(item, SelectedBatch):
-                    self._lost(item)
-                    continue
-                for one in [item] if change is None else change(item):
-                    for some in in_chunks(one.records):
-                        self._turn_to(item.file).add(one._replace(records=some))
-                        yield from self._full()
-                yield from self._full()
+            self.reader.offer = self._read if change is None else None
+            yield from self._of(self.reader.read(partition), change)
         yield from self._take()
+
+    def of_items(self, partition: Partition, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of items that the reader gave of a partition without an offer."""
+        yield from self._of(items, self._change if self._changes(partition) else None)
+        yield from self._take()
+
+    def _of(
+        self,
+        items: Iterable[SelectedBatch | DamagedRange],
+        change: Callable[[SelectedBatch], Iterator[SelectedBatch]] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        for item in items:
+            if not isinstance(item, SelectedBatch):
+                self._lost(item)
+                continue
+            for one in [item] if change is None else change(item):
+                for some in in_chunks(one.records):
+                    self._turn_to(item.file).add(one._replace(records=some))
+                    yield from self._full()
+            yield from self._full()
 
     def _read(self, file: SegmentFacts, batch: Batch, outcome: str | None) -> bool:
         return self._turn_to(file).read(batch, outcome)
@@ -129,7 +141,7 @@ class RowStream:
         """Return the rows of a segment, those of the one before put aside."""
         if self._rows is None or file is not self._file:
             self._before = self._take()
-            self._file, self._rows = file, Rows(file, self._names, self._reader.filter)
+            self._file, self._rows = file, Rows(file, self._names, self.reader.filter)
         return self._rows
 
     def _full(self) -> list[pa.RecordBatch]:

@@ -13,7 +13,7 @@ import click
 from kdump.commands import options as shared
 from kdump.commands import parallel, session
 from kdump.commands.completion import in_list
-from kdump.commands.dump_options import DumpOptions
+from kdump.commands.dump_options import COLUMN_FILES, DumpOptions
 from kdump.commands.help_sections import SectionedCommand
 from kdump.commands.limit_options import JOBS, RAW_OUTPUT, AtLeast
 from kdump.commands.session import SaidSoFar
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.transaction_replay.outcomes import Scan
 
-FORMATS: Final = tuple(name for name in PRINTERS if name != "format")
+FORMATS: Final = (*(name for name in PRINTERS if name != "format"), *COLUMN_FILES)
 """The words of -o; --format chooses the printer of that name."""
 POLL: Final = 0.2
 """Seconds between two looks at a live log."""
@@ -65,6 +65,8 @@ SECTIONS: Final = {
     "Which records": (*shared.FILTER_NAMES, "limit", "head", "tail", "fails_without_match"),
     "What to print": (
         "output",
+        "out",
+        "overwrite",
         "template",
         "batches",
         "count",
@@ -90,6 +92,8 @@ SECTIONS: Final = {
 @shared.EVERY_REPLICA
 @shared.add(shared.REMOTE)
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="text", show_default=True, help="The format.")
+@click.option("--out", metavar="FILE", help="The file of -o parquet and arrow; it appears when it is whole.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE where it exists.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
 @click.option("--batches", is_flag=True, help="One line per batch, not per record.")
 @shared.add(shared.FILTERS)
@@ -170,6 +174,26 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     partitions: Iterable[Partition] = finder.find(paths)
     if not (options.every_replica or options.follow):
         partitions = _each_once(partitions, paths, run)
+    if options.is_column_file:
+        from kdump.commands import dump_columns  # for such files alone
+
+        dump.counted = dump_columns.write(dump, partitions if options.stops_early else run.watched(partitions), paths)
+    else:
+        _print(dump, partitions, paths)
+    if decoder is not None:
+        decoding.hint_at_schemas(decoder, run)
+    for text in absent(options.wanted, finder.met, paths):
+        run.insist(text)
+    if dump.stats is not None:
+        _print_stats(dump)
+    if options.fails_without_match and not dump.counted and run.status in {0, session.DERIVED}:
+        return 1
+    return run.status
+
+
+def _print(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) -> None:
+    """Print partitions on standard output, in one process or several."""
+    options, run = dump.options, dump.session
     if not (sys.stdout.isatty() or options.follow or options.stops_early):
         partitions = run.watched(partitions)
     in_pages = options.ending == "table" and not options.follow and not options.count
@@ -185,15 +209,6 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
                 dump.parallel(found, jobs, out)
             else:
                 dump.run(found, out)
-    if decoder is not None:
-        decoding.hint_at_schemas(decoder, run)
-    for text in absent(options.wanted, finder.met, paths):
-        run.insist(text)
-    if dump.stats is not None:
-        _print_stats(dump)
-    if options.fails_without_match and not dump.counted and run.status in {0, session.DERIVED}:
-        return 1
-    return run.status
 
 
 def _print_stats(dump: Dump) -> None:
@@ -298,21 +313,21 @@ class Dump:
         if printer is not None:
             printer.begin()
             reader.make = None if self.options.stops_early or self.options.batches else printer.make
-        items = (item for partition in map(self._met, partitions) for item in self._stream(reader, partition))
-        found, counted = self.print_items(self._first(items, self.options.limit), printer)
+        items = (item for partition in map(self.met, partitions) for item in self.stream(reader, partition))
+        found, counted = self.print_items(self.first(items, self.options.limit), printer)
         if printer is not None:
             printer.end()
-        self._finish(out, counted, found=found)
+        self.finish(out, counted, found=found)
 
-    def _met(self, partition: Partition) -> Partition:
+    def met(self, partition: Partition) -> Partition:
         self.segments += len(partition.segments)
         self.bytes += partition.size
         return partition
 
-    def _stream(self, reader: PartitionReader, partition: Partition) -> Iterator[SelectedBatch | DamagedRange]:
+    def stream(self, reader: PartitionReader, partition: Partition) -> Iterator[SelectedBatch | DamagedRange]:
         if self.options.tail is not None:
             return reader.tail(partition, self.options.tail)
-        return self._first(reader.read(partition), self.options.head)
+        return self.first(reader.read(partition), self.options.head)
 
     def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
         """Print items, or count records where there is no printer; return whether there were any, and how many."""
@@ -320,14 +335,14 @@ class Dump:
         for item in items:
             found = True
             if isinstance(item, DamagedRange):
-                self._lost(item, printer)
+                self.lost(item, printer)
                 continue
             if printer is not None:
                 printer.found(item)  # it may end a run before a batch that is not well-formed
             counted += self._count(item)
         return found, counted
 
-    def _finish(self, out: BinaryIO, counted: int, *, found: bool) -> None:
+    def finish(self, out: BinaryIO, counted: int, *, found: bool) -> None:
         self.session.progress.clear()
         self.session.sum_up()
         self.counted = counted
@@ -353,7 +368,7 @@ class Dump:
         last = in_turns.run(jobs, pieces, PieceWork(self, reader), begun, lambda piece, _: progress(piece.size))
         self.session.progress = progress
         self.session.said = last.said
-        self._finish(out, last.records, found=last.found)
+        self.finish(out, last.records, found=last.found)
 
     def _prepare(self, reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
         """Find out what processes share: the checkpoints, and the transactions of large partitions."""
@@ -384,7 +399,7 @@ class Dump:
             elif left is None or isinstance(item, DamagedRange):
                 self.print_items([item], printer)
             else:
-                self.print_items(self._first(iter([item]), left), printer)
+                self.print_items(self.first(iter([item]), left), printer)
                 left -= self._count(item)
                 if left <= 0:
                     break
@@ -413,7 +428,7 @@ class Dump:
                 looked = time.monotonic()
             yield None
 
-    def _first(
+    def first(
         self, items: Iterator[SelectedBatch | DamagedRange], count: int | None
     ) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield the first ``count`` records (batches where these are counted) and the damage among them."""
@@ -436,7 +451,7 @@ class Dump:
             return batches_of(item)
         return len(item.records) or (item.batch.count or 0 if self.options.counting else 0)
 
-    def _lost(self, item: DamagedRange, printer: Printer | None) -> None:
+    def lost(self, item: DamagedRange, printer: Printer | None) -> None:
         self.session.damages()
         self.damaged_ranges += 1
         self.damaged_bytes += item.damage.size

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kdump.rows.redaction import Redactor
     from kdump.segments.regions import OnError
 
+COLUMN_FILES: Final = ("parquet", "arrow")
+"""Formats of binary columns, those of the Arrow stream of ``kdump.open``."""
 TABLE_RECORD: Final = ("topic", "partition", "offset", "timestamp", "key", "value")
 TABLE_BATCH: Final = (
     "topic",
@@ -78,6 +80,8 @@ class DumpOptions:
         self.follow: bool = given["follow"]
         self.every_replica: bool = given["every_replica"]
         self.stats: bool = given["stats"]
+        self.out: str | None = given["out"]
+        self.overwrite: bool = given["overwrite"]
         self.fails_without_match: bool = given["fails_without_match"]
         if self.decode != "none" and (self.filter.keys or self.filter.greps):
             self.filter = self.filter._replace(decoded=True)
@@ -105,10 +109,48 @@ class DumpOptions:
         if self.jobs is not None and self.jobs > 1 and self.output in WHOLE:
             raise UsageError(f"--jobs does not go with -o {self.output}, which is one thing: try -o jsonl")
         self._refuse_proof()
+        self._refuse_file()
         if self.follow and (self.filter.committed or self.count or self.output in WHOLE):
             raise UsageError(
                 "--follow prints what has no end: no --count, -o json, -o table or --isolation read_committed"
             )
+
+    def _refuse_file(self) -> None:
+        if not self.is_column_file:
+            if self.out is not None or self.overwrite:
+                raise UsageError(f"--out and --overwrite go with -o {' and '.join(COLUMN_FILES)}: redirect the output")
+            return
+        unfit = {
+            "--batches": self.batches,
+            "--encoding": self.encoding != "auto",
+            "--include-damaged": self.include_damaged,
+            "--redact": self.redact,
+            "--follow": self.follow,
+            "--jobs above 1": (self.jobs or 1) > 1,
+        }
+        for option, is_given in unfit.items():
+            if is_given:
+                raise UsageError(f"-o {self.output} holds the columns of records as they are: {option} does not apply")
+        if self.output == "parquet" and self.out is None:
+            raise UsageError("-o parquet is a file: name it with --out FILE")
+        if self.overwrite and self.out is None:
+            raise UsageError("--overwrite goes with --out")
+        if self.out is None and is_terminal():
+            raise UsageError("-o arrow is binary: name a file with --out FILE, or send it through a pipe")
+
+    @property
+    def is_column_file(self) -> bool:
+        """Whether the output is a file of binary columns."""
+        return self.template is None and self.output in COLUMN_FILES
+
+    @property
+    def arrow_names(self) -> tuple[str, ...]:
+        """The columns of such a file. Raises UsageError for one that only text has."""
+        from kdump.arrow import stream  # for such files alone
+
+        if self.fields:
+            return stream.names(column.name for column in self.columns)
+        return tuple(column.name for column in self.columns if column.name in stream.NAMES)
 
     def _refuse_proof(self) -> None:
         if self.stats and (self.follow or (self.jobs or 1) > 1):
@@ -225,7 +267,7 @@ class DumpOptions:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:
             return Take.COUNT
-        if not kernel.COMPILED or (self.ending == "table" and is_terminal()):
+        if self.is_column_file or not kernel.COMPILED or (self.ending == "table" and is_terminal()):
             return Take.RECORDS
         is_left_to_printer = not (self.stops_early or self.follow or self.ending == "table")
         return Take.UNCHECKED_RUNS if is_left_to_printer and self.filter.takes_runs else Take.RUNS

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
 import pyarrow as pa
 
-from kdump.arrow import parquet_file
+from kdump.arrow import files
 from kdump.primitives.encodings import to_text
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.json_text import harmless_json
@@ -24,20 +24,9 @@ _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 def write(form: str, types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
     """Write rows as ``form``; return how many there are. ``types`` are the names that DuckDB gives the columns."""
-    if form == "parquet":
-        return parquet_file.write(schema, batches, out)
-    if form == "arrow":
-        return _arrow(schema, batches, out)
+    if form in files.FORMATS:
+        return files.write(form, schema, batches, out)
     return (_csv if form == "csv" else _jsonl)(types, schema, batches, out)
-
-
-def _arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    rows = 0
-    with pa.ipc.new_stream(out, schema) as stream:
-        for batch in batches:
-            stream.write_batch(batch)
-            rows += batch.num_rows
-    return rows
 
 
 def _jsonl(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:

@@ -1,0 +1,107 @@
+"""``kdump dump -o parquet`` and ``-o arrow``: records as files of binary columns, in memory that does not grow."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from kdump.errors import UsageError
+from kdump.output import files
+from kdump.output.stdout import open_output
+from kdump.rows.selection import may_hold_secrets
+from kdump.rows.without_secrets import Secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from kdump.arrow.stream import RowStream
+    from kdump.commands.dump_options import DumpOptions
+    from kdump.commands.session import Session
+    from kdump.log_dirs.partition import Partition
+    from kdump.log_reader.reader import PartitionReader
+    from kdump.rows.selection import DamagedRange, SelectedBatch
+
+
+class RecordSource(Protocol):
+    """The parts of :class:`kdump.commands.dump.Dump` that give records, and report what is not given."""
+
+    options: DumpOptions
+    session: Session
+
+    def reader(self) -> PartitionReader: ...
+    def met(self, partition: Partition) -> Partition: ...
+    def stream(self, reader: PartitionReader, partition: Partition) -> Iterator[SelectedBatch | DamagedRange]: ...
+    def first(
+        self, items: Iterator[SelectedBatch | DamagedRange], count: int | None
+    ) -> Iterator[SelectedBatch | DamagedRange]: ...
+    def lost(self, item: DamagedRange, printer: None) -> None: ...
+    def finish(self, out: BinaryIO, counted: int, *, found: bool) -> None: ...
+
+
+def write(dump: RecordSource, partitions: Iterable[Partition], paths: Sequence[str]) -> int:
+    """Write the records that the options take; return how many there are.
+
+    Raises UsageError where pyarrow is missing, or the file cannot be written there: before anything is read.
+    """
+    options = dump.options
+    if find_spec("pyarrow") is None:
+        raise UsageError(f"-o {options.output} needs pyarrow: pip install 'kdump[arrow]'")
+    from kdump.arrow import files as column_files
+    from kdump.arrow import schema, stream
+
+    names = options.arrow_names
+    columns = schema.arrow(schema.chosen(names))
+    with _opened(dump, paths) as out:
+        rows = column_files.write(options.output, columns, stream.joined(_batches(dump, partitions, names)), out)
+        dump.session.progress.clear()
+    dump.finish(out, rows, found=bool(rows))
+    return rows
+
+
+@contextmanager
+def _opened(dump: RecordSource, paths: Sequence[str]) -> Iterator[BinaryIO]:
+    """Give what the columns are written to: the file that is asked for, or standard output."""
+    target = dump.options.out
+    if target is None:
+        with open_output(escape=False) as out:
+            yield out
+        return
+    files.writable_file(target, overwrite=dump.options.overwrite)
+    files.outside(paths, target)
+    with files.new_file(target, force=dump.options.overwrite, note=dump.session.note) as part:
+        yield part
+
+
+def _batches(dump: RecordSource, partitions: Iterable[Partition], names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of partitions, without the secrets in them."""
+    from kdump.arrow.stream import RowStream
+
+    reader, options = dump.reader(), dump.options
+    hides = not options.show_secrets
+    rows = RowStream(
+        reader,
+        names,
+        lambda item: dump.lost(item, None),
+        change=Secrets().without if hides else None,
+        changes=lambda part: hides and may_hold_secrets(part.topic),
+    )
+    met = map(dump.met, partitions)
+    if options.stops_early:
+        yield from _first(dump, rows, met)
+    else:
+        yield from rows.batches(met)
+
+
+def _first(dump: RecordSource, rows: RowStream, partitions: Iterable[Partition]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that --limit, --head and --tail leave."""
+    left = dump.options.limit
+    for partition in partitions:
+        if left is not None and left <= 0:
+            return
+        items = dump.first(dump.stream(rows.reader, partition), left)
+        for batch in rows.of_items(partition, items):
+            left = None if left is None else left - batch.num_rows
+            yield batch
