@@ -10,6 +10,8 @@ from typing import Final
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY: Final = 86_400_000
 _UNITS: Final = ((_DAY, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+NONE: Final = -1
+"""The timestamp of a batch or record without one."""
 FIRST, LAST = (date.min.toordinal() - _EPOCH) * _DAY, (date.max.toordinal() - _EPOCH + 1) * _DAY
 
 
@@ -29,9 +31,14 @@ def iso_or_ms(timestamp: int) -> str:
     return iso(timestamp) or f"{timestamp} ms"
 
 
+def for_people(timestamp: int | None) -> str | None:
+    """Return a timestamp in ms for a table: None for none, -1; a number of ms where ISO 8601 has no name for it."""
+    return None if timestamp is None or timestamp == NONE else iso_or_ms(timestamp)
+
+
 def iso(timestamp: int) -> str | None:
     """Return a timestamp in ms as ISO 8601 in UTC; None for -1, which is none, and outside the years 1 to 9999."""
-    if timestamp == -1 or not FIRST <= timestamp < LAST:
+    if timestamp == NONE or not FIRST <= timestamp < LAST:
         return None
     seconds, rest = divmod(timestamp, 1000)
     return f"{_second(seconds)}{rest:03}Z"

@@ -115,14 +115,16 @@ _MARKS: Final = (
         "aboveHighWatermark",
         "boolean",
         "state.above_high_watermark",
-        "True at or above the high watermark of replication-offset-checkpoint: no consumer has been given it.",
+        "True at or above the high watermark of replication-offset-checkpoint: no consumer has been given it. Below it "
+        "false in Arrow, SQL and Python, and left out of JSON lines; null and left out where no checkpoint has one.",
         optional=True,
     ),
     Column(
         "belowLogStart",
         "boolean",
         "state.below_log_start",
-        "True below log-start-offset-checkpoint: deleted for consumers, still in the file.",
+        "True below log-start-offset-checkpoint: deleted for consumers, still in the file. At or above it "
+        "false in Arrow, SQL and Python, and left out of JSON lines; null and left out where no checkpoint has one.",
         optional=True,
     ),
 )

@@ -138,3 +138,11 @@ def test_the_name_of_a_topic_steers_no_terminal(tmp_path, form):
     assert b"]0;x" in shown
     piped = kdump("offsets", tmp_path, "-o", form).stdout
     assert (b"\x07" in piped) == (form == "csv")
+
+
+@pytest.mark.parametrize(("timestamp", "shown"), [(1 << 62, "4611686018427387904 ms"), (-1, "-"), (0, "1970-01-01T")])
+def test_a_newest_timestamp_beyond_the_calendar_is_shown_as_a_number(tmp_path, timestamp, shown):
+    records = [forge.record(b"k", b"v", timestamp=0)]
+    write(tmp_path, "orders-0", {0: forge.batch(records, base_timestamp=timestamp, max_timestamp=timestamp)})
+    row = kdump("offsets", tmp_path).stdout.decode().splitlines()[2]
+    assert f" {shown}" in row

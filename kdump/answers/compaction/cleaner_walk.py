@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
+from kdump.answers.collector import unsaid
 from kdump.answers.compaction.key_tables import KeyFacts
 from kdump.errors import DamageError
+from kdump.log_reader.region_stream import wrong_crc
 from kdump.records.magic_2 import Batch
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from kdump.answers.compaction.cleaned_transactions import CleanedTransactions
     from kdump.answers.compaction.key_tables import AnyFacts
     from kdump.kernel import keys as compiled
+    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
 if kernel.COMPILED:
@@ -31,13 +34,19 @@ CHUNK: Final = 1 << 13
 
 
 class CleanerWalk:
-    """Goes through segments in order. ``say`` is called with what cannot be read."""
+    """Goes through segments in order. ``say`` is called with what cannot be read.
 
-    def __init__(self, transactions: CleanedTransactions, say: Callable[[str], None]) -> None:
-        self._transactions, self._say = transactions, say
+    A batch with a wrong checksum is read as any other: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and
+    its records are written again with a right one. ``spoiled`` is called with it.
+    """
+
+    def __init__(
+        self, transactions: CleanedTransactions, say: Callable[[str], None], spoiled: Callable[[str], None] = unsaid
+    ) -> None:
+        self._transactions, self._say, self._spoiled = transactions, say, spoiled
 
     def batches(self, segment: Segment) -> Iterator[CleanerBatch]:
-        """Yield the sound batches of a segment. Raises UnreadableError."""
+        """Yield the batches of a segment that a cleaner can parse. Raises UnreadableError."""
         with segment.open() as source:
             base = segment.base_offset
             reader = ResyncReader(source, 0, source.size, "resync", base, limit=None, runs=True)
@@ -45,9 +54,24 @@ class CleanerWalk:
                 if isinstance(region, Run):
                     yield from self._of_run(segment, region)
                 elif isinstance(region, Damage):
-                    self._say(f"{segment.name}: byte {region.position}: {region.reason}")
+                    yield from self._of_damage(segment, source, region)
                 elif not isinstance(region, Trailing | Padding):
                     yield self._of_batch(segment, region)
+
+    def _of_damage(self, segment: Segment, source: Source, damage: Damage) -> Iterator[CleanerBatch]:
+        """Yield the batches of a damaged range whose checksum alone is wrong, up to the first bytes that are none."""
+        end = damage.position
+        for batch in wrong_crc(source, damage) if damage.kind == "crc" else ():
+            try:
+                for _ in batch.records():
+                    pass
+            except DamageError:  # a cleaner cannot parse it either
+                break
+            self._spoiled(f"{segment.name}: byte {batch.position}: {damage.reason}")
+            end = batch.position + batch.size
+            yield self._of_batch(segment, batch)
+        if end < damage.position + damage.size:
+            self._say(f"{segment.name}: byte {end}: {damage.reason}")
 
     def _of_run(self, segment: Segment, run: Run) -> Iterator[CleanerBatch]:
         """Yield the batches of a run: as one, unless transactions decide of each."""

@@ -228,7 +228,8 @@ class Cleaning:
             done.damage = done.damage or text
             self._place.damage(text)
 
-        for segment, data in self._cleaned(newest.latest + 1, say if part.number == 0 else unsaid):
+        heard = (say, self._place.damage) if part.number == 0 else (unsaid, unsaid)
+        for segment, data in self._cleaned(newest.latest + 1, *heard):
             first, horizon = data.first, data.first.delete_horizon_ms
             if first.is_control:
                 if part.number == 0:
@@ -252,9 +253,11 @@ class Cleaning:
             done.removed[REASONS[MARKER]] += len(offsets)
             done.list_removed((offset, MARKER) for offset in offsets if self._listed)
 
-    def _cleaned(self, end: int, say: Callable[[str], None] = unsaid) -> Iterator[tuple[Segment, CleanerBatch]]:
-        """Yield the batches of all segments that begin before an offset: a cleaning writes them anew."""
-        walk = CleanerWalk(CleanedTransactions(self._aborted), say)
+    def _cleaned(
+        self, end: int, say: Callable[[str], None] = unsaid, spoiled: Callable[[str], None] = unsaid
+    ) -> Iterator[tuple[Segment, CleanerBatch]]:
+        """Yield the batches of all segments that begin before an offset: a cleaning writes them again."""
+        walk = CleanerWalk(CleanedTransactions(self._aborted), say, spoiled)
         for segment in self._segments:
             if (segment.base_offset or 0) >= end:
                 break

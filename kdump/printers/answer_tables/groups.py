@@ -15,7 +15,7 @@ from kdump.answers.groups.lines import (
     UnreadLine,
     WriterLine,
 )
-from kdump.primitives.timestamps import iso
+from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _offset(line: CommittedLine) -> tuple[object, ...]:
         line.problem or "",
         f"metadata {line.metadata!r}" if line.metadata else "",
     )
-    time = None if line.commit_timestamp_ms is None else iso(line.commit_timestamp_ms)
+    time = for_people(line.commit_timestamp_ms)
     topic = line.topic if line.topic is not None else f"id {line.topic_id}"
     remark = "; ".join(filter(None, remarks))
     return line.group_id or NO_NAME, topic, line.partition, line.offset, line.log_end_offset, line.lag, time, remark
@@ -125,13 +125,13 @@ def _commit(line: CommitLine) -> tuple[object, ...]:
         "REWIND" if line.rewind else "",
         f"{line.outcome} (producer {line.producer_id})" if line.producer_id is not None else "",
     )
-    time = None if line.timestamp_ms is None else iso(line.timestamp_ms)
+    time = for_people(line.timestamp_ms)
     remark = ", ".join(filter(None, remarks))
     return line.group_id or NO_NAME, line.topic, line.partition, line.at.offset, time, line.offset, remark
 
 
 def _writer(line: WriterLine) -> tuple[object, ...]:
-    first, last = (None if time is None else iso(time) for time in (line.first_timestamp_ms, line.last_timestamp_ms))
+    first, last = map(for_people, (line.first_timestamp_ms, line.last_timestamp_ms))
     counts = (line.bytes, line.commits, line.tombstones, line.group_records)
     return (line.rank, line.group_id or NO_NAME, line.coordinator_partition, *counts, first, last)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from kdump.answers.metadata import acls, answer, configs, quotas, scram, secrets
 from kdump.answers.metadata.metadata_versions import level_name
 from kdump.answers.metadata.topics import id_text
-from kdump.primitives.timestamps import iso
+from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def _pairs(values: dict[str, Any]) -> str | None:
 def image(found: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[AnswerTable]:
     """Yield an image for people: SCRAM users without salts and keys. With topics named, these alone."""
     level = found.features.metadata_version
-    title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {iso(found.timestamp) or '-'}"
+    time = for_people(found.timestamp) or "-"
+    title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {time}"
     yield AnswerTable(f"{title}, metadata.version {level_name(level)}", (), ())
     yield _topics(answer.topic_lines(found, wanted, show_secrets=show_secrets))
     if wanted:
@@ -173,7 +174,7 @@ def _scram(found: ClusterImage) -> AnswerTable:
 
 def _tokens(found: ClusterImage) -> AnswerTable:
     rows = [
-        (number, each["owner"], _list(each["renewers"]) or None, iso(each["expirationTimestamp"]))
+        (number, each["owner"], _list(each["renewers"]) or None, for_people(each["expirationTimestamp"]))
         for number, each in sorted(found.tokens.by_id.items())
     ]
     return AnswerTable("Delegation tokens", ("token", "owner", "renewers", "expires"), rows)
@@ -185,7 +186,7 @@ def events(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     unclean = sum(event.what == "UncleanElection" for event in found)
     title = f"Events: {len(found)}" + (f", UNCLEAN ELECTIONS: {unclean}" if unclean else "")
     rows = [
-        (event.offset, iso(event.timestamp_ms), event.what, _name(event), details_text(_with_id(event)))
+        (event.offset, for_people(event.timestamp_ms), event.what, _name(event), details_text(_with_id(event)))
         for event in found
     ]
     yield AnswerTable(title, ("offset", "time", "what", "name", "details"), rows, frozenset(("offset",)))

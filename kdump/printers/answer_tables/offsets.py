@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.offsets import PartitionOffsets
-from kdump.primitives.timestamps import iso
+from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted
 
@@ -36,7 +36,7 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     found.sort(key=lambda line: line.last_stable - line.latest)
     yield AnswerTable(title, COLUMNS, [_row(line) for line in found], NUMBERS)
     looked_up = [
-        (f"{line.topic}-{line.partition}", iso(one.time_ms), one.offset, _time(one.timestamp_ms))
+        (f"{line.topic}-{line.partition}", for_people(one.time_ms), one.offset, for_people(one.timestamp_ms))
         for line in found
         for one in line.by_time
     ]
@@ -58,10 +58,6 @@ def _row(line: PartitionOffsets) -> tuple[object, ...]:
         line.last_stable,
         line.latest - line.last_stable,
         line.leader_epoch,
-        _time(line.max_timestamp_ms),
+        for_people(line.max_timestamp_ms),
         line.max_timestamp_offset,
     )
-
-
-def _time(ms: int | None) -> str | None:
-    return None if ms is None else iso(ms)

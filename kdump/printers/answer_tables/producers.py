@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.producers import ActiveProducer
 from kdump.answers.sequences import SequenceBreak
-from kdump.primitives.timestamps import iso
+from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted
 
@@ -60,7 +60,7 @@ def _row(one: ActiveProducer) -> tuple[object, ...]:
         one.producer_id,
         one.producer_epoch,
         one.last_sequence,
-        iso(one.last_timestamp_ms),
+        for_people(one.last_timestamp_ms),
         one.coordinator_epoch,
         one.current_transaction_start_offset,
     )

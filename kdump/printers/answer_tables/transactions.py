@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import NEVER, PartitionTransaction, ReplicaDifference
-from kdump.primitives.timestamps import iso, span
+from kdump.primitives.timestamps import for_people, span
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted
 
@@ -95,7 +95,7 @@ def _commands(found: Iterable[PartitionTransaction]) -> Iterator[tuple[str, str]
 
 
 def _id_row(one: TransactionalId) -> tuple[object, ...]:
-    started = None if one.start_time_ms is None else iso(one.start_time_ms)
+    started = for_people(one.start_time_ms)
     return (
         one.transactional_id,
         one.state,
