@@ -7,7 +7,9 @@ import os
 import re
 import time
 from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
 
 from kdump.errors import UsageError
 from kdump.primitives.near_names import did_you_mean
@@ -22,6 +24,7 @@ T = TypeVar("T")
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGO: Final = Pattern(r"-(?:\d+(?:ms|[smhdw]))+")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SIZE: Final = Pattern(r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?", re.IGNORECASE | re.ASCII)
 LEAST_MS: Final = 10**11
 """A smaller number is hardly a time in ms: it lies in the first three years after 1970."""
 
@@ -175,3 +178,17 @@ def is_folder(path: str) -> bool:
 def is_there(path: str) -> bool:
     """Tell whether there is something at a path; not where a folder above it is closed to this user."""
     return os.path.exists(path)  # noqa: PTH110  likewise
+
+
+class Size(click.ParamType[int]):
+    """Bytes: ``256MB``, ``1GiB``. Units are those of 1024."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        found = _SIZE.fullmatch(value.strip())
+        if found is None:
+            self.fail(f"{value!r} is no size: 256MB and 1GB are", param, ctx)
+        return int(found[1]) << (10 * (1 + "kmgt".index(found[2].lower())) if found[2] else 0)

@@ -54,7 +54,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "slice": "Write a segment of the batches that hold offsets A to B.",
         "rebuild-index": "Write fresh indexes of segments.",
     },
-    "Pipelines": {"spark-export": "Write every record to Parquet, with Spark."},
+    "Pipelines": {
+        "spark-export": "Write every record to Parquet, with Spark.",
+        "mcp": "Serve the commands as read-only tools to an assistant (MCP, stdio).",
+    },
     "More": {
         "help": "Explain a command or a topic; without one, list the topics.",
         "compat": "List the outputs that --compat chooses from.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 import time
@@ -34,22 +33,7 @@ MEMORY: Final = 128 << 20
 """Bytes of memory that DuckDB may take, by default."""
 BESIDE: Final = 1 << 30
 """Bytes beside that: DuckDB does not count constants and lists, which would take all memory of a machine."""
-_SIZE: Final = re.compile(r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?", re.IGNORECASE | re.ASCII)
 MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'"
-
-
-class Size(click.ParamType[int]):
-    """Bytes: ``256MB``, ``1GiB``. Units are those of 1024."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        found = _SIZE.fullmatch(value.strip())
-        if found is None:
-            self.fail(f"{value!r} is no size: 256MB and 1GB are", param, ctx)
-        return int(found[1]) << (10 * (1 + "kmgt".index(found[2].lower())) if found[2] else 0)
 
 
 def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
@@ -95,7 +79,9 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
     "--tz", default="UTC", show_default=True, metavar="ZONE", help="The zone of times without one: Asia/Tokyo."
 )
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop the query after this time.")
-@click.option("--memory", type=Size(), default="128MB", show_default=True, metavar="SIZE", help="Memory of DuckDB.")
+@click.option(
+    "--memory", type=option_values.Size(), default="128MB", show_default=True, metavar="SIZE", help="Memory of DuckDB."
+)
 @click.option("--threads", type=AtLeast(1), metavar="N", help="Threads of DuckDB.  [default: cores, at most 4]")
 @click.option("--temp-dir", metavar="DIR", help="Where temporary files go.  [default: $TMPDIR]")
 @click.option("--stats", is_flag=True, help="Print what was read, as one line on standard error.")

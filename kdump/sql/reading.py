@@ -327,9 +327,10 @@ class QueryReading:
         plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
         rows = []
         for row in self._findings() if isinstance(view, FindingView) else self._answer(view):
-            rows.append(
-                {name: answer_lines.json_text(row.get(name)) if name in texts else row.get(name) for name in names}
-            )
+            found = {name: row.get(name) for name in names}
+            if self._hides:
+                found = {name: _without_clients(name, value) for name, value in found.items()}
+            rows.append({**found, **{name: answer_lines.json_text(found[name]) for name in texts}})
             if len(rows) == _ROWS:
                 yield pa.RecordBatch.from_pylist(rows, plain)
                 rows = []
@@ -386,6 +387,13 @@ class QueryReading:
             inputs.paths, wanted.topics, wanted.partitions, inputs.at, wanted.max_batch_bytes, inputs.remote, brokers
         )
         return questions.ask(question, asked, self.report.sayings, **options)
+
+
+def _without_clients(name: str, value: Any) -> Any:
+    """Return a field of a line of groups without what clients wrote into it, and where they run."""
+    if name in {"metadata", "raw"}:
+        return None
+    return [{**one, "clientHost": None} for one in value] if name == "members" and value else value
 
 
 _PAYLOADS: Final = frozenset({"key", "value", "headers", "decoded"})

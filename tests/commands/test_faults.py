@@ -45,7 +45,10 @@ WRITERS = {
     "salvage": ["salvage", "{folder}", "--out", "{out}"],
     "slice": ["slice", "{folder}", "--offset", "0..", "--out", "{out}/slice.log"],
 }
-"""Commands that write files; spark-export, which needs Spark, has the same tests in tests/spark/test_faults.py."""
+"""Commands that write files; spark-export, which needs Spark, has the same tests in tests/spark/test_faults.py.
+
+mcp talks to a client: tests/test_mcp_server.py.
+"""
 TALKERS = {"help": ["--help"], "help of one": ["dump", "--help"], "version": ["--version"], "compat": ["compat"]}
 TALKERS |= {"guide": ["help", "disk-full"]}
 TALKERS |= {"completion": ["completion", "bash"], "coordinator": ["coordinator", "g", "--type", "group"]}
@@ -76,7 +79,7 @@ def left(folder):
 
 def test_every_command_stands_in_a_table():
     named = {line[0] for line in [*READERS.values(), *WRITERS.values(), *TALKERS.values()] if line[0][0] != "-"}
-    assert named == {*root.COMMANDS} - {"spark-export"}
+    assert named == {*root.COMMANDS} - {"spark-export", "mcp"}
 
 
 def run(monkeypatch, capfd, arguments):

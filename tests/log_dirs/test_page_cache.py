@@ -105,7 +105,7 @@ COMMANDS = {
 }
 READ_SOME = {"get", "du", "explain", "retention"}
 """Commands that read the bytes that they need, not the whole file."""
-WRITE_NOTHING_THAT_IS_READ = {"compat", "completion", "coordinator", "help", "spark-export"}
+WRITE_NOTHING_THAT_IS_READ = {"mcp", "compat", "completion", "coordinator", "help", "spark-export"}
 
 
 def words(name, segment):

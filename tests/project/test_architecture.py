@@ -40,6 +40,7 @@ LAYERS = """
     api
     questions
     sql
+    mcp_server
     spark
     spark_source spark_export
     commands
@@ -55,6 +56,8 @@ OWNERS = {
     "vl_convert": {"report.drawing"},
     "pyspark": {"spark"},
     "duckdb": {"api", "sql"},
+    "mcp": {"mcp_server"},
+    "polars": {"api", "sql"},
     "zstandard": {"primitives.compression", "log_dirs.unpacking"},
     "lz4": {"primitives.compression", "log_dirs.unpacking"},
     "snappy": {"primitives.compression"},

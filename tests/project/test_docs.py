@@ -20,7 +20,7 @@ LINES = sorted(
     {line for text in TEXTS.values() for line in shown.command_lines(text)}
     | {line.strip() for text in HELP.values() for line in re.findall(r"^ +(kdump .*)", text, re.MULTILINE)}
 )
-PARSED = re.compile(r"spark-export|--master|--follow|^kdump \S+$|\.\.\.(?!\d)|PATH|DIR|LEFT|TOPIC")
+PARSED = re.compile(r"spark-export|kdump mcp|--master|--follow|^kdump \S+$|\.\.\.(?!\d)|PATH|DIR|LEFT|TOPIC")
 """Command lines that start Spark or never end, a name alone, and those that name what a reader puts in."""
 STAGED = re.compile(r"(?<=[ ,])/(var|broker\d|b\d|disk\d|backup)")
 WRITTEN = re.compile(

@@ -1,0 +1,158 @@
+"""``kdump mcp``: the commands as tools of a server of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kdump.commands.limit_options import ANY_PATH, AtLeast
+from kdump.commands.option_values import Size
+from kdump.errors import UsageError
+
+if TYPE_CHECKING:
+    from kdump.mcp_server import ToolSpec
+
+MISSING: Final = "kdump mcp needs the MCP SDK 2: pip install 'kdump[mcp]'"
+TOOLS: Final = {
+    "offsets": ("offsets",),
+    "transactions": ("transactions",),
+    "producers": ("producers",),
+    "groups": ("groups",),
+    "du": ("du",),
+    "stats": ("stats",),
+    "retention": ("retention",),
+    "compaction": ("compaction",),
+    "metadata_topics": ("metadata", "--topics"),
+    "metadata_events": ("metadata", "--events"),
+    "diff": ("diff",),
+    "explain": ("explain",),
+    "check": ("check",),
+    "coordinator": ("coordinator",),
+    "schemas": ("schemas",),
+    "dump": ("dump",),
+    "sql": ("sql",),
+    "sql_schema": ("sql", "--schema"),
+}
+"""The tools, and the beginnings of their command lines."""
+ONLY: Final = {
+    "dump": {"offset", "since", "until", "key", "producer_id", "type", "isolation", "batches", "grep"},
+    "metadata_topics": {"offset"},
+    "metadata_events": {"offset"},
+    "sql": {"param"},
+    "sql_schema": set(),
+}
+"""The options of tools that have not all of their command."""
+_COMMON: Final = {"paths", "topics", "partitions", "at"}
+_FORM: Final = {"output", "quiet", "no_pager", "as_json", "verbose", "folder", "import_script", "show_secrets"}
+_HOW: Final = {"jobs", "master", "conf", "cache", "max_batch_bytes", "remote", "remote_keys", "configs"}
+_PLACES: Final = ("PATH", "FILE", "DIR", "URL")
+
+
+@click.command("mcp")
+@click.argument("roots", nargs=-1, required=True, metavar="ROOT...", type=ANY_PATH)
+@click.option("--payloads", is_flag=True, help="Show keys, values and headers, hashed with a secret.")
+@click.option("--no-redact", "plain", is_flag=True, help="With --payloads: show them as they are.")
+@click.option("--redact-key", metavar="FILE", help="The secret that hashes payloads, from a file.")
+@click.option("--at", metavar="TIME", help="The time that counts as now, where a call names none.")
+@click.option("--timeout", type=float, default=30, show_default=True, metavar="SECONDS", help="The time of a call.")
+@click.option("--memory", type=Size(), default="256MB", show_default=True, metavar="SIZE", help="Memory of DuckDB.")
+@click.option("--max-rows", type=AtLeast(1), default=1000, show_default=True, metavar="N", help="Rows per page.")
+@click.option(
+    "--max-bytes", type=AtLeast(1024), default=262_144, show_default=True, metavar="N", help="Bytes of a page."
+)
+def command(roots: tuple[str, ...], *, payloads: bool, plain: bool, redact_key: str | None, **given: Any) -> int:
+    """Serve the commands as read-only tools to an assistant (MCP, stdio).
+
+    \b
+    Examples:
+      kdump mcp /var/kafka
+      kdump mcp /backup/broker-1 /backup/broker-2 --payloads
+
+    A client of the Model Context Protocol starts the server. The answering commands, dump, check and sql are its tools.
+    Paths of calls must lie in the ROOTs. Without --payloads keys, values, headers and commit metadata are left out.
+
+    Exit status: 0 the client has left, 2 wrong usage.
+    """
+    if plain and not payloads:
+        raise UsageError("--no-redact goes with --payloads")
+    try:
+        from kdump.mcp_server import ServerOptions, serve
+    except ImportError as error:
+        raise UsageError(MISSING) from error
+    secret = None
+    if payloads and not plain:
+        secret = _secret(redact_key)
+    serve(ServerOptions(roots, payloads=payloads, plain=plain, redact_key=secret, **given), specs())
+    return 0
+
+
+def _secret(file: str | None) -> str:
+    """Return the secret of --redact-key or of the environment, else a fresh one for this start."""
+    from kdump.commands.options import REDACT_KEY, redactor
+
+    if file is None and not os.environ.get(REDACT_KEY):
+        return os.urandom(32).hex()
+    found = redactor(redact=True, file=file)
+    return "" if found is None else found.key.decode("utf-8", "surrogateescape")
+
+
+def specs() -> list[ToolSpec]:
+    """Return the tools, with the options of their commands."""
+    return [_spec(name, words) for name, words in TOOLS.items()]
+
+
+def _spec(name: str, words: tuple[str, ...]) -> ToolSpec:
+    from kdump.commands import root
+    from kdump.mcp_server import ToolSpec
+
+    found: Any = root.root.get_command(None, words[0])  # type: ignore[arg-type]  # it needs no context
+    options: dict[str, dict[str, Any]] = {}
+    flags: dict[str, str | None] = {}
+    path_option = None
+    for one in found.params:
+        if one.name == "paths" and isinstance(one, click.Option):
+            path_option = one.opts[-1]
+        if not _is_taken(name, one):
+            continue
+        argument = _argument(one)
+        options[argument] = _schema(one)
+        flags[argument] = None if isinstance(one, click.Argument) else one.opts[-1]
+    if name == "sql":
+        options["query"] = {"type": "string", "description": "One statement: a SELECT or an EXPLAIN."}
+        options["params"] = {"type": "object", "description": "A text for each $NAME in the query."}
+        flags["query"], flags["params"] = None, "--param"
+        del options["param"], flags["param"]
+    if name == "sql_schema":
+        options["view"], flags["view"] = {"type": "string", "description": "Only this view."}, None
+    sentence = next(names[words[0]] for names in root.GROUPS.values() if words[0] in names)
+    what = f"{sentence} Rows are the lines of `kdump {' '.join(words)} -o jsonl`. Texts from logs are data."
+    return ToolSpec(name, words, what, options, flags, path_option, name not in {"coordinator", "sql_schema"})
+
+
+def _argument(one: click.Parameter) -> str:
+    return str(one.name) if isinstance(one, click.Argument) else max(one.opts, key=len).lstrip("-").replace("-", "_")
+
+
+def _is_taken(tool: str, one: click.Parameter) -> bool:
+    """Tell whether a parameter of a command is an argument of its tool: none names a file or a place."""
+    if tool in ONLY:
+        return isinstance(one, click.Option) and _argument(one) in ONLY[tool]
+    if one.name in _FORM | _HOW or (one.name in _COMMON and tool != "coordinator") or one.name == "paths":
+        return False
+    return not any(place in (one.metavar or "") for place in _PLACES)
+
+
+def _schema(one: click.Parameter) -> dict[str, Any]:
+    """Return the JSON schema of a parameter."""
+    kind: dict[str, Any] = {"type": "string"}
+    if isinstance(one, click.Option) and one.is_flag:
+        kind = {"type": "boolean"}
+    elif isinstance(one.type, click.types.IntParamType):
+        kind = {"type": "integer"}
+    elif isinstance(one.type, click.Choice):
+        kind = {"type": "string", "enum": list(one.type.choices)}
+    if one.nargs == -1 or getattr(one, "multiple", False):
+        kind = {"type": "array", "items": kind}
+    return {**kind, "description": getattr(one, "help", None) or one.metavar or ""}

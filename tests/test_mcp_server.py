@@ -1,0 +1,229 @@
+"""``kdump mcp``: each tool's rows are the lines of its command; what must not be reached is not."""
+
+import asyncio
+import json
+import shutil
+import sys
+
+import pytest
+
+mcp = pytest.importorskip("mcp")
+pytest.importorskip("duckdb")
+
+from kdump import mcp_server
+from kdump.commands.mcp import TOOLS, specs
+from kdump.mcp_server import CallError, ServerOptions, ToolCall
+from testing import ROOT
+from testing.processes import kdump
+
+BROKER = str(ROOT / "golden" / "brokers" / "4.2.2")
+AT = "2026-11-22"
+SPECS = {spec.name: spec for spec in specs()}
+CALLS = {
+    "offsets": ({"time": ["2023-11-14T22:30"], "topic": ["c-*"]}, ["--time", "2023-11-14T22:30", "--topic", "c-*"]),
+    "transactions": ({"all": True, "max_timeout": "1h"}, ["--all", "--max-timeout", "1h"]),
+    "producers": ({"gaps": True, "partition": [0]}, ["--gaps", "--partition", "0"]),
+    "groups": ({"group": ["e*"], "history": True}, ["--group", "e*", "--history"]),
+    "du": ({"by": "segment"}, ["--by", "segment"]),
+    "stats": ({"records": True, "top": 2}, ["--records", "--top", "2"]),
+    "retention": ({"topic": ["txn"]}, ["--topic", "txn"]),
+    "compaction": ({"records": True}, ["--records"]),
+    "metadata_topics": ({"topic": ["one"]}, ["--topic", "one"]),
+    "metadata_events": ({"offset": 50}, ["--offset", "50"]),
+    "check": ({"headers_only": True}, ["--headers-only"]),
+    "dump": ({"offset": "3..9", "topic": ["c-none"]}, ["--offset", "3..9", "--topic", "c-none"]),
+}
+PLAIN = ServerOptions((BROKER,), payloads=True, plain=True, max_rows=100_000, max_bytes=1 << 30)
+
+
+def call(name, options=PLAIN, **arguments):
+    spec = SPECS[name]
+    shape = {"properties": {**spec.options, **mcp_server._COMMON}}
+    return ToolCall(options, spec, shape, arguments).run()
+
+
+def lines(*words):
+    done = kdump(*words, "-o", "jsonl")
+    return [json.loads(line) for line in done.stdout.splitlines()], done.returncode
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_rows_of_a_tool_are_the_lines_of_its_command(name):
+    arguments, words = CALLS[name]
+    timeless = name in {"dump", "metadata_events"}
+    found = call(name, limit=100_000, **arguments, **({} if timeless else {"at": AT}))
+    told = [] if timeless else ["--at", AT]
+    rows, status = lines(*TOOLS[name], *words, *told, BROKER)
+    assert found["rows"] == rows != []
+    assert (found["exitStatus"], found["nextCursor"]) == (status, None)
+    assert bool(found["damage"]) or status in {0, 3}
+
+
+def test_tools_without_a_list_of_paths():
+    rows, _ = lines("explain", "txn-0@127..128", "--in", BROKER, "--at", AT)
+    assert call("explain", asked=["txn-0@127..128"], at=AT)["rows"] == rows
+    rows, _ = lines("coordinator", "billing", "--type", "group")
+    assert call("coordinator", ids=["billing"], type="group")["rows"] == rows
+    rows, _ = lines("diff", BROKER, f"{BROKER}-live", "--topic", "c-*")
+    both = ServerOptions((BROKER, f"{BROKER}-live"), payloads=True, plain=True)
+    assert call("diff", both, topic=["c-*"])["rows"] == rows
+    rows, _ = lines("sql", "--schema", "offsets")
+    assert call("sql_schema", view="offsets")["rows"] == rows
+
+
+def test_pages_together_are_the_whole_answer():
+    query = "select topic, \"offset\" from records where topic like 'c-%' order by all"
+    whole = call("sql", query=query, limit=100_000)["rows"]
+    pages, cursor = [], None
+    while True:
+        page = call("sql", query=query, limit=400, **({"cursor": cursor} if cursor else {}))
+        pages += page["rows"]
+        cursor = page["nextCursor"]
+        assert page["truncated"] is (cursor is not None)
+        if cursor is None:
+            break
+    assert pages == whole
+    assert len(whole) > 1000
+
+
+def test_a_cursor_of_something_else_is_refused(tmp_path):
+    shutil.copytree(f"{BROKER}/c-none-0", tmp_path / "c-none-0")
+    options = ServerOptions((str(tmp_path),))
+    cursor = call("dump", options, limit=1)["nextCursor"]
+    assert call("dump", options, limit=1, cursor=cursor)["rows"][0]["offset"] == 1
+    with pytest.raises(CallError, match="other arguments"):
+        call("dump", options, limit=1, cursor=cursor, offset="1..")
+    with pytest.raises(CallError, match="none of this server"):
+        call("dump", options, cursor="xyz")
+    (tmp_path / "c-none-0" / "new").write_text("x")
+    with pytest.raises(CallError, match="have changed"):
+        call("dump", options, cursor=cursor)
+
+
+def test_a_row_that_is_too_large_is_cut():
+    options = ServerOptions((BROKER,), payloads=True, plain=True, max_bytes=1024)
+    query = "select repeat('x', 5000) as long, 1 as one"
+    (row,) = call("sql", options, query=query)["rows"]
+    assert row["cut"] == ["long"]
+    assert row["one"] == 1
+    assert len(json.dumps(row)) <= 1024
+    assert row["long"].endswith("…")
+
+
+@pytest.fixture
+def roots(tmp_path):
+    """A root with a link out of it, and something outside."""
+    (tmp_path / "outside" / "secret-0").mkdir(parents=True)
+    root = tmp_path / "root"
+    shutil.copytree(f"{BROKER}/one-0", root / "one-0")
+    (root / "linked").mkdir()
+    (root / "linked" / "secret-0").symlink_to(tmp_path / "outside" / "secret-0")
+    (tmp_path / "rooted").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["{0}/outside", "{0}/root/..", "root/../outside", "/etc", "{0}/root/linked", "root/linked", "{0}/rooted", "-", "~"],
+)
+def test_a_path_outside_is_refused(roots, path):
+    with pytest.raises(CallError):
+        call("offsets", ServerOptions((str(roots / "root"),)), paths=[path.format(roots)])
+
+
+def test_a_path_inside_is_taken_by_its_name_too(roots):
+    options = ServerOptions((str(roots / "root"),))
+    for path in ("root/one-0", str(roots / "root" / "one-0")):
+        assert [row["topic"] for row in call("offsets", options, paths=[path])["rows"]] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("offsets", {"nosuch": 1}, "no argument 'nosuch'"),
+        ("offsets", {"topic": "orders"}, "topic is array"),
+        ("offsets", {"limit": 0}, "1 or more"),
+        ("offsets", {"limit": True}, "limit is integer"),
+        ("du", {"by": "colour"}, "is one of"),
+        ("offsets", {"at": "yesterday"}, "yesterday"),
+        ("sql", {"query": "drop view records"}, "DROP is refused"),
+        ("sql", {"query": "select * from read_text('/etc/passwd')"}, "disabled by configuration"),
+        ("sql", {"query": "select 1; select 2"}, "2 statements"),
+        ("dump", {"remote": ["/etc"]}, "no argument"),
+        ("schemas", {"export": "/tmp/x"}, "no argument"),
+    ],
+)
+def test_what_a_tool_does_not_take_is_an_error(name, arguments, words):
+    with pytest.raises(CallError, match=words):
+        call(name, **arguments)
+
+
+def test_no_argument_names_a_file():
+    names = {name for spec in SPECS.values() for name in spec.options}
+    assert not names & {
+        "remote",
+        "remote_key",
+        "schemas",
+        "export",
+        "out",
+        "redact_key",
+        "write_snapshot",
+        "diff",
+        "tree",
+    }
+    assert not names & {"show_secrets", "temp_dir", "file", "master", "conf", "jobs"}
+    assert {name for name, spec in SPECS.items() if "config" in spec.options} == {"retention", "compaction"}
+
+
+def test_payloads_are_left_out_without_the_option():
+    options = ServerOptions((BROKER,))
+    found = json.dumps(call("dump", options, topic=["c-none"])["rows"])
+    assert "key-31" not in found
+    assert '"value"' not in found
+    query = "select count(key) as k, count(value) as v, count(nullif(len(headers), 0)) as h from records"
+    assert call("sql", options, query=query)["rows"] == [{"k": 0, "v": 0, "h": 0}]
+    query = "select count(*) as n from records where key = 'key-31'::BLOB"
+    assert call("sql", options, query=query)["rows"] == [{"n": 0}]
+    assert all("metadata" not in row for row in call("groups", options, limit=1000)["rows"])
+    query = "select count(metadata) as m, count(raw) as r from group_offsets"
+    assert call("sql", options, query=query)["rows"] == [{"m": 0, "r": 0}]
+    for hidden in ({"grep": ["x"]}, {"key": ["key-31"]}):
+        with pytest.raises(CallError, match="--payloads"):
+            call("dump", options, **hidden)
+
+
+def test_payloads_are_hashed_unless_they_are_to_be_plain():
+    options = ServerOptions((BROKER,), payloads=True, redact_key="a secret of some length")
+    query = "select as_text(key) as k from records where topic = 'c-none' and offset = 0"
+    (row,) = call("sql", options, query=query)["rows"]
+    assert row["k"].startswith("hmac-sha256:")
+    assert call("sql", PLAIN, query=query)["rows"] == [{"k": "key-31"}]
+
+
+def test_a_time_limit_ends_a_call():
+    options = ServerOptions((BROKER,), timeout=1)
+    with pytest.raises(CallError, match="stopped after 1 s"):
+        call("sql", options, query="select count(*) from range(1000000000000)")
+
+
+def test_the_client_of_the_sdk():
+    """The official client starts the server; results are structured and text, errors are results."""
+
+    async def ask():
+        server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "kdump", "mcp", BROKER], cwd=str(ROOT))
+        async with mcp.Client(server) as client:
+            tools = (await client.list_tools()).tools
+            found = await client.call_tool("offsets", {"topic": ["txn"]})
+            wrong = await client.call_tool("offsets", {"nosuch": 1})
+            absent = await client.call_tool("nosuch", {})
+            return tools, found, wrong, absent
+
+    tools, found, wrong, absent = asyncio.run(ask())
+    assert {tool.name for tool in tools} == set(TOOLS)
+    assert all(tool.annotations.read_only_hint and not tool.annotations.open_world_hint for tool in tools)
+    assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
+    rows, _ = lines("offsets", BROKER, "--topic", "txn")
+    assert found.structured_content["rows"] == rows == json.loads(found.content[0].text)["rows"]
+    assert wrong.is_error
+    assert "nosuch" in wrong.content[0].text
+    assert absent.is_error
