@@ -84,7 +84,8 @@ class Broker:
     """One broker with its log dir and metadata dir below `folder`; `settings` stand beside PROPERTIES, or instead.
 
     `jars` are for its clients; each program gets `heap` of memory. Loggers of the names `talks` say what they do, the
-    others what is wrong. Raises RuntimeError when it does not start.
+    others what is wrong. Its log dirs get the cluster id `format_as`; with None they are there already. Raises
+    RuntimeError when it does not start.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Broker:
         jars: Sequence[Path] = (),
         heap: str = "768m",
         talks: Sequence[str] = (),
+        format_as: str | None = CLUSTER,
     ) -> None:
         self.release = release
         self._talks = tuple(talks)
@@ -112,7 +114,8 @@ class Broker:
         text = PROPERTIES.format(port=port, controller=controller, logs=self.logs, metadata=folder / "metadata")
         self._settings.write_text(text)
         self.change(settings or {})
-        self.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._settings))
+        if format_as is not None:
+            self.run("kafka.tools.StorageTool", "format", "-t", format_as, "-c", str(self._settings))
 
     def change(self, settings: Mapping[str, str]) -> None:
         """Change settings for its next start."""
@@ -154,6 +157,13 @@ class Broker:
         """Stop it in good order: it then leaves .kafka_cleanshutdown."""
         if self._process is not None:
             self._process.terminate()
+            self._process.wait(120)
+            self._process = None
+
+    def kill(self) -> None:
+        """Kill it as a power failure would, but for the page cache."""
+        if self._process is not None:
+            self._process.kill()
             self._process.wait(120)
             self._process = None
 

@@ -1,0 +1,205 @@
+"""Hold `kdump rebuild-cluster` against random losses and damages of a real cluster: what it calls lost is what is lost.
+
+    python -m tools.prove.rebuilt_clusters [--release 4.3.1] [--cases 30] [--seed 0] [--keep DIR]
+
+A cluster of three brokers and a controller is filled, read by a consumer, and killed. For each case some of its
+volumes are dropped, bits flip in logs, files are cut off or removed. `rebuild-cluster` makes one new node of the rest;
+it starts, and a consumer reads every partition. Its records must be those that the first consumer got, less exactly the
+offsets that account.json calls lost; begin and end offsets must be those of the account; and no byte or time of the
+volumes may have changed. Ends with 1 where something does not hold. Needs Java, and Maven for the jars.
+"""
+
+import hashlib
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+
+from testing.processes import kdump
+from tools import arguments
+from tools.prove.broker import Broker, free_ports
+from tools.prove.unclean_election import Cluster
+
+CLIENT = Path(__file__).with_name("LostClusterClient.java")
+PARTITIONS = [f"{topic}-{number}" for topic in ("audit", "events", "orders", "payments") for number in range(3)]
+WATERMARKS_SECONDS = 5
+"""How often a broker writes its high watermarks, which show later how far a log reached."""
+
+Records = dict[str, dict[int, tuple[str, ...]]]
+
+
+class RebuiltNode(Broker):
+    """A node that starts on a log dir as it is."""
+
+    def __init__(self, release: str, folder: Path, properties: Path, port: int) -> None:
+        super().__init__(release, folder, format_as=None)
+        self.address = f"127.0.0.1:{port}"
+        lines = ["log.retention.check.interval.ms=3600000", "log.cleaner.enable=false"]
+        self._settings.write_text("\n".join([properties.read_text(), *lines, ""]))
+
+
+def consumed(broker: Broker) -> tuple[Records, dict[str, tuple[int, int]]]:
+    """Return the records of each partition by offset, and where it begins and ends."""
+    records: Records = defaultdict(dict)
+    for name, *fields in broker.consume(PARTITIONS):
+        if fields[0] != "end":
+            records[name][int(fields[0])] = tuple(fields[1:])
+    ends = {name: (int(found.start), int(found.end)) for name, found in broker.offsets(PARTITIONS).items()}
+    return records, ends
+
+
+def live(release: str, folder: Path) -> tuple[list[Path], Records, dict[str, tuple[int, int]]]:
+    """Fill a cluster and kill it; return its volumes, and what a consumer got."""
+    cluster = Cluster(release, folder)
+    nodes = (cluster.controller, *cluster.brokers)
+    with ExitStack() as stack:
+        for node in nodes:
+            stack.callback(node.kill)
+            node.start()
+        addresses = ",".join(broker.address for broker in cluster.brokers)
+        cluster.brokers[0].run(CLIENT, addresses, "1")
+        records, ends = consumed(cluster.brokers[0])
+        time.sleep(2 * WATERMARKS_SECONDS)
+    return [node.folder for node in nodes], records, ends
+
+
+def damage(volumes: list[Path], choice: random.Random) -> list[str]:
+    """Damage copies of volumes; return what was done. The checkpoints of high watermarks stay."""
+    done = []
+    for number in choice.sample(range(1, 4), choice.randint(0, 2)):
+        done.append(f"{volumes[number].name} dropped")
+        shutil.rmtree(volumes[number])
+    if choice.random() < 0.5:
+        done.append("the controller dropped")
+        shutil.rmtree(volumes[0])
+    left = [volume for volume in volumes[1:] if volume.exists()]
+    folders = [folder for volume in left for folder in (volume / "logs").iterdir() if folder.is_dir()]
+    own = [folder for folder in folders if folder.name in PARTITIONS]
+    for _ in range(choice.randint(0, 12)):
+        folder = choice.choice(own)
+        logs = sorted(path for path in folder.glob("*.log") if path.stat().st_size)
+        kind = choice.choice(["flip", "flip", "flip", "zero", "cut", "segment", "index", "small file", "folder"])
+        if kind == "small file":
+            names = [name for name in ("leader-epoch-checkpoint", "partition.metadata") if (folder / name).exists()]
+            for name in names[:1]:
+                (folder / name).unlink()
+                done.append(f"{folder.parent.parent.name}/{folder.name}/{name} removed")
+        elif kind == "folder" and choice.random() < 0.5:
+            shutil.rmtree(folder)
+            own.remove(folder)
+            done.append(f"{folder.parent.parent.name}/{folder.name} removed")
+        elif logs:
+            path = choice.choice(logs)
+            done.append(f"{folder.parent.parent.name}/{folder.name}/{path.name}: {kind}")
+            spoil(path, kind, choice)
+    return done
+
+
+def spoil(path: Path, kind: str, choice: random.Random) -> None:
+    """Damage a segment."""
+    data = bytearray(path.read_bytes())
+    if kind == "segment":
+        path.unlink()
+        return
+    if kind == "index":
+        path.with_suffix(".index").unlink(missing_ok=True)
+    elif kind == "flip":
+        data[choice.randrange(len(data))] ^= 1 << choice.randrange(8)
+    elif kind == "zero":
+        at = choice.randrange(len(data))
+        data[at : at + 200] = bytes(len(data[at : at + 200]))
+    elif kind == "cut":
+        del data[choice.randrange(len(data)) :]
+    path.write_bytes(data)
+
+
+def state(volumes: list[Path]) -> dict[str, tuple[str, int]]:
+    """Return a sum of each file and the time of its last change."""
+    files = (path for volume in volumes for path in sorted(volume.rglob("*")) if path.is_file())
+    return {str(path): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns) for path in files}
+
+
+def differences(
+    account: dict, want: Records, ends: dict[str, tuple[int, int]], got: Records, found: dict[str, tuple[int, int]]
+) -> list[str]:
+    """Return what does not hold of a rebuilt cluster."""
+    said = []
+    told = {f"{one['topic']}-{one['partition']}": one for one in account["partitions"]}
+    for name in PARTITIONS:
+        one = told[name]
+        end = ends[name][1]
+        lost = {n for part in one["lost"] for n in range(part["fromOffset"], min(part["untilOffset"], end + 1))}
+        if one["state"] == "lost":
+            lost.update(range(end))  # all of it, whatever is known of its end
+        missing = {offset for offset in want[name] if offset not in got[name]}
+        wrong = {offset for offset, record in got[name].items() if want[name].get(offset) != record}
+        if wrong:
+            said.append(f"{name}: other records at {sorted(wrong)[:9]}")
+        if missing - lost:
+            said.append(f"{name}: missing and not called lost: {sorted(missing - lost)[:9]}")
+        if lost & got[name].keys():
+            said.append(f"{name}: called lost and there: {sorted(lost & got[name].keys())[:9]}")
+        if (one["logStartOffset"], one["endOffset"]) != found[name]:
+            said.append(f"{name}: account {one['logStartOffset']} to {one['endOffset']}, broker {found[name]}")
+        if one["state"] != "lost" and found[name][1] < ends[name][1]:
+            said.append(f"{name}: ends at {found[name][1]}, not {ends[name][1]}")
+    return said
+
+
+def prove(release: str, folder: Path, cases: range) -> bool:
+    """Run the cases; tell whether all hold."""
+    origin, want, ends = live(release, folder / "live")
+    print(f"{sum(map(len, want.values()))} records in {len(PARTITIONS)} partitions", flush=True)
+    bad = 0
+    states: Counter[str] = Counter()
+    for number in cases:
+        root = folder / f"case-{number}"
+        volumes = [root / "volumes" / one.name for one in origin]
+        for one, copy in zip(origin, volumes, strict=True):
+            shutil.copytree(one, copy)
+        done = damage(volumes, random.Random(number))
+        left = [volume for volume in volumes if volume.exists()]
+        before = state(left)
+        port, controller = free_ports(2)
+        out = root / "out"
+        node = f"1@127.0.0.1:{port}/{controller}"
+        ran = kdump("rebuild-cluster", *left, "--out", out, "--node", node, "--release", release, "--yes", "-q")
+        said = [] if state(left) == before else ["the volumes have changed"]
+        if ran.returncode not in (0, 3):
+            said.append(f"status {ran.returncode}: {ran.stderr.decode()[-500:]}")
+        else:
+            account = json.loads((out / "account.json").read_text())
+            states.update(one["state"] for one in account["partitions"] if f"{one['topic']}-{one['partition']}" in ends)
+            lossy = any(one["lost"] or one["state"] == "lost" for one in account["partitions"])
+            if lossy and ran.returncode == 0:
+                said.append("status 0, and something is lost")
+            with RebuiltNode(release, root / "node", out / "node-1.properties", port) as broker:
+                said += differences(account, want, ends, *consumed(broker))
+        bad += bool(said)
+        print(
+            f"case {number}: {'holds' if not said else 'DOES NOT HOLD'}: {'; '.join(done) or 'no damage'}", flush=True
+        )
+        for text in said:
+            print(f"  {text}", flush=True)
+        if not said:
+            shutil.rmtree(root)
+    print(f"{len(cases) - bad} of {len(cases)} hold; partitions: {dict(states)}")
+    return not bad
+
+
+def main() -> int:
+    parser = arguments.parser(__doc__, release="4.3.1", cases=30, seed=0)
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a new folder that is kept")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        return 0 if prove(options.release, folder, range(options.seed, options.seed + options.cases)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
