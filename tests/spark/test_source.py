@@ -106,3 +106,14 @@ def test_what_a_stream_says_steers_no_terminal(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "are gone; going on with what is left" in said
     assert not terminals.Screen(said.encode("utf-8", "backslashreplace"), 0).faults
+
+
+@pytest.mark.parametrize(("mode", "lines"), [("FAILFAST", 0), ("PERMISSIVE", 1), ("DROPMALFORMED", 1)])
+def test_the_driver_says_that_a_read_goes_on_after_damage(capsys, mode, lines):
+    for output in ("records", "damaged"):
+        KdumpDataSource({"path": str(BROKER / "c-zstd-0"), "mode": mode, "output": output}).reader(None).partitions()
+        said = [
+            line for line in capsys.readouterr().err.splitlines() if line.startswith(f"kdump: mode {mode}: damaged")
+        ]
+        assert len(said) == (lines if output == "records" else 0)
+        assert all('.option("output", "damaged") lists all' in line for line in said)

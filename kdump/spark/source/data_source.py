@@ -105,6 +105,13 @@ def _harmless() -> Iterator[None]:
         raise type(error)(harmless_line(str(error))) from None
 
 
+_OF_TASKS: Final = (
+    "mode {mode}: damaged ranges give no records; each task names its own in the log of its executor, and "
+    '.option("output", "damaged") lists all'
+)
+"""A source in Python has no way from a task of a batch read to the driver: what tasks count, Spark drops."""
+
+
 def _say_unused(options: SourceOptions) -> None:
     """Say which options say nothing here; of values, which may be secret, nothing is told."""
     if options.ignored:
@@ -131,6 +138,8 @@ class KdumpReader(Carried, DataSourceReader):
         _say_unused(self._options)
         if self._options.max_records_per_trigger is not None:
             say("maxRecordsPerTrigger is not used: a batch has no trigger")
+        if self._options.output == words.RECORDS and self._options.mode != words.FAILFAST:
+            say(_OF_TASKS.format(mode=self._options.mode))
         splits = [split for planned in planning.plan(self._options, say) for split in planned.splits]
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
