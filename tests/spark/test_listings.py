@@ -6,13 +6,16 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 
-from kdump.errors import UnreadableError
+from kdump.errors import StoreError, UnreadableError
+from kdump.log_dirs import patience
 from kdump.spark.export import following, job
+from kdump.spark.export.checkpoint import State
 from kdump.spark.source import listings, reading, streaming
 from kdump.spark.source import options as words
 from kdump.spark.source.data_source import KdumpStreamReader
 from kdump.spark.source.listings import Listings
 from kdump.spark.source.marks import START, DataLossError
+from testing.stores import Clock, FlakyStore, Outage
 from tests.helpers.growing import NONE, Log, Stream
 from tests.spark.test_following import export, manifest, rows, run
 
@@ -189,3 +192,70 @@ def test_following_stops_before_a_hole_and_goes_on_elsewhere(tmp_path, monkeypat
     assert [note.partition(": ")[0] for note in notes] == [str(paths[1])]
     assert notes[0].endswith("going on with the other folders")
     assert [error.path for error in follower.added.summary.unreadable] == [str(paths[1])]
+
+
+def test_following_goes_on_after_an_outage_that_began_at_any_moment(tmp_path, monkeypatch):
+    """Nothing is taken for gone or for read meanwhile, and the first look after it has the rest."""
+    for topic in ("t-0", "u-0"):
+        grown(tmp_path / "broker" / topic)
+    monkeypatch.setattr(patience, "time", Clock())
+    monkeypatch.setattr(patience, "tell", lambda _: None)
+    store = FlakyStore(tmp_path)
+
+    class FileSystem:
+        @staticmethod
+        def from_uri(uri):
+            return store, uri.partition("bucket/")[2]
+
+    monkeypatch.setattr("pyarrow.fs.FileSystem", FileSystem)
+    options = words.SourceOptions(paths=("s3://bucket/broker",))
+    keys = [f"s3://broker/{topic}" for topic in ("t-0", "u-0")]
+
+    def look(start, known, fault, errors):
+        store.fault = fault
+        return streaming.advance(options, start, NONE, fail=errors.append, listings=known).offsets
+
+    met = Outage(lambda: OSError("away"), count=0)
+    half = look({}, Listings(), met, [])
+    assert [half[key]["offset"] for key in keys] == [12, 12]
+    for first in range(met.met):
+        known, errors = Listings(), []
+        look({}, known, Outage(lambda: OSError("away"), count=0), errors)
+        during = look({}, known, Outage(lambda: OSError("away"), first=first, count=None), errors)
+        assert errors
+        assert all(isinstance(error, StoreError) for error in errors)
+        assert not any(mark["gone"] for mark in during.values())
+        again = look(half, known, Outage(lambda: OSError("away"), first=first, count=None), errors)
+        assert again == half
+        errors.clear()
+        after = look(during, known, Outage(lambda: OSError("away"), count=0), errors)
+        assert [after[key]["offset"] for key in keys] == [12, 12]
+        assert errors == []
+
+
+@pytest.mark.parametrize("forever", [True, False])
+def test_a_step_in_which_a_segment_cannot_be_read_ends_a_run_and_not_a_follower(tmp_path, monkeypatch, forever):
+    _, paths = grown(tmp_path / "in" / "t-0")
+    notes = []
+    follower = following.Follower(export(tmp_path / "in", tmp_path / "out"), job.Listener(notes.append, print))
+    follower._forever = forever
+    start = State(0, {})
+
+    def take(*_):
+        raise UnreadableError(str(paths[1]), "could not be read: away")
+
+    monkeypatch.setattr(follower, "_take", take)
+    if forever:
+        assert follower._step(None, None, start) == (start, True)
+        assert notes == [f"{paths[1]}: could not be read: away; going on with the other folders"]
+    else:
+        with pytest.raises(UnreadableError, match="away"):
+            follower._step(None, None, start)
+    assert [str(error.path) for error in follower.added.summary.unreadable] == [str(paths[1])] * forever
+
+    def refuse(*_):
+        raise UnreadableError(str(tmp_path / "out"), "cannot be written: No space left on device")
+
+    monkeypatch.setattr(follower, "_take", refuse)
+    with pytest.raises(UnreadableError, match="No space left"):
+        follower._step(None, None, start)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import operator
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from kdump.errors import FailingDiskError, KdumpError, UnreadableError, UsageError
+from kdump.errors import FailingDiskError, KdumpError, StoreError, UnreadableError, UsageError
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark import session
 from kdump.spark.export import job
@@ -154,9 +154,15 @@ class Follower:
                 return self._take(place, checkpoint, state, advance), advance.is_complete
             except KdumpError as error:
                 tries -= 1
-                if not tries or isinstance(error, MalformedError) or not _has_changed(advance):
+                if isinstance(error, MalformedError):
                     raise
-                self._listener.note(f"{error}; files have changed meanwhile, once more")
+                if tries and _has_changed(advance):
+                    self._listener.note(f"{error}; files have changed meanwhile, once more")
+                    continue
+                if not self._forever or not _is_of_inputs(error, advance):
+                    raise
+                self._fail(error)
+                return state, True
 
     def _take(self, place: HeldOutput, checkpoint: Checkpoint, state: State, advance: streaming.Advance) -> State:
         started = datetime.now(UTC)
@@ -204,18 +210,31 @@ def _limits(options: words.SourceOptions) -> streaming.TriggerLimits:
     )
 
 
+def _is_of_inputs(error: KdumpError, advance: streaming.Advance) -> TypeGuard[UnreadableError]:
+    """Tell whether a segment that was planned could not be read: the next look may find it."""
+    return isinstance(error, UnreadableError) and str(error.path) in {one.segment.name for one in advance.taken}
+
+
 def _has_changed(advance: streaming.Advance) -> bool:
     """Tell whether a file that was planned is not what it was: deleted, cut back, or written anew by compaction."""
-    for taken in advance.taken:
-        segment = taken.segment
-        if segment.files.look(segment.path) is None:
-            return True
-        with segment.open() as source:
-            for split in _planned(taken).splits:
-                try:
-                    reading.check_live(split, source)
-                except UnreadableError:
-                    return True
+    try:
+        return any(_has_file_changed(taken) for taken in advance.taken)
+    except StoreError:  # nothing is known of it
+        return False
+
+
+def _has_file_changed(taken: streaming.Taken) -> bool:
+    segment = taken.segment
+    if segment.files.look(segment.path) is None:
+        return True
+    with segment.open() as source:
+        for split in _planned(taken).splits:
+            try:
+                reading.check_live(split, source)
+            except StoreError:
+                raise
+            except UnreadableError:
+                return True
     return False
 
 

@@ -11,7 +11,7 @@ import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from kdump.errors import UnreadableError
+from kdump.errors import StoreError, UnreadableError
 from kdump.log_dirs.finder import NO_SEGMENT, raise_it
 from kdump.log_dirs.remote import is_there
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
@@ -168,8 +168,14 @@ def advance(
 def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: Fail = raise_it) -> Looked:
     """Look at a log dir, and again where a file vanishes meanwhile: retention deletes what has just been listed."""
 
+    def is_gone(error: UnreadableError) -> bool:
+        try:
+            return not is_there(str(error.path), options.paths)
+        except UnreadableError:  # a store that does not answer: nothing is known of the file
+            return False
+
     def told(error: UnreadableError) -> None:
-        if not is_there(str(error.path), options.paths):
+        if is_gone(error):
             raise error
         fail(error)
 
@@ -177,7 +183,7 @@ def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: F
         try:
             return look(told)
         except UnreadableError as error:
-            if is_there(str(error.path), options.paths):
+            if not is_gone(error):
                 raise
             time.sleep(0.05)
     return look(fail)
@@ -196,10 +202,14 @@ def _advance(
     taken: list[Taken] = []
     marks = {key: Mark(**fields) for key, fields in start.items()}
     trigger = 1 + max((mark.trigger for mark in marks.values()), default=0)
-    found = {key_of(partition): partition for partition in partitions(options, fail=fail)}
-    lacking = _lacking(options, found, marks, listings)
-    for error in lacking.values() if options.fail_on_data_loss else ():
+    found: dict[str, Partition] = {}
+    try:
+        found.update((key_of(partition), partition) for partition in partitions(options, fail=fail))
+    except StoreError as error:  # the place itself could not be opened
         fail(error)
+    lacking = _lacking(options, found, marks, listings)
+    for missing in lacking.values() if options.fail_on_data_loss else ():
+        fail(missing)
     left_out = lacking if options.fail_on_data_loss else {}
     for key, partition in sorted(found.items(), key=lambda item: marks.get(item[0], START).trigger):
         if key in left_out or (target is not None and key not in target):
