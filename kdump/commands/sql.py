@@ -24,6 +24,8 @@ from kdump.primitives.terminal import harmless_line, say
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.log_dirs.finder import Wanted
+    from kdump.schemas.decoder import PayloadDecoder
     from kdump.sql.engine import Engine, Running
     from kdump.sql.reading import QueryReading, SqlInputs
     from kdump.sql.views import View
@@ -78,6 +80,7 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
 @click.option(
     "--tz", default="UTC", show_default=True, metavar="ZONE", help="The zone of times without one: Asia/Tokyo."
 )
+@shared.add(shared.DECODE)
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop the query after this time.")
 @click.option(
     "--memory", type=option_values.Size(), default="128MB", show_default=True, metavar="SIZE", help="Memory of DuckDB."
@@ -112,7 +115,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
         from kdump.sql.views import views
     except ImportError as error:
         raise UsageError(MISSING) from error
-    known = views()
+    known = views(decoded=given["decode"] != "none")
     if schema:
         return _schema(words, known, given["output"])
     if _asks_at_prompt(words, given["file"]):
@@ -228,7 +231,16 @@ class _Command:
             every_replica=given["every_replica"],
             payloads=not given["no_payload"],
             redactor=shared.redactor(redact=given["redact"], file=given["redact_key"]),
+            decoder=self._decoder(wanted),
         )
+
+    def _decoder(self, wanted: Wanted) -> PayloadDecoder | None:
+        """Return what decodes payloads, where that is asked for."""
+        if self.given["decode"] == "none":
+            return None
+        from kdump.commands import decoding
+
+        return decoding.payload_decoder(self.given, self.paths, self.session, wanted)
 
     def _refuse(self) -> None:
         if self.output == "parquet" and self.out is None:
@@ -237,6 +249,8 @@ class _Command:
             raise UsageError("-o arrow is not for a terminal: name a file with --out, or send it through a pipe")
         if self.given["timeout"] is not None and self.given["timeout"] <= 0:
             raise UsageError("--timeout is a number of seconds above 0")
+        if self.given["decode"] != "none" and (self.given["redact"] or self.given["no_payload"]):
+            raise UsageError("--decode shows payloads: it goes neither with --redact nor with --no-payload")
         if self.given["redact"] and self.given["no_payload"]:
             raise UsageError("--redact and --no-payload exclude each other")
         if self.out is None and self.given["overwrite"]:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_log import RemoteStorage
     from kdump.rows.redaction import Redactor
+    from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.regions import Damage
     from kdump.sql.views import View
 
@@ -146,6 +147,8 @@ class SqlInputs(NamedTuple):
     """Whether keys, values and headers are shown; else they are null."""
     redactor: Redactor | None = None
     """What hashes keys, values and headers."""
+    decoder: PayloadDecoder | None = None
+    """What decodes payloads for the column ``decoded``."""
 
     @property
     def remote(self) -> RemoteStorage | None:
@@ -242,7 +245,13 @@ class QueryReading:
     def _reader(self, wanted: Filter, take: Take = Take.RECORDS) -> PartitionReader:
         report = self.report
         return PartitionReader(
-            wanted, take, wrong_index=report.wrong, fail=report.fail, note=report.note, progress=self._progress
+            wanted,
+            take,
+            wrong_index=report.wrong,
+            fail=report.fail,
+            note=report.note,
+            progress=self._progress,
+            decoder=self.inputs.decoder,
         )
 
     def _progress(self, _: int) -> None:
@@ -465,6 +474,8 @@ def _in_sql(block: pa.RecordBatch, names: Sequence[str], shape: pa.Schema) -> pa
             arrays.append(pa.nulls(block.num_rows, field.type))
         elif name == "timestampType":
             arrays.append(_words(block.column(at)))
+        elif isinstance(field.type, pa.JsonType):
+            arrays.append(pa.ExtensionArray.from_storage(field.type, block.column(at)))
         else:
             arrays.append(block.column(at))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([shape.field(name) for name in names]))

@@ -1,0 +1,141 @@
+"""``kdump sql``: what its options do, and how it ends."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+
+from testing import ROOT
+from testing.processes import kdump
+
+BROKER = "golden/brokers/4.2.2"
+
+
+def sql(*words, status=0):
+    done = kdump("sql", *words)
+    assert done.returncode == status, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    return done
+
+
+def rows(*words, status=0):
+    return [json.loads(line) for line in sql(*words, "-o", "jsonl", status=status).stdout.splitlines()]
+
+
+def test_decoded_payloads_are_those_of_dump():
+    names = ("topic", "partition", "offset", "decoded")
+    found = rows('select topic, partition, "offset", decoded from records', BROKER, "--decode", "auto", "-q")
+    dumped = kdump("dump", BROKER, "-o", "jsonl", "--decode", "auto", "-q").stdout.splitlines()
+    lines = [{name: line.get(name) for name in names} for line in map(json.loads, dumped) if line["kind"] == "record"]
+    assert sorted(map(json.dumps, found)) == sorted(map(json.dumps, lines))
+    assert sum(line["decoded"] is not None for line in lines) > 1000
+
+
+def test_json_lines_are_those_of_dump():
+    found = rows("select * from records where topic = 'binary'", BROKER, "-q")
+    dumped = map(json.loads, kdump("dump", f"{BROKER}/binary-0", "-o", "jsonl", "-q").stdout.splitlines())
+    for row, line in zip(found, dumped, strict=True):
+        line["file"] = row["file"]
+        assert {name: value for name, value in row.items() if value is not None or name in line} == {
+            name: value for name, value in line.items() if name != "kind"
+        }
+
+
+def test_what_was_read_is_counted():
+    done = sql("select key from records where topic = 'c-none' and \"offset\" = 5", BROKER, "--stats", "-q")
+    told = json.loads(done.stderr.decode().split("kdump: stats ", 1)[1])
+    assert (told["segmentsRead"], told["recordsRead"], told["rows"]) == (1, 1, 1)
+    assert 0 < told["bytesRead"] < 20_000
+
+
+def test_formats_of_values():
+    query = (
+        "select null as n, '' as e, 'a,\"b' as c, '\\xff'::blob as b, 1.5::decimal(5, 2) as d, 'nan'::double as f, "
+        "timestamptz '2026-01-02 03:04:05.000006+00' as t, interval 90 minute as i, '101'::bit as x, [1, 2] as l, "
+        "{'a': 1} as s, map {'k': null} as m, date '2026-01-02' as day, true as y, 1 as n"
+    )
+    lines = sql(query, BROKER, "-o", "csv").stdout.decode().splitlines()
+    assert lines[0] == "n,e,c,b,d,f,t,i,x,l,s,m,day,y,n"
+    assert lines[1] == (
+        ',"","a,""b",base64:/w==,1.50,NaN,2026-01-02T03:04:05.000006Z,01:30:00,101,"[1,2]","{""a"":1}","{""k"":null}",'
+        "2026-01-02,true,1"
+    )
+    (row,) = rows(query, BROKER)
+    assert row == {
+        "n": None,
+        "e": "",
+        "c": 'a,"b',
+        "b": "/w==",
+        "bEncoding": "base64",
+        "d": 1.5,
+        "f": "NaN",
+        "t": "2026-01-02T03:04:05.000006Z",
+        "i": "01:30:00",
+        "x": "101",
+        "l": [1, 2],
+        "s": {"a": 1},
+        "m": {"k": None},
+        "day": "2026-01-02",
+        "y": True,
+        "n_1": 1,
+    }
+
+
+def test_the_zone_changes_what_is_read_and_not_what_is_printed():
+    query = "select timestamptz '2026-01-01 00:00:00' as t"
+    assert rows(query, BROKER, "--tz", "Asia/Tokyo") == [{"t": "2025-12-31T15:00:00.000Z"}]
+    sql(query, BROKER, "--tz", "Nowhere/No", status=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["select 1"], 2),
+        (["select 1", BROKER, "-o", "parquet"], 2),
+        (["select 1", BROKER, "--overwrite"], 2),
+        (["select 1", BROKER, "--out", f"{BROKER}/x"], 2),
+        (["select 1", BROKER, "--timeout", "0"], 2),
+        (["select 1", BROKER, "--memory", "much"], 2),
+        (["select 1", BROKER, "--redact", "--no-payload"], 2),
+        (["select * from records", "gone"], 1),
+        (["--schema", "nosuch"], 2),
+        ([BROKER], 2),
+    ],
+)
+def test_wrong_usage(words, status):
+    assert sql(*words, status=status).stderr
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    out = tmp_path / "rows.csv"
+    sql("select error('boom') from range(3)", BROKER, "-o", "csv", "--out", out, status=1)
+    assert list(tmp_path.iterdir()) == []
+    sql("select 1 as a", BROKER, "-o", "csv", "--out", out)
+    assert out.read_text() == "a\n1\n"
+    sql("select 2 as a", BROKER, "-o", "csv", "--out", out, status=2)
+    sql("select 2 as a", BROKER, "-o", "csv", "--out", out, "--overwrite")
+    assert out.read_text() == "a\n2\n"
+
+
+@pytest.mark.parametrize("how", ["signal", "--timeout"])
+def test_a_query_without_end_is_ended_and_leaves_nothing(tmp_path, how):
+    query = "select count(*) from range(1000000000000)"
+    more = ["--timeout", "1"] if how == "--timeout" else []
+    words = ["sql", query, BROKER, "--temp-dir", tmp_path, "-o", "csv", "--out", tmp_path / "rows", *more]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kdump", *map(str, words)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    if how == "signal":
+        while not list(tmp_path.glob("kdump-*")):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130 if how == "signal" else 1, b"")
+    assert how == "signal" or err == b"kdump: query: stopped after 1 s (--timeout)\n"
+    assert list(tmp_path.iterdir()) == []
