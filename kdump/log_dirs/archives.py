@@ -166,6 +166,10 @@ class Archive:
         self.hint = ""
         self._scan()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Open the archive again in the process that gets it, such as a worker of Spark: descriptors stay here."""
+        return reopened, (self.name,)
+
     def _scan(self) -> None:
         """Add the members. Sets ``broken`` where the archive is."""
         raise NotImplementedError
@@ -457,6 +461,10 @@ class OneFile:
         self._held, self.name, self.local = held, name, local
         self._size = os.fstat(held.fd).st_size
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Open it again in the process that gets it."""
+        return reopened, (self.name,)
+
     def look(self, path: str) -> Entry | None:
         return Entry(self.name, self.name, False, self._size, self.name) if path == self.name else None
 
@@ -489,6 +497,17 @@ def opened(files: Files, entry: Entry) -> Archive | OneFile | None:
             place = open_archive(source, shown, entry.identity, getattr(files, "local", entry.path))
         _OPENED[key] = place
     return place
+
+
+def reopened(name: str) -> Archive | OneFile:
+    """Return the archive, or the compressed file, of this name. Raises UnreadableError."""
+    entry = LOCAL.look(name)
+    if entry is not None and not entry.is_folder and (place := opened(LOCAL, entry)) is not None:
+        return place
+    inside = within(f"{name}:")
+    if inside is None or inside[0].name != name:
+        raise UnreadableError(name, "is no archive that this machine has")
+    return inside[0]
 
 
 def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:

@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import os
+import pickle
 import random
 import shlex
 import struct
@@ -625,3 +626,26 @@ def test_what_is_read_of_an_archive_is_open_to_those_that_the_archive_is(tmp_pat
     done = kdump("salvage", f"{path}:in.tar:d1", "--out", out)
     assert done.returncode == 0, done.stderr
     assert {file.stat().st_mode & 0o077 for file in out.rglob("*.log")} == {0}
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip", "nested", "one file"])
+def test_another_process_opens_an_archive_again(tmp_path, kind):
+    path = tmp_path / "a"
+    tar = member(f"d1/t-0/{LOG}") + bytes(1024)
+    named = str(path)
+    if kind == "zip":
+        zipped(path, LOGS)
+    elif kind == "nested":
+        path.write_bytes(member("in.tar", tar) + bytes(1024))
+        named = f"{path}:in.tar"
+    else:
+        path.write_bytes(gzip.compress(tar if kind == "tar" else RECORD))
+    (partition,) = Finder().find([named])
+    carried = pickle.loads(pickle.dumps(partition))
+    with carried.segments[0].open() as source:
+        assert source.read(0, source.size) == RECORD
+    data = pickle.dumps(partition)
+    del partition, carried
+    path.unlink()
+    with pytest.raises(UnreadableError, match="is no archive that this machine has"):
+        pickle.loads(data)

@@ -31,12 +31,12 @@ from kdump.answers.transactional_ids import TransactionalId, TransactionalIds
 from kdump.answers.transactions import PartitionTransaction, ReplicaDifference, Transactions
 from kdump.arrow.answer_lines import LineColumns
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
-from kdump.log_dirs.absent import with_names
+from kdump.log_dirs.absent import absent, with_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import stretches
-from kdump.log_dirs.remote import places
+from kdump.log_dirs.remote import places, without_secret
 from kdump.primitives import timestamps
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
@@ -117,6 +117,8 @@ class AnswerPlan:
         finder = Finder(wanted, note=note, fail=self.say.fail)
         found = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
         self.found: list[Partition] = list(with_names(found, note, every=output.every_folder))
+        for text in absent(self.asked, finder.met, [without_secret(path) for path in options.paths]):
+            note(text)
         self.states = LogDirStates(in_words(self.say.wrong), self.say.fail)
 
     def meant(self, *also: str) -> list[Partition]:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump.arrow import schema as arrow_schema
 from kdump.checks import everything
 from kdump.checks.log_dir import READERS, LogDirs
+from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.partition import stretches
-from kdump.log_dirs.remote import places
+from kdump.log_dirs.remote import places, without_secret
 from kdump.primitives import timestamps
 from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
@@ -69,6 +70,8 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
     )
     finder = Finder(wanted, note=note, fail=fail)
     partitions = [one for files, paths in places(options.paths) for one in finder.find(paths, files)]
+    for text in absent(wanted, finder.met, [without_secret(path) for path in options.paths]):
+        note(text)
     at = timestamps.now() if options.at is None else options.at
     known: dict[tuple[object, str], Partition] = {}
     tasks = []

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from kdump.errors import PartlyUnreadableError, StoreError, UnreadableError
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
+from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import TIME_INDEX
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
-from kdump.log_dirs.remote import RemoteFiles, places
+from kdump.log_dirs.remote import RemoteFiles, places, without_secret
 from kdump.log_reader import replicas
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.header_scan import attempt
@@ -232,6 +233,9 @@ def _find(
             yield partition if remote is None else remote.join(partition)
     if remote is not None:
         yield from remote.rest()
+    if options.kafka is None:  # of the options of Spark's own source a pattern may mean nothing yet
+        for text in absent(wanted, finder.met, [without_secret(path) for path in options.paths]):
+            note(text)
 
 
 def _remote_partitions(
