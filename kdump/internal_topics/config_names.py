@@ -1,6 +1,6 @@
 """The known configs of Kafka whose type is not PASSWORD. Made by tools/record/config_types.py.
 
-Source: the ConfigDefs of 15 releases, Kafka 2.8.2 to 4.3.1.
+Source: the ConfigDefs of 16 releases, Kafka 2.8.2 to 4.4.0.
 """
 
 from __future__ import annotations
@@ -30,29 +30,34 @@ controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controll
 controller.quota.window.num controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs
 create.topic.policy.class.name default.replication.factor delegation.token.expiry.check.interval.ms
 delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delete.records.purgatory.purge.interval.requests
-delete.topic.enable early.start.listeners eligible.leader.replicas.enable fetch.max.bytes
+delete.topic.enable early.start.listeners eligible.leader.replicas.enable
+errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix fetch.max.bytes
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable follower.replication.throttled.rate
-group.consumer.assignment.interval.ms group.consumer.assignors group.consumer.heartbeat.interval.ms
-group.consumer.max.assignment.interval.ms group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
-group.consumer.max.size group.consumer.migration.policy group.consumer.min.assignment.interval.ms
-group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
-group.consumer.session.timeout.ms group.coordinator.append.linger.ms group.coordinator.background.threads
-group.coordinator.cached.buffer.max.bytes group.coordinator.new.enable group.coordinator.rebalance.protocols
-group.coordinator.threads group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size
-group.min.session.timeout.ms group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
-group.share.enable group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms
-group.share.max.assignment.interval.ms group.share.max.delivery.count.limit group.share.max.groups
-group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks group.share.max.record.lock.duration.ms
-group.share.max.session.timeout.ms group.share.max.share.sessions group.share.max.size
-group.share.min.assignment.interval.ms group.share.min.delivery.count.limit group.share.min.heartbeat.interval.ms
-group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
-group.share.partition.max.record.locks group.share.persister.class.name group.share.record.lock.duration.ms
-group.share.session.timeout.ms group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
-group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
+group.consumer.assignment.interval.ms group.consumer.assignor.offload.enable group.consumer.assignors
+group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms group.consumer.max.heartbeat.interval.ms
+group.consumer.max.session.timeout.ms group.consumer.max.size group.consumer.migration.policy
+group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms
+group.consumer.regex.refresh.interval.ms group.consumer.session.timeout.ms group.coordinator.append.linger.ms
+group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes group.coordinator.new.enable
+group.coordinator.rebalance.protocols group.coordinator.threads group.initial.rebalance.delay.ms
+group.max.session.timeout.ms group.max.size group.min.session.timeout.ms group.share.assignment.interval.ms
+group.share.assignor.offload.enable group.share.assignors group.share.delivery.count.limit
+group.share.dlq.manager.class.name group.share.enable group.share.heartbeat.interval.ms
+group.share.initialize.retry.interval.ms group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
+group.share.max.groups group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks
+group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms group.share.max.share.sessions
+group.share.max.size group.share.min.assignment.interval.ms group.share.min.delivery.count.limit
+group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
+group.share.min.session.timeout.ms group.share.partition.max.record.locks group.share.persister.class.name
+group.share.record.lock.duration.ms group.share.session.timeout.ms group.streams.acceptable.recovery.lag
+group.streams.assignment.interval.ms group.streams.assignor.offload.enable group.streams.assignors
+group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
 group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms group.streams.max.size
-group.streams.max.standby.replicas group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
-group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.streams.session.timeout.ms host.name
-initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.protocol.version
+group.streams.max.standby.replicas group.streams.max.warmup.replicas group.streams.min.assignment.interval.ms
+group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms group.streams.min.task.offset.interval.ms
+group.streams.num.standby.replicas group.streams.num.warmup.replicas group.streams.rack.aware.assignment.tags
+group.streams.session.timeout.ms group.streams.task.offset.interval.ms group.streams.topology.description.plugin.class
+host.name initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.protocol.version
 internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
 internal.metadata.max.fetch.size.in.bytes kafka.metrics.polling.interval.secs kafka.metrics.reporters
 leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage leader.replication.throttled.rate
@@ -65,18 +70,19 @@ log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms lo
 log.index.size.max.bytes log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms
 log.message.downconversion.enable log.message.format.version log.message.timestamp.after.max.ms
 log.message.timestamp.before.max.ms log.message.timestamp.difference.max.ms log.message.timestamp.type log.preallocate
-log.retention.bytes log.retention.check.interval.ms log.retention.hours log.retention.minutes log.retention.ms
-log.roll.hours log.roll.jitter.hours log.roll.jitter.ms log.roll.ms log.segment.bytes log.segment.delete.delay.ms
-max.connection.creation.rate max.connections max.connections.per.ip max.connections.per.ip.overrides
-max.decompressed.message.bytes max.incremental.fetch.session.cache.slots max.request.partition.size.limit
-message.max.bytes metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
-metadata.log.segment.bytes metadata.log.segment.min.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
-metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level
-metrics.sample.window.ms min.insync.replicas node.id num.io.threads num.network.threads num.partitions
-num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers offset.metadata.max.bytes
-offsets.commit.required.acks offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms
-offsets.retention.minutes offsets.topic.compression.codec offsets.topic.num.partitions offsets.topic.replication.factor
-offsets.topic.segment.bytes password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
+log.remote.copy.lag.bytes log.remote.copy.lag.ms log.retention.bytes log.retention.check.interval.ms log.retention.hours
+log.retention.minutes log.retention.ms log.roll.hours log.roll.jitter.hours log.roll.jitter.ms log.roll.ms
+log.segment.bytes log.segment.delete.delay.ms max.connection.creation.rate max.connections max.connections.per.ip
+max.connections.per.ip.overrides max.decompressed.message.bytes max.incremental.fetch.session.cache.slots
+max.request.partition.size.limit message.max.bytes metadata.log.dir metadata.log.max.record.bytes.between.snapshots
+metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.min.bytes metadata.log.segment.ms
+metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
+metrics.num.samples metrics.recording.level metrics.sample.window.ms min.insync.replicas node.id num.io.threads
+num.network.threads num.partitions num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
+num.replica.fetchers offset.metadata.max.bytes offsets.commit.required.acks offsets.commit.timeout.ms
+offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes offsets.topic.compression.codec
+offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes
+password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
 password.encoder.keyfactory.algorithm port principal.builder.class process.roles
 producer.id.expiration.check.interval.ms producer.id.expiration.ms producer.purgatory.purge.interval.requests
 queued.max.request.bytes queued.max.requests quota.consumer.default quota.producer.default quota.window.num
@@ -103,28 +109,28 @@ sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.
 sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
 sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
 sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
-sasl.mechanism.inter.broker.protocol sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
-sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
-sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
-sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
-sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
-sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwt.retriever.class
-sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name
-sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
-sasl.server.max.receive.size security.inter.broker.protocol security.providers server.max.startup.time.ms
-share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
-share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
-share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
-share.coordinator.state.topic.min.isr share.coordinator.state.topic.num.partitions
-share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.replication.factor
-share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
-share.fetch.max.fetch.records share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
-socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes socket.request.max.bytes
-socket.send.buffer.bytes ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth
-ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm
-ssl.keystore.location ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
+sasl.mechanism.inter.broker.protocol sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer
+sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
+sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
+sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.template.file
+sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
+sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
+sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
+sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class sasl.server.max.receive.size
+security.inter.broker.protocol security.providers server.max.startup.time.ms share.coordinator.append.linger.ms
+share.coordinator.cached.buffer.max.bytes share.coordinator.cold.partition.snapshot.interval.ms
+share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
+share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
+share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
+share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes share.coordinator.threads
+share.coordinator.write.timeout.ms share.fetch.max.fetch.records share.fetch.purgatory.purge.interval.requests
+socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
+socket.receive.buffer.bytes socket.request.max.bytes socket.send.buffer.bytes ssl.allow.dn.changes ssl.allow.san.changes
+ssl.cipher.suites ssl.client.auth ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class
+ssl.keymanager.algorithm ssl.keystore.location ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
 ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.location ssl.truststore.type
 telemetry.max.bytes transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
 transaction.partition.verification.enable transaction.remove.expired.transaction.cleanup.interval.ms
@@ -141,21 +147,24 @@ zookeeper.ssl.truststore.type zookeeper.sync.time.ms
 """),
     "topic": _names("""
 cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level delete.retention.ms
-file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas index.interval.bytes
-internal.segment.bytes leader.replication.throttled.replicas local.retention.bytes local.retention.ms
-max.compaction.lag.ms max.decompressed.message.bytes max.message.bytes message.downconversion.enable
+errors.deadletterqueue.group.enable file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas
+index.interval.bytes internal.segment.bytes leader.replication.throttled.replicas local.retention.bytes
+local.retention.ms max.compaction.lag.ms max.decompressed.message.bytes max.message.bytes message.downconversion.enable
 message.format.version message.timestamp.after.max.ms message.timestamp.before.max.ms
 message.timestamp.difference.max.ms message.timestamp.type min.cleanable.dirty.ratio min.compaction.lag.ms
-min.insync.replicas preallocate remote.log.copy.disable remote.log.delete.on.disable remote.storage.enable
-retention.bytes retention.ms segment.bytes segment.index.bytes segment.jitter.ms segment.ms
-unclean.leader.election.enable
+min.insync.replicas preallocate remote.copy.lag.bytes remote.copy.lag.ms remote.log.copy.disable
+remote.log.delete.on.disable remote.storage.enable retention.bytes retention.ms segment.bytes segment.index.bytes
+segment.jitter.ms segment.ms unclean.leader.election.enable
 """),
     "group": _names("""
-consumer.assignment.interval.ms consumer.heartbeat.interval.ms consumer.session.timeout.ms share.assignment.interval.ms
-share.auto.offset.reset share.delivery.count.limit share.heartbeat.interval.ms share.isolation.level
-share.partition.max.record.locks share.record.lock.duration.ms share.renew.acknowledge.enable share.session.timeout.ms
-streams.assignment.interval.ms streams.heartbeat.interval.ms streams.initial.rebalance.delay.ms
-streams.num.standby.replicas streams.session.timeout.ms
+consumer.assignment.interval.ms consumer.assignor.offload.enable consumer.heartbeat.interval.ms
+consumer.session.timeout.ms errors.deadletterqueue.copy.record.enable errors.deadletterqueue.topic.name
+share.assignment.interval.ms share.assignor.offload.enable share.auto.offset.reset share.delivery.count.limit
+share.heartbeat.interval.ms share.isolation.level share.partition.max.record.locks share.record.lock.duration.ms
+share.renew.acknowledge.enable share.session.timeout.ms streams.acceptable.recovery.lag streams.assignment.interval.ms
+streams.assignor.name streams.assignor.offload.enable streams.heartbeat.interval.ms streams.initial.rebalance.delay.ms
+streams.num.standby.replicas streams.num.warmup.replicas streams.rack.aware.assignment.tags streams.session.timeout.ms
+streams.task.offset.interval.ms
 """),
     "client-metrics": _names("""
 interval.ms match metrics
@@ -213,35 +222,37 @@ worker.unsync.backoff.ms
 """),
     "client": _names("""
 acceptable.recovery.lag acks allow.auto.create.topics allow.os.group.write.access application.id application.server
-auto.commit.interval.ms auto.include.jmx.reporter auto.offset.reset batch.size bootstrap.controllers bootstrap.servers
-buffer.memory buffered.records.per.partition built.in.metrics.version cache.max.bytes.buffering check.crcs
-client.dns.lookup client.id client.rack commit.interval.ms compression.gzip.level compression.lz4.level compression.type
-compression.zstd.level config.providers connections.max.idle.ms default.api.timeout.ms default.client.supplier
-default.deserialization.exception.handler default.dsl.store default.key.serde default.list.key.serde.inner
-default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
+auto.commit.interval.ms auto.include.jmx.reporter auto.offset.reset batch.size bootstrap.controllers
+bootstrap.resolve.timeout.ms bootstrap.servers buffer.memory buffer.memory.allocation.strategy
+buffered.records.per.partition built.in.metrics.version cache.max.bytes.buffering check.crcs client.dns.lookup client.id
+client.rack commit.interval.ms compression.gzip.level compression.lz4.level compression.type compression.zstd.level
+config.providers connections.max.idle.ms default.api.timeout.ms default.client.supplier
+default.deserialization.exception.handler default.dsl.store default.interactive.query.isolation.level default.key.serde
+default.list.key.serde.inner default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
 default.production.exception.handler default.timestamp.extractor default.value.serde default.windowed.key.serde.inner
 default.windowed.value.serde.inner delivery.timeout.ms deserialization.exception.handler dsl.store.format
-dsl.store.suppliers.class enable.auto.commit enable.idempotence enable.metrics.push
+dsl.store.suppliers.class enable.auto.commit enable.idempotence enable.metrics.push enable.transactional.statestores
 ensure.explicit.internal.resource.naming errors.dead.letter.queue.topic.name exclude.internal.topics fetch.max.bytes
 fetch.max.wait.ms fetch.min.bytes group.id group.instance.id group.protocol group.remote.assignor heartbeat.interval.ms
 interceptor.classes internal.auto.downgrade.txn.commit internal.leave.group.on.close
 internal.throw.on.fetch.stable.offset.unsupported isolation.level key.deserializer key.serializer linger.ms
 log.summary.interval.ms max.block.ms max.in.flight.requests.per.connection max.partition.fetch.bytes
-max.poll.interval.ms max.poll.records max.request.size max.task.idle.ms max.warmup.replicas metadata.max.age.ms
-metadata.max.idle.ms metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters
-metrics.num.samples metrics.recording.level metrics.sample.window.ms num.standby.replicas num.stream.threads
-partition.assignment.strategy partition.grouper partitioner.adaptive.partitioning.enable
-partitioner.availability.timeout.ms partitioner.class partitioner.ignore.keys poll.ms probing.rebalance.interval.ms
-processing.exception.handler processing.exception.handler.global.enabled processing.guarantee processor.wrapper.class
-production.exception.handler rack.aware.assignment.non_overlap_cost rack.aware.assignment.strategy
-rack.aware.assignment.tags rack.aware.assignment.traffic_cost receive.buffer.bytes reconnect.backoff.max.ms
-reconnect.backoff.ms repartition.purge.interval.ms replication.factor request.timeout.ms retries retry.backoff.max.ms
-retry.backoff.ms rocksdb.config.setter sasl.client.callback.handler.class sasl.kerberos.kinit.cmd
-sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
-sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
-sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
-sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism sasl.oauthbearer.assertion.algorithm
+max.poll.interval.ms max.poll.records max.request.size max.task.idle.ms max.warmup.replicas
+metadata.cluster.check.enable metadata.max.age.ms metadata.max.idle.ms metadata.recovery.rebootstrap.trigger.ms
+metadata.recovery.strategy metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
+num.standby.replicas num.stream.threads partition.assignment.strategy partition.grouper
+partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms partitioner.class partitioner.ignore.keys
+partitioner.rack.aware poll.ms probing.rebalance.interval.ms processing.exception.handler
+processing.exception.handler.global.enabled processing.guarantee processor.wrapper.class production.exception.handler
+rack.aware.assignment.non_overlap_cost rack.aware.assignment.strategy rack.aware.assignment.tags
+rack.aware.assignment.traffic_cost receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms
+repartition.purge.interval.ms replication.factor request.timeout.ms retries retry.backoff.max.ms retry.backoff.ms
+rocksdb.config.setter sasl.client.callback.handler.class sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
+sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism
+sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer sasl.oauthbearer.assertion.algorithm
 sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
 sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
 sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
@@ -256,9 +267,10 @@ share.acknowledgement.mode share.acquire.mode socket.connection.setup.timeout.ma
 ssl.cipher.suites ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class
 ssl.keymanager.algorithm ssl.keystore.location ssl.keystore.type ssl.protocol ssl.provider
 ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.location ssl.truststore.type
-state.cleanup.delay.ms state.cleanup.dir.max.age.ms state.dir statestore.cache.max.bytes task.assignor.class
-task.timeout.ms topology.optimization transaction.timeout.ms transaction.two.phase.commit.enable transactional.id
-upgrade.from value.deserializer value.serializer window.size.ms windowed.inner.class.serde
+state.cleanup.delay.ms state.cleanup.dir.max.age.ms state.dir statestore.cache.max.bytes
+statestore.uncommitted.max.bytes task.assignor.class task.timeout.ms topology.description.push.enabled
+topology.optimization transaction.timeout.ms transaction.two.phase.commit.enable transactional.id upgrade.from
+value.deserializer value.serializer window.size.ms windowed.inner.class.serde
 windowstore.changelog.additional.retention.ms
 """),
 }
