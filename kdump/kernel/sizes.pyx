@@ -27,9 +27,11 @@ cdef class Sizes(Cursor):
         else the one after the last.
         """
         cdef Py_ssize_t room = self._room()
-        offsets, keys, values = (array("q", bytes(8 * room)) for _ in range(3))
+        offsets, keys, values = (array("q", (0,)) * room for _ in range(3))
         count = self._fill(offsets, keys, values, room)
-        return offsets[:count], keys[:count], values[:count]
+        for column in (offsets, keys, values):
+            del column[count:]
+        return offsets, keys, values
 
     def largest(self):
         """Return the bytes of the largest record of the batch, as far as its records are well-formed."""

@@ -216,7 +216,20 @@ class _Search:
 
     def _take(self, segment: Segment, batch: RecordBatch, marker: str | None) -> None:
         """Take the records of a batch at the offsets in question. Raises DamageError."""
-        records = list(batch.records())
+        count, records = 0, []
+
+        def offsets() -> Iterator[int]:
+            nonlocal count
+            for record in batch.records():
+                count += 1
+                if record.offset in self._offsets:
+                    records.append(record)
+                yield record.offset
+
+        numbers = offsets()
+        wrong = misnumbered(batch, numbers)
+        for _ in numbers:  # whether the records that follow can be read
+            pass
         producer = batch.producer_id
         span = Span(
             path=segment.name,
@@ -227,15 +240,12 @@ class _Search:
             producer_id=producer,
             is_transactional=batch.is_transactional,
             is_control=batch.is_control,
-            is_empty=not records,
+            is_empty=not count,
         )
         self.seen.batches.append(span)
-        wrong = misnumbered(batch, (record.offset for record in records))
         if wrong is not None:
             self._lose_some(segment, batch, wrong)
         for record in records:
-            if record.offset not in self._offsets:
-                continue
             ended: TransactionEnd = "none"
             if batch.is_transactional and not batch.is_control and producer is not None:
                 ended = "open"

@@ -1,0 +1,206 @@
+"""The memory that one sound batch just below ``--max-batch-bytes`` takes: ``python -m bench.batch_memory``.
+
+    python -m bench.batch_memory [--mib N] [--seconds N] [--folder DIR] [-k REGEX]
+
+Every shape of batch that is large for its file or its limit, through every command and output form, and Python. Printed
+are MiB of the largest process, and how many times the limit that is beyond the same command on a small batch. Exit
+status 1 above 2.5 times, or where a command does not end well within ``--seconds`` of processor time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from bench.runs import ROOT
+from kdump.primitives import compression
+from testing import forge
+from tools import arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIB: Final = 1 << 20
+MOST: Final = 2.5
+"""Times the limit."""
+LOG: Final = f"{0:020}.log"
+LIMITED: Final = "--max-batch-bytes {limit}"
+FORMS: Final = (
+    *("dump {logs}", "dump {logs} -o jsonl", "dump {logs} -o json", "dump {logs} -o csv", "dump {logs} -o table"),
+    *("dump {logs} -o raw", "dump {logs} -f %o.%k.%s", "dump {logs} -o jsonl --encoding base64"),
+    *("dump {logs} --batches", "dump {logs} --count", "dump {logs} --tail 1", "dump {logs} --grep q+"),
+    *("dump {logs} -o jsonl --redact --redact-key {key}", "dump {logs} -o jsonl --no-payload"),
+    *("get t-0@0 --in {logs}", "get t-0@0 --in {logs} -o jsonl", "get t-0@0 --in {logs} -o table"),
+    *("get t-0@0 --in {logs} --batch", "get t-0@0 --in {logs} --hexdump"),
+    *(
+        "explain t-0@0 --in {logs}",
+        "check {logs}",
+        "verify-index {logs}",
+        "stats {logs} --records",
+        "diff {logs} {logs}",
+    ),
+    *(
+        "offsets {logs} --time 5",
+        "producers {logs} --gaps",
+        "compaction {logs} --records --config *:cleanup.policy=compact",
+    ),
+    *("report {logs}", "salvage {logs} --out {out}"),
+    *("--files {log}", "--files {log} --print-data-log", "--files {log} --print-data-log --skip-record-metadata"),
+)
+"""Command lines; the option of the limit is added to each."""
+PYTHON: Final = {
+    "kdump.open": "for record in log: pass",
+    "kdump.open to_arrow": "for batch in log.to_arrow(): pass",
+    "kdump.open row": "for record in log: record.row()",
+}
+"""What Python does with a ``log``."""
+
+
+class Peak(NamedTuple):
+    """How a run ended: its exit status (below 0 a signal), peak of memory in MiB, and seconds of the processor."""
+
+    status: int
+    mib: float
+    seconds: float
+
+
+def value(size: int) -> bytes:
+    """One record whose value is ``size`` bytes."""
+    return forge.record(b"k", bytes(size))
+
+
+def tiny(size: int) -> bytes:
+    """Records of 7 to 11 bytes, each with its own offset, up to ``size`` bytes."""
+    made, total, number = [], 0, 0
+    while total < size:
+        made.append(forge.record(None, None, offset=number))
+        total, number = total + len(made[-1]), number + 1
+    return b"".join(made)
+
+
+def headers(size: int) -> bytes:
+    """One record of headers of 3 bytes."""
+    count = size // 3
+    body = b"\0\0\0" + forge.sized(None) + forge.sized(None) + forge.varint(count) + b"\2h\1" * count
+    return forge.varint(len(body)) + body
+
+
+def batch(name: str, codec: int, size: int) -> bytes:
+    """Return a batch of magic 2 whose records take about ``size`` bytes without compression."""
+    plain = {"value": value, "tiny": tiny, "headers": headers}[name](size - 4096)
+    count = 1
+    if name == "tiny":
+        count, at = 0, 0
+        while at < len(plain):
+            count, at = count + 1, at + 1 + (plain[at] >> 1)
+    payload = compression.compress(codec, plain) if codec else plain
+    covered = struct.pack(">hiqqqhii", codec, count - 1, 0, 0, -1, -1, -1, count) + payload
+    return struct.pack(">qiibI", 0, 9 + len(covered), 0, 2, _crc(covered)) + covered
+
+
+def _crc(data: bytes) -> int:
+    from kdump.primitives.crc import crc32c  # forge's own takes minutes for so many bytes
+
+    return crc32c(data)
+
+
+def message(size: int) -> bytes:
+    """A message of magic 1 without compression."""
+    return forge.entry(0, forge.message(1, b"k", bytes(size - 4096)))
+
+
+def wrapper(codec: int, size: int, each: int) -> bytes:
+    """A wrapper of magic 1 around messages with values of ``each`` bytes."""
+    one = len(forge.entry(0, forge.message(1, None, bytes(each))))
+    count = max(1, (size - 4096) // one)
+    body = forge.message(1, None, bytes(each))
+    inner = b"".join(forge.entry(number, body) for number in range(count))
+    packed = compression.compress(codec, inner, magic=1)
+    covered = struct.pack(">bbq", 1, codec, 0) + struct.pack(">i", -1) + struct.pack(">i", len(packed)) + packed
+    return forge.entry(count - 1, struct.pack(">I", zlib.crc32(covered)) + covered)
+
+
+CODECS: Final = {name: code for code, name in enumerate(compression.NAMES)}
+SHAPES: Final[dict[str, Callable[[int], bytes]]] = {
+    **{f"value {name}": lambda size, code=code: batch("value", code, size) for name, code in CODECS.items()},
+    "tiny records none": lambda size: batch("tiny", 0, size),
+    "tiny records zstd": lambda size: batch("tiny", compression.ZSTD, size),
+    "headers none": lambda size: batch("headers", 0, size),
+    "headers zstd": lambda size: batch("headers", compression.ZSTD, size),
+    "magic 1 value": message,
+    "magic 1 wrapper gzip": lambda size: wrapper(compression.GZIP, size, size - 8192),
+    "magic 1 wrapper snappy": lambda size: wrapper(compression.SNAPPY, size, size - 8192),
+    "magic 1 wrapper lz4": lambda size: wrapper(compression.LZ4, size, size - 8192),
+    "magic 1 wrapper of tiny": lambda size: wrapper(compression.GZIP, size, 0),
+}
+
+
+def run(command: list[str], seconds: int) -> Peak:
+    """Run a command without its output."""
+    with tempfile.TemporaryFile() as nothing:
+        process = subprocess.Popen(
+            ["sh", "-c", f'ulimit -t {seconds}; exec "$@"', "sh", *command],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=nothing,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Peak(process.returncode, used.ru_maxrss / 1024, used.ru_utime + used.ru_stime)
+
+
+def command_of(form: str, words: dict[str, str]) -> list[str]:
+    """Return the command line of a form."""
+    if form in PYTHON:
+        text = f"import kdump\nlog = kdump.open({words['logs']!r}, max_batch_bytes={words['limit']})\n{PYTHON[form]}"
+        return [sys.executable, "-c", text]
+    return [sys.executable, "-m", "kdump", *f"{form} {LIMITED}".format(**words).split()]
+
+
+def main() -> int:
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--mib", type=int, default=32, help="the limit (default: 32)")
+    parser.add_argument("--seconds", type=int, default=60, help="most processor time of a run (default: 60)")
+    parser.add_argument("--folder", type=Path, help="where to write (default: a temporary folder)")
+    parser.add_argument("-k", default="", help="only lines 'SHAPE: COMMAND' that this regular expression finds")
+    options = parser.parse_args()
+    limit, wrong = options.mib * MIB, 0
+    with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
+        root = Path(temporary)
+        (root / "key").write_bytes(bytes(32))
+        for name, make in SHAPES.items():
+            wanted = [form for form in (*FORMS, *PYTHON) if re.search(options.k, f"{name}: {form}")]
+            if not wanted:
+                continue
+            peaks: dict[str, list[Peak]] = {}
+            for size in (64 << 10, limit):
+                log = root / f"{size}" / "t-0" / LOG
+                log.parent.mkdir(parents=True, exist_ok=True)
+                log.write_bytes(make(size))
+                words = {"limit": str(limit), "key": f"{root}/key", "log": f"{log}", "logs": f"{log.parent}"}
+                for number, form in enumerate(wanted):
+                    words["out"] = f"{root}/out-{name.replace(' ', '-')}-{size}-{number}"
+                    peaks.setdefault(form, []).append(run(command_of(form, words), options.seconds))
+            for form, (small, large) in peaks.items():
+                times = (large.mib - small.mib) / options.mib
+                bad = times > MOST or large.status != small.status
+                wrong += bad
+                end = "" if large.status == small.status else f"  ended with {large.status} (small: {small.status})"
+                mark = "!" if bad else " "
+                print(
+                    f"{mark} {large.mib:7.0f} MiB {times:5.2f} x {large.seconds:6.1f} s  {name}: {form}{end}",
+                    flush=True,
+                )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
