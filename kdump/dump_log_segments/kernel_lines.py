@@ -71,11 +71,11 @@ class KernelLines:
             data, start = batch.payload(limit, in_chunks=in_chunks) if deep and header.records_count else (b"", 0)
         except DamageError:
             return 0
+        if len(data) >= LARGE_BATCH and _holds_large(batch, data, start):  # before the kernel keeps a hold on them
+            return 0
         printer, kernel = self.printer, self.kernel
         others = (batch.last_offset, batch.last_sequence, batch.position, batch.size)
         if not kernel.begin(data, start, header, others):
-            return 0
-        if len(data) >= LARGE_BATCH and _holds_large(batch, data, start):
             return 0
         if not deep:
             printer.out.write(kernel.lines(shapes[0], None, 0))

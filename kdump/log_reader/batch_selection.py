@@ -225,6 +225,7 @@ class BatchSelection:
         first: int | None = batch.base_offset if batch.magic > 1 else None
         damage: DamageError | None = None
         empty = True
+        record: Record | None = None
         search = self._search_of(file) if self._filter.decoded else None
         try:
             for record in batch.records() if looks else ():
@@ -235,7 +236,7 @@ class BatchSelection:
                     continue
                 count += 1
                 room -= RECORD_COST + record.size
-                if records and room < 0:
+                if room < 0:
                     records = None
                 if records is not None:
                     records.append(record)
@@ -243,6 +244,7 @@ class BatchSelection:
                 first = batch.base_offset
         except DamageError as error:
             damage = error
+        record = None  # it may be as large as the batch
         shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
         if first is not None and (count or shows_empty):
             taken = ReadAgain(batch, partial(self._filter.takes, search=search), count) if records is None else records

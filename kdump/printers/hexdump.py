@@ -9,6 +9,7 @@ from kdump.records.field_map import PAYLOADS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kdump.primitives.wire import Bytes
     from kdump.records.field_map import FieldBytes
 
 WIDTH: Final = 16
@@ -28,5 +29,5 @@ def write(parts: Iterable[FieldBytes], out: BinaryIO) -> None:
             out.write(line.rstrip().encode() + b"\n")
 
 
-def _ascii(data: bytes) -> str:
+def _ascii(data: Bytes) -> str:
     return "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data)

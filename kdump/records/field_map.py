@@ -34,7 +34,7 @@ class FieldBytes(NamedTuple):
     """
 
     position: int
-    data: bytes
+    data: Bytes
     name: str
     value: str
     unpacked: bool = False
@@ -89,7 +89,7 @@ def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = 
         elif hashed is None or not part.data:
             yield part._replace(data=b"")
         else:
-            yield part._replace(data=b"", value=f"{part.value}, {hashed(part.data)}")
+            yield part._replace(data=b"", value=f"{part.value}, {hashed(bytes(part.data))}")
 
 
 def masked(parts: Iterable[FieldBytes], mask: Mask) -> Iterator[FieldBytes]:
@@ -99,8 +99,8 @@ def masked(parts: Iterable[FieldBytes], mask: Mask) -> Iterator[FieldBytes]:
         if part.name == "keyLength":
             key = None
         elif part.name == "key":
-            key = part.data
-        is_hidden = part.name == "value" and mask(key, part.data) != part.data
+            key = bytes(part.data)
+        is_hidden = part.name == "value" and mask(key, bytes(part.data)) != part.data
         if is_hidden or part.name == _UNREAD:
             yield part._replace(data=b"", value=f"{part.value}, {HIDDEN}")
         else:
@@ -142,7 +142,9 @@ def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
             rest = bytes(data[at:])
             yield FieldBytes(place + at, rest, _UNREAD, f"{len(rest)} bytes that cannot be read", unpacked)
             raise
-        if offset is None or record.offset == offset:
+        is_wanted = offset is None or record.offset == offset
+        del record  # its value may be as large as all else
+        if is_wanted:
             for part in _record(data, at, batch):
                 yield part._replace(position=place + part.position, unpacked=unpacked)
         at = end
@@ -161,8 +163,8 @@ def _record(data: Bytes, at: int, batch: Batch) -> Iterator[FieldBytes]:
             part, size, at = number(f"{name}Length")
             yield part if size >= 0 else part._replace(value=f"{size}: null")
             if size >= 0:
-                content = bytes(data[at : at + size])
-                yield FieldBytes(at, content, name, _control(name, content) if is_control else _shown(content))
+                content = memoryview(data)[at : at + size]
+                yield FieldBytes(at, content, name, _control(name, bytes(content)) if is_control else _shown(content))
                 at += size
 
     part, _, at = number("length", "{} bytes follow")
@@ -265,5 +267,5 @@ def _control(name: str, content: bytes) -> str:
     return f"version {marker.version}, coordinatorEpoch {marker.coordinator_epoch}"
 
 
-def _shown(content: bytes) -> str:
+def _shown(content: Bytes) -> str:
     return f"{len(content)} bytes"
