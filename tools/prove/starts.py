@@ -2,7 +2,7 @@
 
     python -m tools.prove.starts [--scenes 100] [--seed 1] [--release 4.3.1] [--kinds swap,metadata]
                                  [--base FOLDER] [--keep FOLDER] [--seconds 280]
-    python -m tools.prove.starts --advice
+    python -m tools.prove.starts --advice [--kinds dup-topic,zerometa]
 
 For each release a broker with two log dirs (and one with one, and one without a controller) writes records, is killed
 and stopped; FOLDER keeps these log dirs for the next run. A scene changes a copy in one or two ways. kdump checks it,
@@ -430,7 +430,7 @@ def main() -> int:
     parser.add_argument("--advice", action="store_true", help="follow what check says of golden/verdict.tar.xz")
     options = parser.parse_args()
     if options.advice:
-        return follow(options.base)
+        return follow(options.base, options.kinds.split(",") if options.kinds else [])
     until = time.monotonic() + options.seconds
     releases = options.release.split(",") if options.release else RELEASES
     counts: Counter[str] = Counter()
@@ -460,8 +460,11 @@ def main() -> int:
     )
 
 
-def follow(home: Path) -> int:
-    """Run the commands that check prints on each case of golden/verdict.tar.xz; start a broker on the result."""
+def follow(home: Path, wanted: list[str]) -> int:
+    """Run the commands that check prints on cases of golden/verdict.tar.xz; start a broker on each result.
+
+    ``wanted`` names the cases; all where it is empty.
+    """
     home.mkdir(parents=True, exist_ok=True)
     machine, wrong = Machine(RELEASES[-1], home / "advice.txt"), 0
     with tempfile.TemporaryDirectory(prefix="kdump-advice-") as temporary:
@@ -469,7 +472,8 @@ def follow(home: Path) -> int:
             archive.extractall(temporary, filter="tar")
         try:
             for folder in sorted(Path(temporary, "verdict").iterdir()):
-                if not (folder / "d1").exists() or folder.name in NOT_ONE_BROKER:
+                is_wanted = folder.name in wanted if wanted else folder.name not in NOT_ONE_BROKER
+                if not is_wanted or not (folder / "d1").exists():
                     continue
                 base = Base(machine.release, "two" if (folder / "d2").exists() else "one", "", folder)
                 ran, status = mended(folder, base.dirs)
@@ -483,11 +487,12 @@ def follow(home: Path) -> int:
 
 
 def mended(folder: Path, dirs: list[str]) -> tuple[int, int]:
-    """Run the commands of the verdict; return how many there are, and what check gives afterwards."""
-    kdump = [sys.executable, "-m", "kdump", "check", *dirs, "-o", "jsonl"]
+    """Run the commands below the verdict; return how many there are, and what check gives afterwards."""
+    kdump = [sys.executable, "-m", "kdump", "check", *dirs]
     done = subprocess.run(kdump, cwd=folder, capture_output=True, text=True, check=False)
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    commands = dict.fromkeys(command for row in rows if row["kind"] == "finding" for command in row["commands"])
+    lines = done.stdout.splitlines()
+    after = max((number for number, line in enumerate(lines) if not line.startswith("  ")), default=0) + 1
+    commands = [line.strip() for line in lines[after:] if not line.startswith("  ...")]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for command in commands:
         subprocess.run(["bash", "-c", command], cwd=folder, env={**os.environ, "PATH": path}, check=True)
