@@ -152,8 +152,19 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
         made = [StartVerdict(f"{each.name}: {text}", (), False) if one.is_safe else one for each, one in of_each]
     if len(made) == 1:
         return made
-    dirs = "; ".join(f"{each.name}: {', '.join(map(path_text, each.result.log_dirs))}" for each in started)
-    text = f"log dirs of {len(made)} brokers ({dirs}): a broker with all of them in log.dirs does not start"
+    clusters = [each.result.cluster_id for each in started]
+    is_one = len({*clusters} - {None}) < 2
+    of = [
+        each.name if is_one or cluster is None else f"{each.name} of cluster {cluster}"
+        for each, cluster in zip(started, clusters, strict=True)
+    ]
+    dirs = "; ".join(
+        f"{name}: {', '.join(map(path_text, each.result.log_dirs))}" for name, each in zip(of, started, strict=True)
+    )
+    text = (
+        f"log dirs of {len(made)} brokers ({dirs}): a broker with all of them in log.dirs does not start. Check the "
+        "log dirs of one broker at a time, or say whose they are: --config node.id=N"
+    )
     return [StartVerdict(text, (), is_safe=True), *made]
 
 

@@ -74,7 +74,7 @@ def with_kdump():
         ("emptyepoch", 4, SAFE, "fencing by epochs"),
         ("torn-clean", 3, "broker 1 " + LOSES, "mv d1/.kafka_cleanshutdown"),
         ("clean-index-beyond-log", 3, LOSES + "5 records", ".index"),
-        ("jbod-cluster", 0, "log dirs of 2 brokers", "does not start"),
+        ("jbod-cluster", 0, "log dirs of 2 brokers (broker 1 of cluster ", "--config node.id=N"),
         ("overflow", 3, "offsets are missing", "split"),
         ("epochlost", 4, "can be rebuilt", "another leader epoch"),
         ("zstd-bomb", 0, "nothing is wrong", "3 notes"),
