@@ -122,8 +122,11 @@ COMMANDS = [
     ["dump", "-f", "%o %k %s %h\\n"],
     ["dump", "-o", "jsonl", "--encoding", "base64"],
     *(["get", "@0", "-o", form, "--in"] for form in ("text", "jsonl", "table")),
+    ["get", "@0", "-o", "jsonl", "--batch", "--in"],
+    ["explain", "t-0@0", "--in"],
     ["check"],
     ["stats"],
+    ["stats", "--records"],
 ]
 
 

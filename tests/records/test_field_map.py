@@ -1,11 +1,15 @@
 """A batch taken apart: every byte has a name, and stands where it is said to stand."""
 
+import gzip
+import tracemalloc
+
 import pytest
 
 from kdump.errors import DamageError
 from kdump.primitives import compression
 from kdump.records import field_map
 from kdump.records.magic_0_1 import Message
+from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, walk
 from testing import GOLDEN, forge
@@ -88,3 +92,19 @@ def test_a_wrong_crc_says_what_the_bytes_have():
     data = forge.batch([forge.record(b"a", b"b")], crc=5)
     batch = next(region for region in walk.walk(Memory(data)) if isinstance(region, RecordBatch))
     assert any("5 (WRONG" in part.value for part in field_map.parts(batch))
+
+
+def test_a_large_value_is_not_copied_for_its_bytes():
+    """The fields of a record are views of the unpacked batch."""
+    size = 8 << 20
+    record = forge.record(b"k", bytes(size))
+    data = forge.batch([record], attributes=1, payload=gzip.compress(record, 1, mtime=0))
+    batch = Batch(memoryview(data), 0, len(data), 2 * size)
+    tracemalloc.start()
+    try:
+        (value,) = [part for part in field_map.parts(batch) if part.name == "value"]
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert value.data == bytes(size)
+    assert held < 1.2 * size
