@@ -289,7 +289,7 @@ class _Command:
         with metered(wanted=self.given["stats"]) as meter:
             reading = QueryReading(self.inputs, self.session)
             began, rows = time.monotonic(), 0
-            one = engine.start(text, self.given["params"], reading)
+            one = engine.query(text, self.given["params"], reading)
             running.append(one)
             try:
                 one.wait()

@@ -160,17 +160,19 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
     import tempfile
     from shutil import rmtree
 
-    try:
-        with signals.held():
-            made = Path(tempfile.mkdtemp(prefix="kdump-", dir=place))
-    except OSError as reason:
-        raise no_room(place, reason.strerror or str(reason)) from reason
+    made: list[Path] = []
 
     def delete() -> None:
-        rmtree(made, ignore_errors=True)
+        for folder in made:
+            rmtree(folder, ignore_errors=True)
 
-    with signals.cleaned_up(delete):
-        yield made
+    with signals.cleaned_up(delete):  # a signal that comes while it is made is raised in this block
+        try:
+            with signals.held():
+                made.append(Path(tempfile.mkdtemp(prefix="kdump-", dir=place)))
+        except OSError as reason:
+            raise no_room(place, reason.strerror or str(reason)) from reason
+        yield made[0]
 
 
 def take_place(part: Path, target: Path) -> None:

@@ -190,8 +190,8 @@ class Engine:
         connection.execute("set lock_configuration = true")
         return connection
 
-    def start(self, text: str, params: Mapping[str, str], reading: QueryReading) -> Running:
-        """Return a query that has been started."""
+    def query(self, text: str, params: Mapping[str, str], reading: QueryReading) -> Running:
+        """Return a query that has not begun."""
         return Running(self, text, params, reading)
 
 
@@ -210,10 +210,11 @@ class Running:
         self.types: list[str] = []
         """The types of the columns as DuckDB names them."""
         self.schema: pa.Schema = pa.schema([])
-        self._thread.start()
 
     def wait(self) -> None:
-        """Wait for the columns. Raises WrongQueryError, QueryError, UnreadableError, KeyboardInterrupt."""
+        """Begin, and wait for the columns. Raises WrongQueryError, QueryError, UnreadableError, KeyboardInterrupt."""
+        self._began = time.monotonic()
+        self._thread.start()
         self.types, self.schema = self._next()
 
     def batches(self) -> Iterator[pa.RecordBatch]:

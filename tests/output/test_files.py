@@ -1,11 +1,14 @@
 """Files appear whole or not at all, and nothing is overwritten unasked."""
 
 import os
+import signal
+import tempfile
 
 import pytest
 
 from kdump.errors import UnreadableError, UsageError
 from kdump.output import files
+from kdump.primitives import signals
 
 
 def names(folder):
@@ -102,3 +105,24 @@ def test_a_folder_that_refuses_is_named_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
     with pytest.raises(UnreadableError, match="cannot be written"):
         files.writable_file(str(tmp_path / "x"), overwrite=False)
+
+
+def test_a_scratch_folder_is_private_and_goes_also_where_a_signal_comes_while_it_is_made(tmp_path, monkeypatch):
+    with files.scratch_folder(str(tmp_path)) as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+    make = tempfile.mkdtemp
+
+    def interrupted(**given):
+        made = make(**given)
+        os.kill(os.getpid(), signal.SIGINT)
+        return made
+
+    monkeypatch.setattr(tempfile, "mkdtemp", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    signals.heed([signal.SIGINT])
+    try:
+        with pytest.raises(KeyboardInterrupt), files.scratch_folder(str(tmp_path)):
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert list(tmp_path.iterdir()) == []

@@ -33,7 +33,7 @@ def ask(tmp_path):
         inputs = SqlInputs((BROKER,), Wanted(siblings=True), timestamps.now())
         reading = QueryReading(inputs, Kept())
         limits = QueryLimits(128 << 20, 2, tmp_path, timeout)
-        running = Engine(views(), limits).start(text, dict(params), reading)
+        running = Engine(views(), limits).query(text, dict(params), reading)
         try:
             running.wait()
             rows = [tuple(row.values()) for batch in running.batches() for row in batch.to_pylist()]
