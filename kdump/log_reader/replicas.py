@@ -168,7 +168,7 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
     for path in paths:
         if not os.path.isdir(path):  # noqa: PTH112  it may be a glob, an archive or a URI; pathlib is slow
             return Counter()
-        names[folder_name(os.path.abspath(path))] += 1  # noqa: PTH100
+        names[folder_name(os.path.abspath(path))] += 1  # noqa: PTH100  pathlib is slow to import
         left.append(path)
     while left:
         path = left.pop()
