@@ -234,7 +234,8 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         word = "after an unclean stop a broker" if place.clean else "a broker"
         yield from _outcome(where, unclean, word, would=place.clean)
         end = unclean.log_end_offset
-    if place.high_watermark is not None and end is not None and place.high_watermark > end:
+    swaps = any(each.path.endswith(f".{file_names.SWAP}") for each in part.segments)  # a start knows where it ends
+    if place.high_watermark is not None and end is not None and place.high_watermark > end and not swaps:
         yield Finding(
             level=Level.LOG,
             file=where,

@@ -222,6 +222,22 @@ def test_a_marker_does_not_change_which_logs_begin_elsewhere(broker):
     assert len([key for key, what in logs.items() if key[2] is None and what == ("created-empty", 0, 0)]) == 1
 
 
+def test_a_segment_that_is_a_swap_file_is_restored(broker):
+    """The log reaches its high watermark after the start: nothing is missing."""
+    (broker / "d1" / "replication-offset-checkpoint").write_text("0\n1\nplain 0 2\n")
+    log = broker / "d1" / "plain-0" / f"{0:020}.log"
+    log.rename(f"{log}.swap")
+    _, logs = started(broker)
+    assert logs["plain", 0, "plain-0"][1:] == (0, 2)
+    done = kdump("check", *(str(broker / each) for each in DIRS))
+    assert b"offsets below" not in done.stdout
+    assert b"are missing" not in done.stdout
+    log.with_name(f"{log.name}.swap").unlink()
+    done = kdump("check", *(str(broker / each) for each in DIRS))
+    assert done.returncode == 3
+    assert b"2 records are missing" in done.stdout
+
+
 def test_quorum_state_names_the_voters(broker):
     """A node that is none of them takes the metadata from the controllers."""
     state = (
