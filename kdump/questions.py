@@ -462,7 +462,11 @@ QUESTIONS: Final = {
         "stats",
     ),
     "retention": LogQuestion(
-        (LineTable("retention", SegmentRetention), LineTable("topic_configs", TopicRetention)),
+        (
+            LineTable("retention", SegmentRetention),
+            LineTable("topic_configs", TopicRetention, omits=frozenset({"known"})),
+            LineTable("topic_config_details", TopicRetention),
+        ),
         _retention,
         "retention",
         also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC),
