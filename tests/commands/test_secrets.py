@@ -182,9 +182,11 @@ ANSWERS = [
     ["stats", "{dir}", "--records"],
     ["retention", "{dir}", "--at", "2026-11-22"],
     ["schemas", "{dir}"],
+    ["connect", "{dir}"],
     ["compaction", "{dir}", "--records", "--config", "*:cleanup.policy=compact"],
 ]
 CHECKS = [
+    *(["metadata", "{dir}", "--definitions", form] for form in ("sh", "strimzi")),
     ["check", "{dir}", "--remarks"],
     ["check", "{dir}", "--json"],
     ["verify-index", "{dir}"],
@@ -198,6 +200,9 @@ WRITERS = [
     ["slice", "{dir}/__cluster_metadata-0", "--offset", "0..", "--out", "{out}/slice.log"],
     ["rebuild-index", "{dir}/__cluster_metadata-0/00000000000000000000.log", "--out", "{out}/index"],
     ["metadata", "{home}/sound", "--write-snapshot", "{out}"],
+    ["rebuild-cluster", "{dir}", "--release", "4.2.2", "--plan"],
+    ["rebuild-cluster", "{dir}", "--release", "4.2.2", "--plan", "-o", "jsonl"],
+    ["rebuild-cluster", "{dir}", "--release", "4.2.2", "--out", "{out}/rebuilt", "--yes"],
 ]
 VIEWS = ("records", "damage", "topics", "events", "topic_configs")
 SWEEP = [
