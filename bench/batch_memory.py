@@ -9,7 +9,6 @@ status 1 above 2.5 times, or where a command does not end well within ``--second
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 import subprocess
@@ -142,19 +141,24 @@ SHAPES: Final[dict[str, Callable[[int], bytes]]] = {
 }
 
 
+LAUNCH: Final = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]),) * 2)
+nothing = os.open(os.devnull, os.O_RDWR)
+actions = [(os.POSIX_SPAWN_DUP2, nothing, number) for number in range(3)]
+_, status, used = os.wait4(os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ, file_actions=actions), 0)
+print(os.waitstatus_to_exitcode(status), used.ru_maxrss, used.ru_utime + used.ru_stime)
+"""
+"""Runs a command without its output and measures it. A process starts with the peak of the one that it is forked from:
+that has to be a small one."""
+
+
 def run(command: list[str], seconds: int) -> Peak:
     """Run a command without its output."""
-    with tempfile.TemporaryFile() as nothing:
-        process = subprocess.Popen(
-            ["sh", "-c", f'ulimit -t {seconds}; exec "$@"', "sh", *command],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=nothing,
-        )
-        _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return Peak(process.returncode, used.ru_maxrss / 1024, used.ru_utime + used.ru_stime)
+    launch = [sys.executable, "-S", "-c", LAUNCH, str(seconds), *command]
+    done = subprocess.run(launch, cwd=ROOT, capture_output=True, text=True, check=True)
+    status, kib, took = done.stdout.split()
+    return Peak(int(status), int(kib) / 1024, float(took))
 
 
 def command_of(form: str, words: dict[str, str]) -> list[str]:
