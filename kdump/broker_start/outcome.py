@@ -71,7 +71,6 @@ class Code(StrEnum):
     FOLDER_IS_DANGLING = "folder-is-dangling"
     TWO_FOLDERS = "two-folders"
     FUTURE_BESIDE_CURRENT = "future-beside-current"
-    FUTURE_WITHOUT_ID = "future-without-id"
     # files of a partition folder
     PARTITION_METADATA_BROKEN = "partition-metadata-broken"
     LEADER_EPOCHS_BROKEN = "leader-epochs-broken"
@@ -188,11 +187,6 @@ class LogStart(NamedTuple):
     recovery_point: int | None = None
     checkpoint_start: int | None = None
     """The entries of the log dir's checkpoints."""
-
-    @property
-    def lost_records(self) -> int:
-        """Records in valid batches that the start removes from the log."""
-        return sum(cut.records for cut in self.cuts)
 
 
 class OfflineDir(NamedTuple):
