@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
-from kdump.internal_topics.secrets import HIDDEN, is_connect_secret
+from kdump.internal_topics.secrets import connect_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -266,11 +266,7 @@ class ConnectCluster:
             yield ConnectTaskLine(name, number, state.get("state"), state.get("worker_id"), state.get("trace"), shown)
 
     def _shown(self, config: dict[str, str | None]) -> dict[str, str | None]:
-        if self._show_secrets:
-            return config
-        return {
-            name: HIDDEN if value is not None and is_connect_secret(name) else value for name, value in config.items()
-        }
+        return config if self._show_secrets else connect_config(config)
 
 
 def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:

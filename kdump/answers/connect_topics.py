@@ -11,14 +11,12 @@ from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_reader import replicas
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.named_tuple import NamedTuple
-from kdump.rows.selection import SelectedBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from kdump.answers.connect import Role
     from kdump.errors import UnreadableError
-    from kdump.formats.record import Record
     from kdump.log_dirs.partition import Partition
     from kdump.rows.selection import DamagedRange
 
@@ -76,7 +74,7 @@ class ConnectTopics:
 
     def _role(self, topic: str) -> Role | None:
         keys = []
-        for record in self._records(self._partitions[topic]):
+        for record in self._reader.records(self._partitions[topic]):
             keys.append(record.key)
             if len(keys) == _SAMPLE:
                 break
@@ -91,19 +89,9 @@ class ConnectTopics:
             ("offsets", names.offsets),
         )
         for role, topic in roles:
-            for record in self._records(self._partitions.get(topic, ()), self._lost):
+            for record in self._reader.records(self._partitions.get(topic, ()), self._lost):
                 cluster.add(role, record.timestamp, record.key, record.value)
         return cluster
-
-    def _records(
-        self, partitions: Iterable[Partition], lost: Callable[[DamagedRange], None] = lambda _: None
-    ) -> Iterator[Record]:
-        for partition in partitions:
-            for item in self._reader.read(partition):
-                if not isinstance(item, SelectedBatch):
-                    lost(item)
-                elif not item.batch.is_control:
-                    yield from item.records
 
 
 def _nearest(topic: str, others: list[str]) -> str:

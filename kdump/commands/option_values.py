@@ -119,6 +119,17 @@ def header(text: str) -> tuple[bytes, bytes | None]:
     return name.encode("utf-8", "surrogateescape"), payload(value) if equals else None
 
 
+def pairs(option: str, texts: Iterable[str], form: str, example: str) -> dict[str, str]:
+    """Return what options like ``NAME=VALUE`` say. Raises UsageError, which shows the form and an example."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} {text}: expected {form}, as in {example}")
+        found[name] = value
+    return found
+
+
 def names(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the names of options like ``a,b``; no topic's name holds a comma. Raises UsageError for none."""
     found = [part.strip() for text in texts for part in text.split(",")]

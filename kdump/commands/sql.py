@@ -39,13 +39,7 @@ MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'
 
 
 def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--param {pair}: expected NAME=VALUE, as in topic=orders")
-        found[name] = value
-    return found
+    return option_values.pairs("--param", pairs, "NAME=VALUE", "topic=orders")
 
 
 @click.command("sql")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.errors import UsageError
+from kdump.commands import option_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,12 +21,8 @@ def _release(_: click.Context, __: click.Parameter, name: str | None) -> str | N
 
 
 def _configs(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--config {pair}: expected KEY=VALUE, as in node.id=1")
-        found[name.strip()] = value.strip()
+    given = option_values.pairs("--config", pairs, "KEY=VALUE", "node.id=1")
+    found = {name.strip(): value.strip() for name, value in given.items()}
     from kdump.checking import node_id  # most runs name none
 
     node_id(found)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import parallel
+from kdump.commands import option_values, parallel
 from kdump.commands.limit_options import JOBS
 from kdump.errors import UsageError
 from kdump.log_dirs.local import LOCAL, LocalFile
@@ -41,13 +41,7 @@ def _checked(_: click.Context, __: click.Parameter, master: str | None) -> str |
 
 
 def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    settings = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--conf {pair}: expected NAME=VALUE, as in spark.executor.memory=4g")
-        settings[name] = value
-    return settings
+    return option_values.pairs("--conf", pairs, "NAME=VALUE", "spark.executor.memory=4g")
 
 
 CONF: Final = click.option("--conf", multiple=True, metavar="K=V", callback=_settings, help="A setting of Spark.")

@@ -74,6 +74,11 @@ def is_connect_secret(name: str) -> bool:
     return client is None or client[1] not in SHOWN["client"]
 
 
+def connect_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a connector's or task's config without its secrets; null is none."""
+    return {name: HIDDEN if value is not None and is_connect_secret(name) else value for name, value in config.items()}
+
+
 def fields(message: str, values: Mapping[str, Value]) -> Values:
     """Return the fields of a message of the metadata log without its secrets."""
     found = dict(values)
@@ -136,10 +141,7 @@ def connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
     if not isinstance(body, dict):
         return HIDDEN_BYTES
     if isinstance(configs := body.get("properties"), dict):
-        body["properties"] = {
-            name: HIDDEN if config is not None and is_connect_secret(name) else config
-            for name, config in configs.items()
-        }
+        body["properties"] = connect_config(configs)
     if key.startswith(b"session-key") and body.get("key") is not None:
         body["key"] = HIDDEN
     return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

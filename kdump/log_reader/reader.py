@@ -24,6 +24,7 @@ from kdump.segments.regions import Damage, Padding, Trailing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from kdump.formats.record import Record
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.batch_selection import Offer
@@ -98,6 +99,17 @@ class PartitionReader:
         for segment in segment_choice.segments(partition, self.filter, self.progress, note):
             if paths is None or segment.path in paths:
                 yield from self._segment(segment, selection, facts._replace(name=segment.name))
+
+    def records(
+        self, partitions: Iterable[Partition], lost: Callable[[DamagedRange], None] = lambda _: None
+    ) -> Iterator[Record]:
+        """Yield the records that the filter takes of partitions, without markers; ``lost`` takes damaged ranges."""
+        for partition in partitions:
+            for item in self.read(partition):
+                if not isinstance(item, SelectedBatch):
+                    lost(item)
+                elif not item.batch.is_control:
+                    yield from item.records
 
     def read_part(
         self, partition: Partition, segment: Segment, part: SegmentPart

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_reader.reader import PartitionReader
-from kdump.rows.selection import SelectedBatch
 from kdump.schemas.decoder import FORMATS, PayloadDecoder
 from kdump.schemas.store import TOPIC, SchemaStore
 
@@ -61,13 +60,8 @@ def read_store(
         wanted = wanted._replace(max_batch_bytes=max_batch_bytes)
     reader = PartitionReader(outcomes=False, fail=fail)
     found: dict[int, tuple[int, bytes | None, bytes | None]] = {}
-    for partition in Finder(wanted, fail=fail).find(paths):
-        for item in reader.read(partition):
-            if not isinstance(item, SelectedBatch):
-                lost(item)
-            elif not item.batch.is_control:
-                for record in item.records:
-                    found.setdefault(record.offset, (record.timestamp, record.key, record.value))
+    for record in reader.records(Finder(wanted, fail=fail).find(paths), lost):
+        found.setdefault(record.offset, (record.timestamp, record.key, record.value))
     store = SchemaStore(topic)
     for offset in sorted(found):
         store.add(offset, *found[offset])

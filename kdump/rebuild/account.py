@@ -132,11 +132,6 @@ class RebuildAccount:
     groups: tuple[RebuiltGroup, ...]
     warnings: tuple[str, ...]
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing is lost, and no metadata is damaged."""
-        return not (self.metadata.breaks or any(each.lost or each.state == "lost" for each in self.partitions))
-
     def lines(self) -> Iterator[AnswerLine]:
         """Yield the lines of ``--plan``."""
         yield self.metadata

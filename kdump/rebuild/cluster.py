@@ -24,7 +24,6 @@ from kdump.rebuild.account import (
 )
 from kdump.rebuild.metadata import ClusterChange, NewCluster
 from kdump.rebuild.nodes import CLUSTER_ID, address, assign
-from kdump.rebuild.planned import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -70,10 +69,6 @@ class RebuiltCluster(NamedTuple):
     def replicas(self, of: PartitionPlan) -> tuple[int, ...]:
         """Return the nodes that hold a partition, the leader first."""
         return self.to.replicas[of.topic_id or b"", of.partition]
-
-    def on(self, node: NewNode) -> list[PartitionPlan]:
-        """Return the partitions that a node holds."""
-        return [each for each in self.plans if node.id in self.replicas(each)]
 
 
 def prepare(
@@ -239,8 +234,3 @@ def _dropped(
             if left.first_offset is not None and left.end_offset is not None:
                 where += f", offsets {left.first_offset} to {left.end_offset - 1}"
             yield DroppedLine("batches", left.path, left.kind, where, left.reason)
-
-
-def is_lost(each: RebuiltPartition) -> bool:
-    """Return whether something of a partition is lost."""
-    return bool(each.lost) or each.state == LOST

@@ -22,6 +22,7 @@ from kdump.formats.checkpoints import PartitionOffset
 from kdump.formats.partition_metadata import PartitionMetadata
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.log_dirs import file_names
+from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.local import LocalFile
 from kdump.output import copied, files
 from kdump.primitives.named_tuple import NamedTuple
@@ -162,7 +163,7 @@ def _write_small(folder: Path, plan: PartitionPlan, access: Access) -> None:
         small[file_names.PARTITION_METADATA] = partition_metadata.encode(PartitionMetadata(0, plan.topic_id))
     if plan.producer_snapshot is not None:
         with LocalFile(plan.producer_snapshot) as source:
-            small[f"{plan.segments[0].base_offset:020}.{file_names.PRODUCER_SNAPSHOT}"] = source.read(0, source.size)
+            small[f"{plan.segments[0].base_offset:020}.{file_names.PRODUCER_SNAPSHOT}"] = read_whole(source)
     for name, data in small.items():
         files.fill(folder / name, data, access)
 

@@ -173,13 +173,12 @@ def _segment_end(segment: Segment) -> CopyEnds:
 def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
     """Yield the epochs that the small files beside a copy have."""
     for name, highest in ((file_names.QUORUM_STATE, _of_quorum), (file_names.LEADER_EPOCHS, _of_checkpoint)):
-        path = posixpath.join(copy.folder, name)
         try:
-            if copy.files.look(path) is None:
-                continue
-            with copy.files.open(path) as source:
-                yield highest(source.read(0, source.size))
+            data = copy.file(name)
+            if data is not None:
+                yield highest(data)
         except (DamageError, UnreadableError) as error:
+            path = posixpath.join(copy.folder, name)
             note(f"{copy.files.shown(path)}: {error}; the epoch of the new snapshot is {ABOVE} above all others")
 
 

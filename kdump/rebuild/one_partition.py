@@ -487,15 +487,14 @@ class _Planning:
         name = f"{base:020}.{file_names.PRODUCER_SNAPSHOT}"
         for copy in self._in_lineage():
             partition = copy.folder.partition
-            if any(entry.name == name for entry in partition.others):
-                path = posixpath.join(partition.folder, name)
-                try:
-                    with partition.files.open(path) as source:
-                        producer_snapshot.read(source.read(0, source.size))
-                except (DamageError, UnreadableError) as error:
-                    self._notes.append(f"{path}: {error}")
-                    continue
-                return path
+            path = posixpath.join(partition.folder, name)
+            try:
+                data = partition.file(name)
+                if data is not None:
+                    producer_snapshot.read(data)
+                    return path
+            except (DamageError, UnreadableError) as error:
+                self._notes.append(f"{path}: {error}")
         return None
 
     def _unreadable(self) -> Iterator[str]:

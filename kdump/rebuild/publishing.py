@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from kdump.output.access import Access
     from kdump.rebuild.cluster import RebuiltCluster
-    from kdump.rebuild.nodes import NewNode
     from kdump.rebuild.volumes import Volumes
 
 METADATA_FOLDER: Final = "__cluster_metadata-0"
@@ -50,8 +48,14 @@ def publish(
         with Journal(folder, str(out), who) as journal:
             copying.write(folder, placed, who, jobs=jobs, journal=journal, done=progress)
             copying.write_lost(folder, rebuilt.plans, rebuilt.unknown, who)
+            copies = Copies(volumes.metadata_copies, Said(_nothing, _nothing, _nothing))
+            secret = who.without(access.of_files(copies.sources()))  # the snapshot holds the credentials that they hold
+            name, data = metadata.snapshot(rebuilt.image)
             for node in rebuilt.to.nodes:
-                _node(rebuilt, volumes, node, files.make_folders(folder, node.folder, access=who), who)
+                log_dir = files.make_folders(folder, node.folder, access=who)
+                ids = meta_properties_file(node, rebuilt.account.metadata.cluster_id)
+                files.fill(log_dir / file_names.META_PROPERTIES, ids, who)
+                files.fill(files.make_folders(log_dir, METADATA_FOLDER, access=who) / name, data, secret)
                 text = properties(
                     node,
                     rebuilt.to,
@@ -63,16 +67,6 @@ def publish(
                 files.fill(folder / f"{node.folder}.properties", text.encode(), who)
             journal.end()
         files.fill(folder / account.FILE, rebuilt.account.encode(), who)
-
-
-def _node(rebuilt: RebuiltCluster, volumes: Volumes, node: NewNode, log_dir: Path, who: Access) -> None:
-    """Write what a log dir holds beside partitions: its ids, and the metadata snapshot."""
-    ids = meta_properties_file(node, rebuilt.account.metadata.cluster_id)
-    files.fill(log_dir / file_names.META_PROPERTIES, ids, who)
-    copies = Copies(volumes.metadata_copies, Said(_nothing, _nothing, _nothing))
-    secret = who.without(access.of_files(copies.sources()))  # it holds the credentials that they hold
-    name, data = metadata.snapshot(rebuilt.image)
-    files.fill(files.make_folders(log_dir, METADATA_FOLDER, access=who) / name, data, secret)
 
 
 def _nothing(_: object) -> None:

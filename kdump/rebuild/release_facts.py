@@ -16,8 +16,6 @@ from kdump.primitives.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from kdump.broker_start.release import StartRelease
 
-FIRST_OF_KRAFT: Final = (3, 3)
-"""The first release that runs KRaft in production; older metadata logs are lifted to it."""
 VOTERS_SINCE: Final = (3, 9)
 """The first release whose voters may stand in the metadata log (kraft.version 1, KIP-853)."""
 VOTERS_LEVEL: Final = 21

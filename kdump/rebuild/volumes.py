@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start import folder_names
-from kdump.errors import DamageError, UnreadableError, UsageError
-from kdump.formats import partition_metadata
+from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA_TOPIC
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, Name
@@ -268,20 +267,14 @@ class _Survey:
             if parsed.topic == METADATA_TOPIC:
                 metadata = partition if not parsed.state else metadata
                 continue
-            topic_id = self._topic_id(inside)
+            topic_id = self._topic_id(partition)
             folders.append(VolumeFolder(parsed.topic, parsed.partition, parsed.state, topic_id, partition, state))
         folders.sort(key=lambda each: (each.key, each.path))
         return Volume(folder.path, state, tuple(folders), metadata)
 
-    def _topic_id(self, inside: Iterable[Entry]) -> bytes | None:
-        entry = next((each for each in inside if each.name == file_names.PARTITION_METADATA), None)
-        if entry is None:
-            return None
+    def _topic_id(self, partition: Partition) -> bytes | None:
         try:
-            with LOCAL.open(entry.path) as source:
-                return partition_metadata.read(source.read(0, source.size)).topic_id
-        except DamageError as damage:
-            self._note(f"{entry.path}: {damage}; the folder counts by its name")
+            return partition.topic_id(lambda text: self._note(f"{text}; the folder counts by its name"))
         except UnreadableError as error:
             self._fail(error)
-        return None
+            return None

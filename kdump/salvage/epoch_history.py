@@ -5,12 +5,12 @@ Source: KIP-101 and Kafka's class LeaderEpochFileCache.
 
 from __future__ import annotations
 
+import posixpath
 from bisect import bisect_right
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import DamageError, UnreadableError
-from kdump.formats import leader_epoch
+from kdump.errors import UnreadableError
 from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
@@ -79,13 +79,12 @@ class EpochHistory:
 
 def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
     """Return the entries of ``leader-epoch-checkpoint`` in order; none where it is missing or not valid."""
-    entry = next((each for each in partition.others if each.name == file_names.LEADER_EPOCHS), None)
-    if entry is None:
-        return ()
+    but = "the leader epochs come from the batches and other copies"
+    found: tuple[EpochEntry, ...] | None = None
     try:
-        with partition.files.open(entry.path) as source:
-            found = leader_epoch.read(source.read(0, source.size))
-    except (DamageError, UnreadableError) as error:
-        note(f"{partition.files.shown(entry.path)}: {error}; the leader epochs come from the batches and other copies")
-        return ()
-    return tuple(sorted((each for each in found if each.epoch >= 0), key=attrgetter("epoch", "start_offset")))
+        if partition.is_listed:
+            found = partition.leader_epochs(lambda text: note(f"{text}; {but}"))
+    except UnreadableError as error:
+        path = posixpath.join(partition.folder, file_names.LEADER_EPOCHS)
+        note(f"{partition.files.shown(path)}: {error}; {but}")
+    return tuple(sorted((each for each in found or () if each.epoch >= 0), key=attrgetter("epoch", "start_offset")))
