@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kdump import checking
 from kdump.arrow import schema as arrow_schema
 from kdump.checks import everything
 from kdump.checks.log_dir import READERS, LogDirs
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kdump.checks.everything import CheckOptions
     from kdump.errors import UnreadableError
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
@@ -41,13 +43,13 @@ class CheckTask(NamedTuple):
     """What a task checks: partitions.
 
     ``covered`` are log dirs that other tasks check, and partitions in these, without their files. ``rows`` are given
-    as they are. ``at`` is now in ms, ``skip`` the option ``skipUnreadable``.
+    as they are. ``how`` has what the metadata log tells, ``skip`` is the option ``skipUnreadable``.
     """
 
     partitions: list[Partition]
     covered: list[Partition]
     rows: list[Row]
-    at: int
+    how: CheckOptions
     skip: bool
 
 
@@ -72,11 +74,17 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
     partitions = [one for files, paths in places(options.paths) for one in finder.find(paths, files)]
     for text in absent(wanted, finder.met, [without_secret(path) for path in options.paths]):
         note(text)
-    at = timestamps.now() if options.at is None else options.at
+    _, how = checking.prepared(
+        tuple(options.paths),
+        partitions,
+        wanted,
+        everything.CheckOptions(at=timestamps.now() if options.at is None else options.at),
+        lambda error: refuse(error, skip=options.skip_unreadable),  # a task makes the row
+    )
     known: dict[tuple[object, str], Partition] = {}
     tasks = []
     for stretch in stretches(partitions, max(1, options.min_partitions // 4)):
-        tasks.append(CheckTask(stretch, list(known.values()), [], at, options.skip_unreadable))
+        tasks.append(CheckTask(stretch, list(known.values()), [], how, options.skip_unreadable))
         for part in stretch:
             if part.topic is not None:
                 known.setdefault((part.files, part.log_dir), part._replace(segments=(), others=()))
@@ -87,7 +95,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
         dirs.of(part, lambda error: refuse(error, skip=options.skip_unreadable))  # a task makes the row
     across = list(everything.across(partitions, dirs))
     rows = [*_closed(unreadable), *map(finding_line, across)]
-    return [*tasks, CheckTask([], [], rows, at, options.skip_unreadable)]
+    return [*tasks, CheckTask([], [], rows, how, options.skip_unreadable)]
 
 
 def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
@@ -96,7 +104,6 @@ def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
     dirs = LogDirs()
     said: set[str] = set()
     found: set[Finding] = set()  # a file may be named itself, and lie beside partitions
-    how = everything.CheckOptions(at=task.at)
 
     def fail(error: UnreadableError) -> None:
         refuse(error, skip=task.skip)
@@ -104,12 +111,12 @@ def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
 
     for part in task.covered:
         if part.topic is None:
-            found.update(everything.check(part, how, dirs).findings)
+            found.update(everything.check(part, task.how, dirs).findings)
         else:
             dirs.of(part, fail)
     found.update(dirs.news())
     for part in task.partitions:
-        checked = everything.check(part, how, dirs)
+        checked = everything.check(part, task.how, dirs)
         for error in checked.failed:
             refuse(error, skip=task.skip)
         failed = [error for error in checked.failed if str(error) not in said]

@@ -14,6 +14,7 @@ Nothing else explains it: a hole, an end or a whole folder that is missing would
 from __future__ import annotations
 
 import posixpath
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import UnreadableError
@@ -42,12 +43,12 @@ class ListedSegment(NamedTuple):
     modified: int | None
 
 
+@dataclass
 class Listings:
     """The last listing of each partition folder, by the name that messages have for it, as far as it is not read."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, list[ListedSegment]] = {}
-        self._lacking_now: set[str] = set()
+    _known: dict[str, list[ListedSegment]] = field(default_factory=dict)
+    _lacking_now: set[str] = field(default_factory=set)
 
     def remember(self, found: Iterable[Partition]) -> None:
         """Keep a first listing."""
