@@ -424,9 +424,9 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
     }
     for (kind, name), configs in sorted(image.configs.resources.items()):
         what = "topic config" if kind == TOPIC else "broker config"
-        for least in release_facts.LEAST_VALUES if kind == TOPIC else ():
+        for least in release_facts.least_values(release) if kind == TOPIC else ():
             value = configs.get(least.config)
-            if value is not None and release.number >= least.since and _int(value) < least.least:
+            if value is not None and _int(value) < least.least:
                 configs[least.config] = str(least.least)
                 why = f"{release.name} does not start with less than {least.least}, which is set now"
                 yield ClusterChange(what, name, least.config, value, why)

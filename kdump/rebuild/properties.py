@@ -71,7 +71,7 @@ def _lines(
     yield f"offsets.topic.replication.factor={factor}"
     yield f"transaction.state.log.replication.factor={factor}"
     yield f"transaction.state.log.min.isr={least}"
-    if to.release.number >= (4, 1):
+    if release_facts.has_share_groups(to.release):
         yield f"share.coordinator.state.topic.replication.factor={factor}"
         yield f"share.coordinator.state.topic.min.isr={least}"
 

@@ -56,6 +56,11 @@ LEAST_VALUES: Final = (LeastValue("segment.bytes", (4, 1), 1 << 20),)
 """What became narrower from 3.9 to 4.4: nothing else did. 4.0 takes segments of 14 bytes, as 3.9 does."""
 
 
+def least_values(to: StartRelease) -> list[LeastValue]:
+    """Return the bounds of topic configs that a release has."""
+    return [each for each in LEAST_VALUES if each.since <= to.number]
+
+
 def default_features(to: StartRelease) -> dict[str, int]:
     """Return the features that a release finalizes in a new cluster."""
     known = [minor for minor in FEATURES if minor <= to.number[:2]]
@@ -85,3 +90,8 @@ def has_voters(to: StartRelease) -> bool:
 def caps_min_isr(to: StartRelease) -> bool:
     """Return whether a min.insync.replicas above the number of replicas counts as that number (``effectiveMinIsr``)."""
     return to.number >= (3, 7)
+
+
+def has_share_groups(to: StartRelease) -> bool:
+    """Return whether a broker has a coordinator of share groups, with a topic of its own (KIP-932, 4.1)."""
+    return to.number >= (4, 1)
