@@ -83,7 +83,7 @@ def command(**options: Any) -> int:
       kdump metadata /var/kafka --tree /topics/orders
       kdump metadata /var/kafka --definitions > /tmp/new.sh
       kdump metadata /var/kafka -o jsonl | jq 'select(.type == "CONFIG_RECORD")'
-      kdump metadata /broker1 /broker2 --write-snapshot /tmp/new --voters 1@c1:9093:xFDlBgk9SbWQUTSMHBoaVQ
+      kdump metadata /broker1 --write-snapshot /tmp/new --voters 1@c1:9093
 
     PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot of it. The image at an
     offset or time begins with the newest sound snapshot at or below it; then record by record is applied, metadata

@@ -12,7 +12,7 @@ import click
 
 from kdump.commands import session, who_reads
 from kdump.commands.answering import write_answer
-from kdump.commands.limit_options import JOBS, AtLeast
+from kdump.commands.limit_options import CACHE, JOBS, AtLeast
 from kdump.errors import FailingDiskError, UnreadableError, UsageError, many
 from kdump.output import files
 from kdump.primitives import timestamps
@@ -72,6 +72,7 @@ STATES: Final = ("whole", "merged", "partial", "lost")
 @click.option("--resume", is_flag=True, help="Go on with what a run into the same DIR that was killed has copied.")
 @click.option("--yes", is_flag=True, help="Do not ask before something is left out.")
 @JOBS
+@CACHE
 @click.option("-q", "--quiet", is_flag=True, help="Print errors, damage and warnings only.")
 def command(paths: tuple[str, ...], **options: Any) -> int:
     """Rebuild a cluster from its volumes: complete log dirs that new nodes start on.
@@ -79,8 +80,8 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     \b
     Examples:
       kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --plan
-      kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --out /mnt/new --node 1@kafka1:9092/9093
-      kdump rebuild-cluster VOLUME... --out DIR --node 1@k1:9092/9093 --node 2@k2:9092/9093 --node 3@k3:9092/9093
+      kdump rebuild-cluster /backup/broker-1 --out /mnt/new --node 1@k1:9092/9093
+      kdump rebuild-cluster VOLUME... --out D --node 1@a:9092/9093 --node 2@b:9092
       kdump rebuild-cluster VOLUME... --out DIR --release 4.3.1 --topic 'orders*'
 
     VOLUME is a log dir of a broker or controller, or a folder of log dirs: give all that are left of the cluster, also

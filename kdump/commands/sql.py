@@ -92,7 +92,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
 
     \b
     Examples:
-      kdump sql "select key, count(*) from records where topic = 'orders' group by 1" /var/kafka
+      kdump sql "select topic, count(*) from records group by 1" /var/kafka
       kdump sql "from group_offsets where lag > 0 order by lag desc" /var/kafka
       kdump sql "select * from records where offset = 42" orders-0 -o jsonl
       kdump sql -f query.sql /var/kafka -o parquet --out rows.parquet

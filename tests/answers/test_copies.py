@@ -67,7 +67,7 @@ def test_what_the_cut_end_of_a_log_held_is_named_and_the_rest_told(log_dir):
         [line[name] for name in names] for line in before[1]
     ]
     assert after[2] == before[2]
-    assert f"{7:020}.log: byte {len(data(7))}: a batch is cut off" in said
+    assert f"{7:020}.log: byte {len(data(7))}: the file ends inside a batch, after " in said
     assert "the last state of transactional id 'other' is cut off" in said
 
 

@@ -47,7 +47,7 @@ WRITERS = {
 }
 """Commands that write files; spark-export, which needs Spark, has the same tests in tests/spark/test_faults.py.
 
-mcp talks to a client: tests/test_mcp_server.py.
+mcp talks to a client: tests/test_mcp_server.py. rebuild-cluster reads a folder of log dirs: test_rebuild_cluster.py.
 """
 TALKERS = {"help": ["--help"], "help of one": ["dump", "--help"], "version": ["--version"], "compat": ["compat"]}
 TALKERS |= {"guide": ["help", "disk-full"]}
@@ -79,7 +79,7 @@ def left(folder):
 
 def test_every_command_stands_in_a_table():
     named = {line[0] for line in [*READERS.values(), *WRITERS.values(), *TALKERS.values()] if line[0][0] != "-"}
-    assert named == {*root.COMMANDS} - {"spark-export", "mcp"}
+    assert named == {*root.COMMANDS} - {"spark-export", "mcp", "rebuild-cluster"}
 
 
 def run(monkeypatch, capfd, arguments):

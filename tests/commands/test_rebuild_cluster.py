@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 
 import pytest
 
 from testing import GOLDEN
-from testing.processes import kdump, on_a_terminal, patched
+from testing.processes import kdump, on_a_terminal, patched, python
+from tests.commands import test_faults
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 TOPICS = ["multi", "one", "txn"]
@@ -209,3 +211,30 @@ def test_a_killed_run_leaves_no_output_and_another_goes_on_with_what_it_copied(v
     assert len(inodes & written) >= 4
     assert not (tmp_path / "new" / "rebuild-journal").exists()
     assert b"safe to start" in kdump("check", tmp_path / "new" / "node-1").stdout
+
+
+@pytest.mark.parametrize(("number", "status"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
+def test_a_signal_leaves_no_output(volume, tmp_path, number, status):
+    code = test_faults.SENDS.format(number=number)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    done = python("-c", code, "rebuild-cluster", volume, "--out", tmp_path / "new", *NODES, "-q", "--jobs", "1")
+    assert done.returncode == status, done.stderr.decode()
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_closed_pipe_and_a_full_disk_behind_standard_output(volume):
+    line = ["rebuild-cluster", volume, "--plan", "-q"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert test_faults.child(line, stdout=writer).returncode == 141
+    os.close(writer)
+    with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
+        done = test_faults.child(line, stdout=full)
+    assert (done.returncode, done.stderr.splitlines(keepends=True)[-1]) == (1, test_faults.FULL)
+
+
+def test_a_full_disk_leaves_no_output(volume, tmp_path):
+    before = sorted(path.name for path in tmp_path.iterdir())
+    done = test_faults.child(["rebuild-cluster", volume, "--out", tmp_path / "new", "-q"], "ulimit -f 0;")
+    assert done.returncode == 1, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == before

@@ -23,7 +23,7 @@ LINES: Final = {
     "groups": ["groups", "{folder}"],
     "groups --history": ["groups", "{folder}", "--history"],
     "schemas": ["schemas", "{folder}"],
-    "connect": ["connect", "{folder}"],
+    "connect": ["connect", "{folder}", "-q"],
     "metadata": ["metadata", "{folder}"],
     "metadata --events": ["metadata", "{folder}", "--events"],
     "du": ["du", "{folder}"],
@@ -33,6 +33,8 @@ LINES: Final = {
     "compaction": ["compaction", "{folder}", "--config", "*:cleanup.policy=compact", "--records"],
 }
 """Command lines of the answering commands; ``{folder}`` is a folder as :func:`subject` names it."""
+NEW_CLUSTER: Final = ("--cluster-id", "kdumpTestsAAAAAAAAAAAA", "--release", "4.3.1")
+"""What rebuild-cluster has to be given for a partition's folder alone."""
 _INTERNAL: Final = {
     "schemas": (
         "_schemas-0",

@@ -13,7 +13,7 @@ from kdump.log_dirs.local import LocalFile
 from kdump.segments.walk import walk
 from testing import GOLDEN, forge
 from testing.processes import kdump
-from tests.helpers.asking import LINES, subject
+from tests.helpers.asking import LINES, NEW_CLUSTER, subject
 from tests.helpers.log_dirs import write
 
 SEGMENT = GOLDEN / "brokers/4.2.2/c-zstd-0/00000000000000000000.log"
@@ -100,6 +100,7 @@ COMMANDS = {
     "report": ["report", "{path}", "--json", "-q", "--at", "1700000000000"],
     "salvage": ["salvage", "{path}", "--out", "{out}", "-q"],
     "sql": ["sql", "select count(*), sum(octet_length(value)) from records", "{path}", "-q"],
+    "rebuild-cluster": ["rebuild-cluster", "{folder}/..", *NEW_CLUSTER, "--plan", "-q"],
     "slice": ["slice", "{path}", "--offset", "0..", "--out", "{out}/sliced.log", "-q"],
     **{name: line for name, line in LINES.items() if " " not in name},
 }

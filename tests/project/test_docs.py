@@ -47,6 +47,8 @@ STATUS = {
     "kdump metadata /var/kafka --tree /topics/orders": 2,
     "kdump get __consumer_offsets-3@17 --in /var/kafka --decode auto": 5,
     "kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --plan": 3,
+    "kdump metadata /broker1 --write-snapshot /tmp/new --voters 1@c1:9093": 2,
+    "kdump rebuild-cluster /backup/broker-1 --out /mnt/new --node 1@k1:9092/9093": 3,
     "kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --out /mnt/new --node 1@kafka1:9092/9093": 3,
 }
 """Command lines of what the stage does not have: the golden broker has no such topic, two partitions of offsets, and a
