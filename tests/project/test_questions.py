@@ -9,11 +9,11 @@ import kdump
 from kdump import api, questions
 from kdump.answers.transactions import PartitionTransaction
 from kdump.errors import UnreadableError, UsageError
+from kdump.sql import lazy_frame
 from testing import GOLDEN, ROOT
 from tests.helpers import log_dirs
 from tools.docs import shown
 
-lazy_frame = pytest.importorskip("kdump.sql.lazy_frame", reason="pyarrow is not installed")
 BROKER = "golden/brokers/4.2.2"
 AT = "2026-11-22"
 LINES = {
