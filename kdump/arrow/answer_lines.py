@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kdump.answers.collector import as_json, camel_case
 from kdump.primitives.terminal import path_text
+from kdump.printers.answer_lines import json_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -69,9 +70,7 @@ def table(kind: type[AnswerLine], lines: Iterable[AnswerLine]) -> pa.Table:
 
 def json_text(value: Any) -> str | None:
     """Return a value of JSON as text, None for None."""
-    from json import dumps
-
-    return None if value is None else dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return None if value is None else json_cell(value)
 
 
 def fields_of(line: Any) -> Iterator[tuple[str, pa.DataType]]:

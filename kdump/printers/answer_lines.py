@@ -89,7 +89,12 @@ def _csv_line(cells: Sequence[str]) -> bytes:
 def _csv_cell(value: object) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json_cell(value)
+
+
+def json_cell(value: object) -> str:
+    """Return a value as the JSON text that one cell holds: of CSV, and of a column of text."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def write_plain(tables: Iterable[AnswerTable], out: BinaryIO) -> None:
