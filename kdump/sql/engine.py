@@ -244,11 +244,11 @@ class Running:
     def _next(self) -> Any:
         timeout = self._engine.limits.timeout
         while True:
+            if timeout is not None and self.seconds > timeout:  # also where rows never cease to come
+                raise QueryTimeoutError(f"query: stopped after {timeout:g} s (--timeout)")
             try:
                 found = self._blocks.get(timeout=_LOOK)
             except queue.Empty:
-                if timeout is not None and self.seconds > timeout:
-                    raise QueryTimeoutError(f"query: stopped after {timeout:g} s (--timeout)") from None
                 continue
             if isinstance(found, BaseException):
                 raise self._as_ours(found)
