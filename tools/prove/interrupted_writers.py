@@ -32,7 +32,7 @@ from testing import ROOT, forge
 SIGNALS = {"TERM": signal.SIGTERM, "HUP": signal.SIGHUP, "INT": signal.SIGINT, "KILL": signal.SIGKILL}
 FAULTS = ("half", "overwritten", "left", "unnamed", "status")
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
-ANOTHERS = b"another's"
+OTHERS = b"another's"
 BATCHES, VALUE = 1500, 16_000
 SEGMENTS = 3
 ENDS = 60
@@ -176,20 +176,20 @@ def appeared(bench: Bench, name: str, place: Path, rng: random.Random) -> Counte
         target.parent.mkdir(parents=True, exist_ok=True)
         if kind == "file":
             with target.open("xb") as file:
-                file.write(ANOTHERS)
+                file.write(OTHERS)
         else:
             target.mkdir()
             if kind == "folder":
-                (target / "z").write_bytes(ANOTHERS)
+                (target / "z").write_bytes(OTHERS)
     except FileExistsError:  # the run was faster
         kind = ""
     status = process.wait(ENDS)
     faults["met"] += bool(kind) and status == 2
     into = kind == "empty folder" and name in INTO_EMPTY  # it may be written into, if it was there when the run began
     if kind == "file":
-        faults["overwritten"] += held(target) != {"": ANOTHERS}
+        faults["overwritten"] += held(target) != {"": OTHERS}
     elif kind == "folder":
-        faults["overwritten"] += held(target) != {"z": ANOTHERS}
+        faults["overwritten"] += held(target) != {"z": OTHERS}
     elif kind and not into:
         faults["overwritten"] += not target.is_dir() or any(target.iterdir())
     if not kind or (into and status == 0):

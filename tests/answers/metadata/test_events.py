@@ -63,7 +63,7 @@ def test_a_topic_is_followed_through_its_ids():
 
 
 @pytest.mark.parametrize(
-    ("changes", "whats"),
+    ("changes", "events_seen"),
     [
         ([{"leader": 2}], ["LeaderChanged"]),
         ([{"leader": -1}], ["LeaderChanged"]),
@@ -94,9 +94,9 @@ def test_a_topic_is_followed_through_its_ids():
         ([{"directories": [ID, OTHER]}], ["DirectoriesChanged"]),
     ],
 )
-def test_what_befalls_a_partition(changes, whats):
+def test_what_befalls_a_partition(changes, events_seen):
     found = told([TOPIC, PARTITION], *([change(**fields)] for fields in changes))[1:]
-    assert [what for _, what, _ in found] == whats
+    assert [what for _, what, _ in found] == events_seen
     assert {name for _, _, name in found} == {"orders-0"}
 
 

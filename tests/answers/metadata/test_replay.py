@@ -127,20 +127,20 @@ def golden(folder):
                 yield bytes(region.raw), len(list(region.records()))
 
 
-def replay_all(datas, breaks):
+def replay_all(blobs, breaks):
     image = ClusterImage()
     replay = MetadataReplay(image, breaks.append)
-    for data in datas:
+    for data in blobs:
         replay.add(Batch(memoryview(data), 0, len(data)))
     return image
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
 def test_cut_at_each_batch_a_log_still_replays(folder):
-    datas = [data for data, _ in golden(folder)]
+    blobs = [data for data, _ in golden(folder)]
     image, breaks = ClusterImage(), []
     replay = MetadataReplay(image, breaks.append)
-    for data in datas:
+    for data in blobs:
         region = Batch(memoryview(data), 0, len(data))
         replay.add(region)
         assert image.end_offset == region.last_offset + 1
@@ -171,12 +171,12 @@ def test_a_run_of_batches_replays_as_batch_after_batch(folder):
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
 def test_with_a_batch_dropped_the_gap_is_named(folder):
-    datas = [data for data, _ in golden(folder)]
-    for number in range(0, len(datas) - 1, 11):
+    blobs = [data for data, _ in golden(folder)]
+    for number in range(0, len(blobs) - 1, 11):
         breaks = []
-        image = replay_all(datas[:number] + datas[number + 1 :], breaks)
+        image = replay_all(blobs[:number] + blobs[number + 1 :], breaks)
         assert "are missing" in breaks[0].reason
-        assert image.end_offset == replay_all(datas[-1:], []).end_offset
+        assert image.end_offset == replay_all(blobs[-1:], []).end_offset
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)

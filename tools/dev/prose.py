@@ -1,0 +1,158 @@
+"""Check the English of docs, docstrings, comments and messages: `python -m tools.dev.prose [PATH...]`.
+
+Each finding is one line, `file:line: text: problem`. The exit status is 1 if there are findings. The words and the
+length limit are in `prose.yml`. Code in backquotes, code blocks and tables are not prose and are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+RULES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("prose.yml").read_text())
+FOLDERS = ("kdump", "tests", "tools", "bench", "docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+SUFFIXES = {".py", ".pyi", ".pyx", ".pxd", ".md"}
+
+_CODE = re.compile(r"``.+?``|`[^`]*`", re.DOTALL)
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+_SENTENCE_END = re.compile(r"(?<=[.!?;:])[\"')*]*\s+|\n\s*\n|\n\s*(?=[-*] |\d+\. |>>> |#)")
+_BLOCK = re.compile(r"^( *)(```|~~~).*?^\1\2", re.DOTALL | re.MULTILINE)
+_WORDS = {
+    re.compile(rf"(?<![\w.%/-])(?:{word.replace(' ', chr(92) + 's+')})(?![\w/-])", re.IGNORECASE): use
+    for word, use in RULES["words"].items()
+}
+_NAMES = {*RULES["names"]}
+
+
+class Text(NamedTuple):
+    """A piece of prose and the line it starts on (from 1)."""
+
+    line: int
+    prose: str
+    is_paragraph: bool
+    """Whether the length of its sentences counts: docs, docstrings and comments, but not messages."""
+
+
+class Problem(NamedTuple):
+    """A finding: what is wrong with a line of a file, and what to write."""
+
+    path: Path
+    line: int
+    found: str
+    use: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.found!r}: {self.use}"
+
+
+def files(paths: list[Path]) -> Iterator[Path]:
+    """Yield the files with prose among and below the paths, in order."""
+    for path in paths:
+        found = sorted(path.rglob("*")) if path.is_dir() else [path]
+        yield from (file for file in found if file.suffix in SUFFIXES and "__pycache__" not in file.parts)
+
+
+def problems(path: Path) -> Iterator[Problem]:
+    """Yield the findings of one file."""
+    source = path.read_text()
+    texts = {".md": _of_markdown, ".py": _of_python, ".pyi": _of_python}.get(path.suffix, _of_cython)(source)
+    for text in texts:
+        yield from _of_words(path, text)
+        if text.is_paragraph:
+            yield from _of_sentences(path, text)
+    if path.suffix == ".py":
+        yield from _of_names(path, ast.parse(source))
+
+
+def _of_words(path: Path, text: Text) -> Iterator[Problem]:
+    prose = _CODE.sub(lambda code: "`" + "\n" * code[0].count("\n") + "`", text.prose)
+    for pattern, use in _WORDS.items():
+        for found in pattern.finditer(prose):
+            lines = prose.count("\n", 0, found.start()) if text.is_paragraph else 0
+            yield Problem(path, text.line + lines, found[0], use)
+
+
+def _of_sentences(path: Path, text: Text) -> Iterator[Problem]:
+    prose = _LINK.sub(r"\1", _CODE.sub(lambda code: "code" + "\n" * code[0].count("\n"), text.prose))
+    start = 0
+    for end in [*(found.end() for found in _SENTENCE_END.finditer(prose)), len(prose)]:
+        words = re.findall(r"[\w'-]+", prose[start:end])
+        if len(words) > RULES["longest_sentence"]:
+            line = text.line + prose.count("\n", 0, start)
+            yield Problem(path, line, " ".join(words[:6]) + " ...", f"a sentence of {len(words)} words")
+        start = end
+
+
+def _of_names(path: Path, tree: ast.Module) -> Iterator[Problem]:
+    for node in ast.walk(tree):
+        name = next((getattr(node, field) for field in ("name", "arg", "attr", "id") if hasattr(node, field)), None)
+        if isinstance(name, str):
+            for word in _NAMES.intersection(name.lower().strip("_").split("_")):
+                yield Problem(path, getattr(node, "lineno", 1), name, f"a name without {word!r}")
+
+
+def _of_markdown(source: str) -> Iterator[Text]:
+    prose = _BLOCK.sub(lambda block: "\n" * block[0].count("\n"), source)
+    prose = re.sub(r"^\s*\|.*$", "", prose, flags=re.MULTILINE)
+    prose = re.sub(r"^ {4,}(?![-*] |\d+\. )\S.*$", "", prose, flags=re.MULTILINE)
+    yield Text(1, prose, is_paragraph=True)
+
+
+def _of_python(source: str) -> Iterator[Text]:
+    docstrings = set()
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str() as prose) as constant):
+                docstrings.add(id(constant))
+                yield Text(node.lineno, prose, is_paragraph=True)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str() as prose) if id(node) not in docstrings and prose.count(" ") >= 2:
+                yield Text(node.lineno, prose, is_paragraph=False)
+    yield from _of_comments(source)
+
+
+def _of_comments(source: str) -> Iterator[Text]:
+    start, lines, last = 0, list[str](), 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            if lines and token.start[0] != last + 1:
+                yield Text(start, "\n".join(lines), is_paragraph=True)
+                lines = []
+            start = start if lines else token.start[0]
+            lines.append(re.sub(r"(noqa|type: ignore)\S*", "", token.string.lstrip("#: ")))
+            last = token.start[0]
+    if lines:
+        yield Text(start, "\n".join(lines), is_paragraph=True)
+
+
+def _of_cython(source: str) -> Iterator[Text]:
+    for found in re.finditer(r'"""(.*?)"""|(?:^ *#[^\n]*\n)+', source, re.DOTALL | re.MULTILINE):
+        prose = re.sub(r"^ *#:? ?", "", found[1] or found[0], flags=re.MULTILINE)
+        yield Text(source.count("\n", 0, found.start()) + 1, prose, is_paragraph=True)
+
+
+def main() -> int:
+    """Print the findings of the paths given, or of the whole project."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", type=Path, default=[ROOT / name for name in FOLDERS])
+    found = [problem for path in files(parser.parse_args().paths) for problem in problems(path)]
+    for problem in found:
+        print(problem)
+    return bool(found)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
