@@ -52,7 +52,7 @@ def kdump(build: str, program: Path) -> Tool:
 
 
 def install(folder: Path) -> Path:
-    """Install kdump, with isal for gzip, as a user has it, into an environment of its own; return the program.
+    """Install kdump as a user has it, into an environment of its own; return the program.
 
     It is made anew when a source has changed; pip fetches what kdump depends on.
     """
@@ -64,7 +64,7 @@ def install(folder: Path) -> Path:
     if not done.exists() or done.read_text("utf-8") != stamp.hexdigest():
         venv.create(folder, clear=True, with_pip=True)
         clean = {**environment({}), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        subprocess.run([python, "-m", "pip", "install", "-q", f"{ROOT}[gzip]"], check=True, env=clean)
+        subprocess.run([python, "-m", "pip", "install", "-q", str(ROOT)], check=True, env=clean)
         done.write_text(stamp.hexdigest(), "utf-8")
     return folder / "bin" / "kdump"
 

@@ -11,7 +11,7 @@ A batch says its codec in the lowest three bits of its attributes (KIP-98; zstd:
 
 Libraries are imported when a batch first needs them: start-up cost is a feature. What a writer usually makes is
 unpacked in one call, but for zstd. Where that comes to no clean end, the stream is read by steps: these tell of damage.
-isal unpacks gzip, where it is installed, in half the time of zlib.
+isal decompresses gzip in half the time of zlib, on machines for which it has a wheel. zlib decides what is damage.
 """
 
 from __future__ import annotations
