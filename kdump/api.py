@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime, timedelta
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from kdump.errors import DamageError, UnreadableError, UsageError
 from kdump.findings import status as findings_status
@@ -19,7 +19,6 @@ from kdump.log_reader.filter import Filter, RecordType
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import timestamps
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.rows import columns as rows
 from kdump.rows import values
 from kdump.rows.selection import DamagedRange, SelectedBatch, singly

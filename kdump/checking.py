@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.checks import everything
 from kdump.checks.kraft_snapshot import TOPIC
@@ -11,7 +11,6 @@ from kdump.errors import StoreError, UnreadableError, UsageError
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from kdump.answers.abort_lines import AbortLines
 from kdump.answers.collector import AnswerLine, Place, as_json
@@ -58,7 +58,6 @@ from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_reader.remote_segments import of_partitions
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import now
 
 if TYPE_CHECKING:

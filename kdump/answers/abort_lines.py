@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import shell_text
 
 if TYPE_CHECKING:

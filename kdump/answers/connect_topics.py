@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.connect import ConnectCluster, role_of
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_reader import replicas
 from kdump.log_reader.reader import PartitionReader
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

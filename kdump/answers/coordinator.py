@@ -7,11 +7,10 @@ of the id, made positive by Utils.abs, modulo the number of partitions; unchange
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
 from kdump.primitives.java_hash_order import java_hash
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from kdump.answers.collector import Needs, Place, Reading, unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import stretches
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker

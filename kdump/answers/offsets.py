@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.time_lookup import TimeAnswer, TimeLookup
 from kdump.errors import DamageError, UnreadableError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:

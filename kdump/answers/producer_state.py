@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.collector import unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot
 from kdump.log_dirs.files import read_whole
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
 from kdump.transaction_replay.replay import OpenTransaction, Replay

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.schemas.store import STATES
 
 if TYPE_CHECKING:

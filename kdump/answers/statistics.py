@@ -10,13 +10,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import nlargest
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.what_if import WhatIf
 from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.primitives import compression
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.magic_2 import Batch
 from kdump.segments import record_sizes
 

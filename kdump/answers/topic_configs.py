@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UsageError
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.near_names import did_you_mean
 from kdump.primitives.wire import INT64_END
 

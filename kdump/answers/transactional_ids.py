@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs, unsaid
 from kdump.answers.coordinator import PARTITIONS, topic_partitions
@@ -11,7 +11,6 @@ from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
 from kdump.internal_topics.decode import decode
 from kdump.internal_topics.transaction_state import STATES, TOPIC
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import read_varint
 from kdump.segments.regions import Trailing
 

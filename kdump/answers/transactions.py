@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.abort_lines import AbortLines
 from kdump.answers.collector import Collector, Needs, Reading
@@ -16,7 +16,6 @@ from kdump.answers.transactional_ids import TransactionalIds
 from kdump.errors import DamageError
 from kdump.internal_topics.transaction_state import TOPIC
 from kdump.log_dirs.file_names import LEADER_EPOCHS, PARTITION_METADATA
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import iso_or_ms
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.batch_runs import Run

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.errors import DamageError, UsageError
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.primitives import compression
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.magic_2 import Batch
 
 if TYPE_CHECKING:

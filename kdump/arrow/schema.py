@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:

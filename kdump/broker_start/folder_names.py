@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Final, NamedTuple
 
 from kdump.log_dirs.file_names import DELETE_FOLDER, FUTURE_FOLDER, STRAY_FOLDER
-from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.patterns import Pattern
 
 _STATES: Final = (DELETE_FOLDER, FUTURE_FOLDER, STRAY_FOLDER)
-_WITH_STATE: Final = Pattern(r"(\S+)-(\S+)\.(\S+)-(?:delete|future|stray)")
-_INT: Final = Pattern(r"[+-]?[0-9]{1,10}")
+_WITH_STATE: Final = re.compile(r"(\S+)-(\S+)\.(\S+)-(?:delete|future|stray)")
+_INT: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 class Parsed(NamedTuple):
@@ -32,7 +31,7 @@ def parse(name: str) -> Parsed | None:
     return Parsed(topic, int(number), state)
 
 
-_OFFSET: Final = Pattern(r"[+-]?[0-9]{1,30}")
+_OFFSET: Final = re.compile(r"[+-]?[0-9]{1,30}")
 
 
 def offset_of(name: str) -> int | None:

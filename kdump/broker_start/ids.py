@@ -6,13 +6,12 @@ KIP-858.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.broker_start.outcome import Code, OfflineDir, StartCause
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import meta_properties
 from kdump.log_dirs import file_names
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

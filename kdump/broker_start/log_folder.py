@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.broker_start import checkpoint_files
 from kdump.broker_start.checkpoint_files import BadFileError, BadNumberError
@@ -18,7 +18,6 @@ from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.recovery import log_loader
 
 if TYPE_CHECKING:

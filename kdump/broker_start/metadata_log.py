@@ -7,7 +7,7 @@ KafkaRaftClient, KRaftControlRecordStateMachine and RecordsSnapshotReader; Quoru
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata import metadata_versions
 from kdump.answers.metadata.cluster_image import ClusterImage
@@ -22,7 +22,6 @@ from kdump.internal_topics import cluster_metadata
 from kdump.internal_topics.schema import by_type
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import check
 from kdump.segments import read

@@ -7,8 +7,7 @@ own words. A verdict or an advice is chosen by the code alone.
 from __future__ import annotations
 
 from enum import StrEnum
-
-from kdump.primitives.named_tuple import NamedTuple
+from typing import NamedTuple
 
 
 class StartOutcome(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata import metadata_versions
 from kdump.broker_start.outcome import Code, StartCause
@@ -10,7 +10,6 @@ from kdump.dump_log_segments.dialects.release_numbers import LAST_MINORS, known_
 from kdump.errors import DamageError
 from kdump.internal_topics import cluster_metadata, frame
 from kdump.internal_topics.schema import by_type
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ depends on the clock, and nothing is written. Sources: Kafka's classes KafkaRaft
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.broker_start import checkpoint_files, folder_names, ids, log_folder, metadata_log, release
 from kdump.broker_start.checkpoint_files import BadFileError, BadNumberError
@@ -19,7 +19,6 @@ from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.primitives import java_hash_order
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import Code, StartOutcome
@@ -18,7 +18,6 @@ from kdump.checks.aside import aside
 from kdump.errors import many
 from kdump.findings import ALONE, Finding, Level, salvage
 from kdump.log_dirs import file_names
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import shell_path, shell_word
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
@@ -13,7 +13,6 @@ from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, 
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks.log import LogCheck
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_right
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
@@ -18,7 +18,6 @@ from kdump.errors import DamageError, LimitError, many
 from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Level, text_of
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import shell_path
 from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2

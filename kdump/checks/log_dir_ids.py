@@ -6,11 +6,10 @@ Source: Kafka's class MetaPropertiesEnsemble (3.7, KIP-858).
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.findings import Finding, Level
 from kdump.log_dirs import file_names
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

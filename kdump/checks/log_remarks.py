@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import many
 from kdump.findings import Finding, Level
 from kdump.formats.record_layout import BATCH_HEADER
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import iso_or_ms
 from kdump.primitives.wire import INT64_END
 

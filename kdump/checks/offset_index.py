@@ -8,12 +8,11 @@ entry). Entries are held in order against the last good one, so that one bad ent
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, many
 from kdump.findings import Finding, Level
 from kdump.formats.offset_index import OffsetIndex, OffsetPosition
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:

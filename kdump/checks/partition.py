@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import time
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, StoreError, UnreadableError
@@ -12,7 +12,6 @@ from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, shared_segment
 from kdump.segments.batch_runs import Run

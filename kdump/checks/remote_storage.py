@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import folder
 from kdump.errors import IncompleteCopyError, PartlyUnreadableError, StoreError, many
@@ -19,7 +19,6 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
 from kdump.log_dirs.tiered_log import folder_id, local_id
 from kdump.log_reader.remote_segments import COPIED, COPYING, DELETING, TopicIdPartition
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import span
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ closed segment's last entry holds the largest timestamp of all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.checks.offset_index import ADVICE, BEYOND, Fault, and_all_behind, first_beyond
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:

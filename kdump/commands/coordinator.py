@@ -20,10 +20,9 @@ from kdump.commands.options import add
 from kdump.commands.session import Session
 from kdump.errors import UsageError
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.primitives.patterns import Pattern
 from kdump.printers.answer_tables import coordinator as tables
 
-SHARE_ID: Final = Pattern(r".*:[A-Za-z0-9_-]{22}:\d+", re.ASCII | re.DOTALL)
+SHARE_ID: Final = re.compile(r".*:[A-Za-z0-9_-]{22}:\d+", re.ASCII | re.DOTALL)
 
 
 @click.command("coordinator")

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import click
 
@@ -25,7 +25,6 @@ from kdump.log_reader.reader import PartitionReader
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.primitives.encodings import ENCODINGS
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.printers.endings import PRINTERS, HidingPrinter, Printer
 from kdump.rows.columns import BATCH, RECORD
 from kdump.rows.selection import (

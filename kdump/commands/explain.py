@@ -23,7 +23,6 @@ from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import NO_SEGMENT, Finder
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_reader import remote_segments
-from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.log_reader.remote_segments import RemoteSegments
 
-_WHAT: Final = Pattern(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\.\d+)", re.ASCII)
+_WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\.\d+)", re.ASCII)
 
 
 @click.command("explain")

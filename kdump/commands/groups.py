@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -19,7 +20,6 @@ from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
-from kdump.primitives.patterns import Pattern
 from kdump.printers.answer_tables.groups import tables, write_reset_csv
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 RESET: Final = "reset-csv"
-_GLOB: Final = Pattern(r"[*?\[]")
+_GLOB: Final = re.compile(r"[*?\[]")
 _MANY: Final = 5
 """Absent partitions that are named where there may be many."""
 OPTIONS: Final[list[shared.Decorator]] = [

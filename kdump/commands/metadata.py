@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -15,9 +15,7 @@ from kdump.commands.options import SHOW_SECRETS
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.near_names import did_you_mean
-from kdump.primitives.patterns import Pattern
 from kdump.primitives.timestamps import iso_or_ms
 
 if TYPE_CHECKING:
@@ -29,8 +27,8 @@ if TYPE_CHECKING:
     from kdump.commands.options import Decorator
     from kdump.log_dirs.partition import Partition
 
-RANGE: Final = Pattern(r"(\d+)\.\.(\d*)", re.ASCII)
-TIMES: Final = Pattern(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
+RANGE: Final = re.compile(r"(\d+)\.\.(\d*)", re.ASCII)
+TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 
 
 class Asked(NamedTuple):

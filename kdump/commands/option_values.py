@@ -13,7 +13,6 @@ import click
 
 from kdump.errors import UsageError
 from kdump.primitives.near_names import did_you_mean
-from kdump.primitives.patterns import Pattern
 from kdump.primitives.timestamps import iso
 
 if TYPE_CHECKING:
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_AGO: Final = Pattern(r"-(?:\d+(?:ms|[smhdw]))+")
+_AGO: Final = re.compile(r"-(?:\d+(?:ms|[smhdw]))+")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SIZE: Final = Pattern(r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?", re.IGNORECASE | re.ASCII)
+_SIZE: Final = re.compile(r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?", re.IGNORECASE | re.ASCII)
 LEAST_MS: Final = 10**11
 """A smaller number is hardly a time in ms: it lies in the first three years after 1970."""
 

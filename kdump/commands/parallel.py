@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError
 from kdump.formats.record_layout import CODEC_MASK, TRANSACTIONAL_FLAG
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.output.stdout import is_terminal
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments import parts
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kdump.errors import KdumpError, UnreadableError
-from kdump.primitives.patterns import Pattern
 from kdump.primitives.terminal import shell_path, shell_pattern, shell_text, shell_word
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ OTHER_NAMES: Final = {
 _METADATA_LOG: Final = "__cluster_metadata-0"
 IN: Final = "--in"
 GET: Final = "get"
-_RECORD: Final = Pattern(r"[^/]*@\d+(\.\.\d+)?", re.ASCII)
+_RECORD: Final = re.compile(r"[^/]*@\d+(\.\.\d+)?", re.ASCII)
 
 
 def suggesting(error: click.ClickException, words: Sequence[str], commands: Collection[str]) -> click.ClickException:

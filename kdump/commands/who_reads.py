@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -11,7 +11,6 @@ from kdump.commands.limit_options import JOBS
 from kdump.errors import UsageError
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.log_dirs.remote import RemoteFiles
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.processes import Processes
 from kdump.segments import parts
 

@@ -5,12 +5,11 @@ They lived in ``kafka.serializer`` until 3.9 and live in ``org.apache.kafka.tool
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.errors import DamageError, KdumpError
 from kdump.primitives.crc import crc32
 from kdump.primitives.java_text import java_text
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

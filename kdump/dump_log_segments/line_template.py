@@ -9,9 +9,7 @@ none; this is also what stands without a type).
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Final
-
-from kdump.primitives.named_tuple import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

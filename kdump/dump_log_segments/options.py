@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from kdump.primitives import compression
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT32_MAX
 
 DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from copy import copy
 from io import BytesIO
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.dump_log_segments.java_paths import absolute
 from kdump.dump_log_segments.log_printer import LogPrinter, end_of, is_deep, print_part
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.local import LocalFile
 from kdump.output.stdout import is_terminal
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import to_int64
 from kdump.segments import parts, read_ahead
 from kdump.segments.parts import UNKNOWN, SegmentPart

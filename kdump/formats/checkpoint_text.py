@@ -6,11 +6,9 @@ Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n`
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from kdump.errors import DamageError, quoted
-from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -20,8 +18,8 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 VERSION = 0
-LINE = Pattern(rb"([^\r\n]*)(\r\n|\r|\n|$)")
-INTEGER = Pattern(r"[+-]?[0-9]{1,4000}")  # Python converts no more than 4300 digits
+LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|$)")
+INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python converts no more than 4300 digits
 
 
 class TextLine(NamedTuple):

@@ -5,10 +5,9 @@ Source: Kafka's class OffsetCheckpointFile. One layout serves all four files: to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.formats import checkpoint_text
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,10 +6,9 @@ Its presence is what counts: without it a broker recovers the directory's logs a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes

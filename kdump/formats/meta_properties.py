@@ -8,11 +8,9 @@ escapes a character or, at a line's end, joins the next line to it; bytes are IS
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
-from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.patterns import Pattern
 from kdump.primitives.wire import to_int32
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 BLANKS = " \t\f"
-LINE = Pattern(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
+LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "cluster.id")}
 """Version -> the keys without which a broker does not start."""
 NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {"0": ("broker.id",), "1": ("node.id",)}

@@ -6,10 +6,9 @@ the first offset of the append at its position, from 2.0 the last offset of the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.formats.sparse_index import SparseIndex, columns
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import Int32, Layout
 
 if TYPE_CHECKING:

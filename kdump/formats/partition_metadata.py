@@ -7,11 +7,10 @@ second without a line end; an id is 16 bytes in base64 for URLs, without padding
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats import checkpoint_text
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes

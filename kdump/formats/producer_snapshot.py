@@ -6,11 +6,10 @@ bytes behind it, the number of entries, the entries.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.primitives.crc import crc32c
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT32_MAX, Int16, Int32, Int64, Layout, UInt32, to_int32
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ of JSON; ``data_version`` is its version. It stands among the segments of the me
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, quoted
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 from operator import eq
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import read_varint
 
 if TYPE_CHECKING:

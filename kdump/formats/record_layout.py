@@ -6,9 +6,8 @@ Source: ``FileLogInputStream``, ``Records``. An entry of magic 0 (Kafka 0.8) or 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import Int8, Int16, Int32, Int64, Layout, UInt32
 
 CREATE_TIME: Final = 0

@@ -20,11 +20,10 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import DamageError, quoted
 from kdump.primitives import compression
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes

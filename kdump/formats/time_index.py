@@ -5,10 +5,9 @@ Source: KIP-33 and Kafka's class TimeIndex (0.10.1). Entries rise in timestamp a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.formats.sparse_index import SparseIndex, columns
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import Int32, Int64, Layout
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ Source: KIP-98 and Kafka's classes AbortedTxn and TransactionIndex (0.11). Entri
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import Int16, Int64, Layout
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.internal_topics import (
     cluster_metadata,
@@ -20,7 +20,6 @@ from kdump.internal_topics import (
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.internal_topics.schema import by_type
 from kdump.internal_topics.well_formed import read as read_well_formed
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,11 +9,10 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kdump.errors import DamageError
 from kdump.primitives.java_text import java_utf8
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import read_unsigned_varint, write_unsigned_varint
 
 if TYPE_CHECKING:

@@ -26,13 +26,11 @@ Source: the JSON definitions in ``src/main/resources/common/message`` of Kafka's
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
-
-from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.patterns import Pattern
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -272,7 +270,7 @@ def defaults(struct: Struct) -> Values:
     return {slot.name: slot.default() for slot in struct.slots}
 
 
-VERSIONS: Final = Pattern(r"(\d+)(\+|-\d+)?")
+VERSIONS: Final = re.compile(r"(\d+)(\+|-\d+)?")
 
 
 def _versions(text: str) -> Versions:

@@ -8,13 +8,13 @@ same rule (class ``KafkaConfigBackingStore``), and so does the key that Connect'
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kdump.internal_topics import cluster_metadata, interpreter
 from kdump.internal_topics.config_names import SHOWN
 from kdump.internal_topics.decode import decode
-from kdump.primitives.patterns import Pattern
 from kdump.primitives.wire import write_unsigned_varint
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ CREDENTIAL: Final = frozenset(("salt", "saltedPassword", "storedKey", "serverKey
 """The fields of SCRAM credentials that are secrets; 3.0 to 3.4 have a saltedPassword."""
 RESOURCES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
 """``ConfigResource.Type`` -> the owner of its configs in :data:`SHOWN`."""
-_LISTENER: Final = Pattern(r"listener\.name\.[^.]*\.(.*)")
+_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _MECHANISM: Final = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -48,10 +48,10 @@ _HARMLESS: Final = frozenset(
     for number, _ in message.types.items
 )
 """The types of records of the metadata log that hold no secrets."""
-_CONNECT_TOPIC: Final = Pattern(r".*connect.*config.*|mm2-configs\..*")
+_CONNECT_TOPIC: Final = re.compile(r".*connect.*config.*|mm2-configs\..*")
 """Usual names of the topic that a Connect worker's ``config.storage.topic`` names."""
-_CONNECT_KEY: Final = Pattern(rb"(?:connector|task|session-key)\b.*")
-_CONNECT_CLIENT: Final = Pattern(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
+_CONNECT_KEY: Final = re.compile(rb"(?:connector|task|session-key)\b.*")
+_CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
 
 
 def is_secret(resource: int, name: str) -> bool:

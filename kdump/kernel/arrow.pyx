@@ -8,9 +8,10 @@ first. Nothing of Arrow is linked: whoever takes the buffers makes arrays of the
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from kdump.kernel.cursor import RECORD_NUMBERS
 from kdump.primitives.java_text import java_text
-from kdump.primitives.named_tuple import NamedTuple
 
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize

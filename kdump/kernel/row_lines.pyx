@@ -7,12 +7,13 @@ that need an escape are written here, each other text by the function of the gen
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from kdump.errors import DamageError
 from kdump.formats.record import Header
 from kdump.kernel.cursor import NUMBERS, RECORD_NUMBERS
 from kdump.kernel.lines import SLOTS_OF_TEXTS
 from kdump.kernel.quoting import escapes
-from kdump.primitives.named_tuple import NamedTuple
 
 cimport cython
 from libc.string cimport memcmp, memcpy, memmove, memset

@@ -7,9 +7,7 @@ POSIX.1-2008 (tar), and ``magic(5)`` of file 5.45 for the rest.
 
 from __future__ import annotations
 
-from typing import Final
-
-from kdump.primitives.named_tuple import NamedTuple
+from typing import Final, NamedTuple
 
 HEAD: Final = 512
 """Bytes at the start of a file that identify an archive: one block of a tar."""

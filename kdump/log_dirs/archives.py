@@ -15,7 +15,7 @@ import tarfile
 import threading
 from bisect import bisect_right
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from weakref import WeakValueDictionary
 
 from kdump.errors import UnreadableError, many
@@ -25,7 +25,6 @@ from kdump.log_dirs.files import Entry, Files, OpenSource, matches, seek
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.log_dirs.unpacking import BLOCK, OwnedDescriptor, Spool, blocks_of, unpacked
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.log_dirs.files import Source

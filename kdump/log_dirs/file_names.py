@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Final
-
-from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.patterns import Pattern
+from typing import Final, NamedTuple
 
 LOG: Final = "log"
 INDEX: Final = "index"
@@ -94,20 +91,20 @@ def _any(*names: str) -> str:
 
 STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
 """The base offset, and the segment id of a segment of tiered storage."""
-SEGMENT_NAME: Final = Pattern(rf"{STEM}\.{LOG}(?P<state>\.\w+)?", re.ASCII)
-INDEX_NAME: Final = Pattern(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})", re.ASCII)
-KRAFT_SNAPSHOT_NAME: Final = Pattern(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}", re.ASCII)
-SIBLING_NAME: Final = Pattern(
+SEGMENT_NAME: Final = re.compile(rf"{STEM}\.{LOG}(?P<state>\.\w+)?", re.ASCII)
+INDEX_NAME: Final = re.compile(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})", re.ASCII)
+KRAFT_SNAPSHOT_NAME: Final = re.compile(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}", re.ASCII)
+SIBLING_NAME: Final = re.compile(
     rf".*\.{_any(*SIBLINGS)}(?:\.\w+)?|.*-checkpoint|.*\.{KRAFT_SNAPSHOT}\.{_any(PART, DELETED)}|.*\.{TMP}|"
     + _any(PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, CLEAN_SHUTDOWN),
     re.ASCII,
 )
-LOG_DIR_FILE: Final = Pattern(rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN))
-FOLDER_NAME: Final = Pattern(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASCII)
-LEFTOVER_FOLDER: Final = Pattern(
+LOG_DIR_FILE: Final = re.compile(rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN))
+FOLDER_NAME: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASCII)
+LEFTOVER_FOLDER: Final = re.compile(
     rf"(?P<folder>.+-\d{{1,10}})\.[0-9a-f]{{32}}-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})", re.ASCII
 )
-TIERED_FOLDER: Final = Pattern(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
+TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
 
 
 class Name(NamedTuple):

@@ -14,10 +14,9 @@ import errno
 import os
 import posixpath
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
 from kdump.errors import UnreadableError
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from __future__ import annotations
 import posixpath
 import sys
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import StoreError, UnreadableError
 from kdump.formats import record_layout
@@ -32,7 +32,6 @@ from kdump.log_dirs.file_names import (
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import re

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump.errors import DamageError
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
@@ -11,7 +11,6 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,14 +12,13 @@ from kdump.errors import KdumpError, StoreError, UsageError
 from kdump.log_dirs.files import Entry, Files, OpenSource, matches
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kdump.log_dirs.patience import Patience
 
-_URI: Final = Pattern(r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)", re.DOTALL)
+_URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)", re.DOTALL)
 _HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Hadoop's names of places that Arrow calls otherwise."""
 _SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *_HADOOP_NAMES})

@@ -11,12 +11,11 @@ import stat
 import struct
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs import archive_formats
 from kdump.log_dirs.unpacking import BLOCK, inflated, unpacked
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

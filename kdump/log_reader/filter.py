@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.primitives import compression
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:

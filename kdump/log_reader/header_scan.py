@@ -7,14 +7,13 @@ together on the driver.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, FailingDiskError
 from kdump.formats import record_layout
 from kdump.formats.record_layout import CONTROL_FLAG, LOG_OVERHEAD, MAGIC_2, TRANSACTIONAL_FLAG
 from kdump.log_dirs import files, local
 from kdump.log_reader.replicas import EpochRange, extend
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import is_sound

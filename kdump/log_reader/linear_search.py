@@ -12,8 +12,6 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kdump.primitives.patterns import Pattern
-
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
         def search(self, text: Bytes, pos: int = ..., endpos: int = ..., /) -> Match | None: ...
 
 
-_PART: Final = Pattern(
+_PART: Final = re.compile(
     rb"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<group>\((?!\?)|\(\?(?::|P<\w+>))|(?P<flags>\(\?[a-zA-Z-]*\)?)"
     rb"|(?P<repeat>(?:[*+?]|\{\d*,?\d*\})(?P<more>[+?]?))|(?P<end>\$)|(?P<other>.)",
     re.DOTALL,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
 from kdump.errors import DamageError
-from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from typing import Self
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_TEXTS: Final = 64
 """Keys, names and values of headers that the kernel compares with."""
-_TOKEN: Final = Pattern(
+_TOKEN: Final = re.compile(
     rb"\\(?P<escape>.)|(?P<wide>\.|\[\^\]?(?:\\.|[^\]\\])*\])|\[\]?(?:\\.|[^\]\\])*\]"
     rb"|(?P<group>\(\?(?!:|P<)|\)(?=[*+{?]))|(?P<anchor>[\^$])|(?P<repeat>(?:[*+]|\{\d*,\d*\})(?P<possessive>\+?))|.",
     re.DOTALL,

@@ -5,13 +5,12 @@ Source: Kafka's classes RemoteLogMetadataCache and RemoteLogSegmentState.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.internal_topics import remote_log_metadata
 from kdump.internal_topics.decode import decode
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from kdump.segments.regions import Damage

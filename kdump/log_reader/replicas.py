@@ -11,11 +11,10 @@ import posixpath
 from collections import Counter, defaultdict
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import StoreError, UnreadableError
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, Name, folder_name, folder_name_in
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from array import array
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments.lazy_records import UnreadRun
 

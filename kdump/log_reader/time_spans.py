@@ -12,13 +12,12 @@ after the end of the range, and no segment begins before the largest timestamp o
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError, many
 from kdump.formats.record_layout import BATCH_HEADER, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import TIME_INDEX
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

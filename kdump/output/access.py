@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.log_dirs.local import LOCAL
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

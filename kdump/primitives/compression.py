@@ -20,10 +20,9 @@ import struct
 import zlib
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from kdump.errors import DamageError, LimitError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import Bytes, read_unsigned_varint
 
 if TYPE_CHECKING:

@@ -10,9 +10,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from typing import TYPE_CHECKING, Final, Protocol
-
-from kdump.primitives.named_tuple import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes

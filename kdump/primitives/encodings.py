@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from binascii import b2a_base64
-from typing import Final, Literal, NoReturn, TypeAlias
-
-from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.patterns import Pattern
+from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 Encoding: TypeAlias = Literal["auto", "utf8", "hex", "base64", "json"]
 ENCODINGS: Final[tuple[Encoding, ...]] = ("auto", "utf8", "hex", "base64", "json")
@@ -54,6 +52,6 @@ def is_json(text: str) -> bool:
     return not _LONE_ESCAPE.search(text)
 
 
-_LONE_ESCAPE: Final = Pattern(
+_LONE_ESCAPE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )

@@ -8,10 +8,9 @@ it, so that each layout fact stands once, in the order of the format. Source of 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kdump.errors import DamageError
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +39,7 @@ class Layout(Generic[T]):
     """
 
     def __init__(self, fields: type[T]) -> None:
-        codes = {name: _CODES[word] for name, word in fields.__annotations__.items()}
+        codes = {name: _CODES[word.__forward_arg__] for name, word in fields.__annotations__.items()}
         self.fields = fields
         self.struct = struct.Struct(">" + "".join(codes.values()))
         self.size = self.struct.size

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from kdump.answers.collector import as_json
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.json_text import harmless_json
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Final
 
-from kdump.primitives.patterns import Pattern
-
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Sequence
 
     Paint = Callable[[bytes], bytes]
@@ -16,9 +14,9 @@ if TYPE_CHECKING:
 
 NAME, TEXT, WORD, MATCH, DAMAGE = b"34;1", b"32", b"90", b"31;1", b"31;1"
 """Parameters of the sequence that a terminal takes for a colour (SGR of ECMA-48)."""
-_TOKEN: Final = Pattern(rb'("(?:[^"\\]|\\.)*")(:)?|\b(?:true|false|null)\b')
+_TOKEN: Final = re.compile(rb'("(?:[^"\\]|\\.)*")(:)?|\b(?:true|false|null)\b')
 _DAMAGE: Final = b'{"kind":"damage"'
-_PAYLOAD: Final = Pattern(rb" (?:key|payload): ")
+_PAYLOAD: Final = re.compile(rb" (?:key|payload): ")
 _SEARCHED: Final = {b'"key"', b'"value"'}
 
 

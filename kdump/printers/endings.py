@@ -6,9 +6,8 @@ A printer's module is imported when its format is chosen: ``kdump --help`` needs
 from __future__ import annotations
 
 import sys
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol, cast
 
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.rows.selection import may_hold_secrets
 
 if TYPE_CHECKING:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import asdict
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from kdump.errors import many
 from kdump.findings import Level
-from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.patterns import Pattern
 from kdump.primitives.terminal import harmless_line, path_text
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ VERDICTS: Final = {
 NO_START: Final = "A broker does not start with this"
 HOLES: Final = "offsets are missing, all batches that are there are sound"
 ALL: Final = "--verbose writes them all"
-_DIGITS: Final = Pattern(r"\d+")
+_DIGITS: Final = re.compile(r"\d+")
 
 
 class CheckSummary:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UsageError
-from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +55,7 @@ FIELDS: Final[dict[str, Callable[[SelectedBatch, Record], bytes]]] = {
 """The letters of kcat's ``-f``: ``%S`` and ``%K`` are sizes (-1 for null), ``%R`` that of the value in 4 bytes."""
 
 _ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
-_ESCAPE: Final = Pattern(r"\\(?:x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 
 
 def unescape(text: str) -> bytes:

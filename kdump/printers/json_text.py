@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -10,12 +11,10 @@ from kdump.formats.record import LARGE
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.primitives import compression, timestamps
 from kdump.primitives.encodings import Encoding, Text, to_text
-from kdump.primitives.patterns import Pattern
 from kdump.primitives.terminal import BEYOND_ASCII, path_text
 from kdump.rows import values
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.formats.record import Header, Record
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     Part: TypeAlias = str | Callable[[Record], str]
 
-_AWKWARD: Final = Pattern(f"[\x7f{BEYOND_ASCII}]")
+_AWKWARD: Final = re.compile(f"[\x7f{BEYOND_ASCII}]")
 _BY_PAYLOAD: Final = {"state.key_encoding", "state.value_encoding"}
 """Columns that are written together with the key and the value."""
 _GATHERED: Final = 1000

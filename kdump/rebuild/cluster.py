@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.metadata.configs import TOPIC
 from kdump.answers.metadata.metadata_versions import SCRAM_SINCE
 from kdump.answers.metadata.topics import id_text
 from kdump.errors import UsageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.near_names import did_you_mean
 from kdump.rebuild import coordinators, first_start, metadata, plan, warnings
 from kdump.rebuild.account import (

@@ -5,12 +5,11 @@ A span is a row of valid batches of one leader epoch in one segment, so a health
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError
 from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.salvage.chains import BatchPlace, LeftOutRange, in_rows, places
 from kdump.salvage.sound_batches import Account, judged

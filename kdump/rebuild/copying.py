@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kdump.errors import UnreadableError
 from kdump.formats import checkpoints, leader_epoch, partition_metadata
@@ -25,7 +25,6 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.local import LocalFile
 from kdump.output import copied, files
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.processes import Processes
 from kdump.segments import resync
 

@@ -6,7 +6,7 @@ batches after these. That reads little.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.producers import ActiveProducer, Producers
@@ -14,7 +14,6 @@ from kdump.answers.retention.deletions import Retention, SegmentRetention
 from kdump.answers.retention.rules import rules_of
 from kdump.answers.topic_configs import TopicConfigs
 from kdump.log_dirs.log_dir_state import LogDirStates
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

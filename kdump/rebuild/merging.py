@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.salvage.chains import LeftOutRange
 from kdump.salvage.sound_batches import left_out
 

@@ -17,7 +17,7 @@ Source: what real nodes of 3.9.2 to 4.4.0 demand of a snapshot (KIP-630, KIP-853
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 from kdump.answers.metadata import snapshot_writer
@@ -31,7 +31,6 @@ from kdump.errors import DamageError, UnreadableError, UsageError
 from kdump.formats import leader_epoch, quorum_state
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.log_dirs import file_names
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.rebuild import release_facts
 from kdump.rebuild.coordinator_counts import partition_counts
 from kdump.rebuild.nodes import PROTOCOLS, Listeners, address, new_directory_id

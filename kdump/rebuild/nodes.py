@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64encode
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from uuid import uuid4
 
 from kdump.errors import UsageError
 from kdump.formats import meta_properties
-from kdump.primitives.named_tuple import NamedTuple
-from kdump.primitives.patterns import Pattern
 from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
@@ -19,15 +17,15 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.topics import PartitionImage, Topics
 
 DEFAULT: Final = "1@localhost:9092/9093"
-NODE: Final = Pattern(
+NODE: Final = re.compile(
     r"(?P<id>\d{1,10})@(?P<host>\[[^\]\s]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})(?:/(?P<controller>\d{1,5}))?"
 )
-VOTER: Final = Pattern(
+VOTER: Final = re.compile(
     r"(?P<id>\d{1,10})@(?P<host>\[[^\]\s]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})(?::(?P<directory>[\w-]{22}))?"
 )
 PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 """Security protocol -> its number (``SecurityProtocol``). A listener that is called as one has it."""
-CLUSTER_ID: Final = Pattern(r"[\w.-]{1,64}", re.ASCII)
+CLUSTER_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 Replicas: TypeAlias = "dict[tuple[bytes, int], tuple[int, ...]]"
 """Topic id and partition -> the nodes that hold it, the leader first."""

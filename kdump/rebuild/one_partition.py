@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.epoch_lineage import Lineage
 from kdump.answers.log_end import log_end
@@ -15,7 +15,6 @@ from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME
 from kdump.log_dirs.partition import Segment
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy
 from kdump.rebuild.lineage import history
 from kdump.rebuild.merging import Hole, MergedLog, TakenSpan

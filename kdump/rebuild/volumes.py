@@ -7,6 +7,7 @@ volume of a container often holds its log dir some folders deep (``/data-0/kafka
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,6 @@ from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import Partition
-from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Entry
     from kdump.log_dirs.log_dir_state import LogDirState
 
-_CHECKPOINT: Final = Pattern(r".*-offset-checkpoint")
-_OF_PARTITION: Final = Pattern(
+_CHECKPOINT: Final = re.compile(r".*-offset-checkpoint")
+_OF_PARTITION: Final = re.compile(
     rf"\d{{20}}\.(?:{file_names.LOG}|{'|'.join(file_names.SIBLINGS)})(?:\.\w+)?|"
     rf"{file_names.PARTITION_METADATA}|{file_names.LEADER_EPOCHS}",
 )

@@ -6,10 +6,9 @@ The key of each is a version and a type; the value depends on the type. Source: 
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kdump.errors import DamageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import Int16, Int32, Layout
 
 ABORT: Final = 0

@@ -10,9 +10,7 @@ Content is read past empty blocks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from kdump.primitives.named_tuple import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

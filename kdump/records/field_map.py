@@ -5,13 +5,12 @@ Names are those of Kafka's protocol guide and of KIP-98 (magic 2), KIP-32 (magic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.primitives import compression
 from kdump.primitives.crc import crc32, crc32c
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import iso
 from kdump.primitives.wire import read_varint
 from kdump.records import control

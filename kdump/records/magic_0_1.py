@@ -7,7 +7,7 @@ Source: ``org.apache.kafka.common.record.LegacyRecord`` and ``AbstractLegacyReco
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats.record import Record
@@ -23,7 +23,6 @@ from kdump.formats.record_layout import (
 )
 from kdump.primitives import compression
 from kdump.primitives.crc import crc32
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import to_int64
 from kdump.records.empty_blocks import RecordBytes, end_of_chunks
 from kdump.records.record_batch import RecordBatch

@@ -7,14 +7,13 @@ since 3.9 (KAFKA-806).
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats import offset_index, time_index, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.formats.time_index import NO_TIMESTAMP
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:

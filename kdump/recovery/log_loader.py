@@ -16,7 +16,7 @@ the entries of the new index must rise, so that offsets that go back between two
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats import producer_snapshot, record_layout, txn_index
@@ -24,7 +24,6 @@ from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.partition import Segment
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery.index_builder import IndexBuilder

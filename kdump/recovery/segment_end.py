@@ -5,12 +5,11 @@ Source: Kafka's class LogSegment (``readNextOffset``, ``translateOffset``) as of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats.offset_index import OffsetIndex
 from kdump.log_dirs import file_names
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery.split_segment import at
 from kdump.segments import read

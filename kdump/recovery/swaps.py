@@ -5,12 +5,11 @@ Source: Kafka's classes LogLoader (``removeTempFilesAndCollectSwapFiles``) and L
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats import txn_index
 from kdump.log_dirs import file_names
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery.segment_end import Cut, base_of, lost, read_next_offset
 from kdump.segments import read

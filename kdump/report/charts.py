@@ -13,10 +13,9 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.errors import KdumpError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.quantities import counted, size, time
 from kdump.report import drawing, series

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.answer_tables.metadata import details_text
 from kdump.printers.quantities import size, time

@@ -9,9 +9,7 @@ means Kafka's null, or that this magic has no such field.
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
-
-from kdump.primitives.named_tuple import NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 VERSION: Final = 1
 """The version of these names and types: adding an optional column keeps it, every other change raises it."""

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import codecs
 from binascii import b2a_base64
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import kernel
 from kdump.primitives.encodings import is_json
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

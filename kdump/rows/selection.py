@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.lazy_records import Unread, UnreadRun
 
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from itertools import repeat
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read

@@ -14,7 +14,7 @@ import os
 from contextlib import closing
 from io import TextIOWrapper
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import kernel
 from kdump.errors import DamageError, UnreadableError
@@ -26,7 +26,6 @@ from kdump.log_dirs.files import next_data, read_whole
 from kdump.log_dirs.finder import raise_it
 from kdump.output import files
 from kdump.output.access import of_sources
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.salvage import merge, one_copy

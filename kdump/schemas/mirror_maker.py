@@ -6,32 +6,31 @@ its length (int16) and UTF-8.
 
 from __future__ import annotations
 
+import re
 from struct import Struct
 from struct import error as struct_error
 from typing import Any, Final
 
-from kdump.primitives.patterns import Pattern
-
 _SIZES: Final = {"int16": Struct(">h"), "int32": Struct(">i"), "int64": Struct(">q")}
 _VERSION: Final = ("version", "int16")
 
-_LAYOUTS: Final[tuple[tuple[Pattern[str], dict[str, tuple[tuple[str, str], ...]]], ...]] = (
+_LAYOUTS: Final[tuple[tuple[re.Pattern[str], dict[str, tuple[tuple[str, str], ...]]], ...]] = (
     (
-        Pattern(r".+\.checkpoints\.internal"),
+        re.compile(r".+\.checkpoints\.internal"),
         {
             "key": (("group", "string"), ("topic", "string"), ("partition", "int32")),
             "value": (_VERSION, ("upstreamOffset", "int64"), ("offset", "int64"), ("metadata", "string")),
         },
     ),
     (
-        Pattern(r"(?:.+\.)?heartbeats"),
+        re.compile(r"(?:.+\.)?heartbeats"),
         {
             "key": (("sourceClusterAlias", "string"), ("targetClusterAlias", "string")),
             "value": (_VERSION, ("timestamp", "int64")),
         },
     ),
     (
-        Pattern(r"mm2-offset-syncs\..+\.internal"),
+        re.compile(r"mm2-offset-syncs\..+\.internal"),
         {
             "key": (("topic", "string"), ("partition", "int32")),
             "value": (("upstreamOffset", "int64"), ("offset", "int64")),

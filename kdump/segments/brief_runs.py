@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kdump import kernel
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, BatchHeader
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import batch_runs

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.magic_2 import Batch
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ to the file's size. Positions are byte offsets in the file, times are millisecon
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import many
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 
 UNREAD: Final = "unread"

@@ -28,7 +28,6 @@ from kdump.formats import record_layout
 from kdump.log_dirs.files import Source, data_end, next_data, size_of_holes
 from kdump.primitives import compression
 from kdump.primitives.crc import CRC32, CRC32C, Kind, combine
-from kdump.primitives.patterns import Pattern
 from kdump.primitives.wire import Bytes, read_varint
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import check
@@ -77,8 +76,10 @@ _ZEROS: Final = bytes(CHUNK + record_layout.MAGIC_POSITION - _SIZE)
 # 0 and 1 the attributes follow the magic; in magic 2 the last offset delta follows them and is not negative.
 _START: Final = rb"(?<=[\0-\x7f].{%d}[\0-\x7f].{%d})" % (_SIZE - 1, record_layout.MAGIC_POSITION - _SIZE)
 _CODECS: Final = b"".join(b"\\x%02x-\\x%02x" % (low, low + compression.ZSTD) for low in range(0, 256, 8))
-_MAGIC_2: Final = Pattern(rb"(?s)\x02%b(?=.{%d}[%b][\0-\x7f])" % (_START, _CODEC - record_layout.UP_TO_MAGIC, _CODECS))
-_MAGIC_0_1: Final = Pattern(rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<!\0{4}.{5})%b" % _START)  # no size of zero
+_MAGIC_2: Final = re.compile(
+    rb"(?s)\x02%b(?=.{%d}[%b][\0-\x7f])" % (_START, _CODEC - record_layout.UP_TO_MAGIC, _CODECS)
+)
+_MAGIC_0_1: Final = re.compile(rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<!\0{4}.{5})%b" % _START)  # no size of zero
 _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
 """Bytes from the magic on that the patterns look at."""
 

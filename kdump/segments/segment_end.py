@@ -6,10 +6,9 @@ always is: a broker makes it 10 MiB long and cuts it when the segment is rolled 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.formats import offset_index
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import is_sound
 from kdump.segments import read, resync, walk

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from kdump import kernel
 from kdump.errors import UnreadableError
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments import parts, read_ahead, resync
 from kdump.segments import read as segments_read
 from kdump.segments.batch_runs import Run

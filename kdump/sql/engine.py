@@ -13,14 +13,13 @@ import queue
 import re
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset
 
 from kdump.errors import KdumpError, UsageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.sql import statement
 from kdump.sql.views import SECOND_NAMES
 

@@ -12,14 +12,13 @@ from bisect import bisect_right
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import DamageError, StoreError, UnreadableError, many
 from kdump.formats import txn_index
 from kdump.formats.record_layout import MAGIC_2
 from kdump.formats.txn_index import AbortedTxn
 from kdump.log_dirs.file_names import TXN_INDEX
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kdump.formats.txn_index import CURRENT_VERSION, AbortedTxn
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 from kdump.records import control
 

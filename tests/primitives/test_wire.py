@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from kdump.errors import DamageError
 from kdump.primitives import wire
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Int16, Int64

@@ -12,7 +12,7 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.collector import unsaid
 from kdump.answers.compaction.cleaned_transactions import CleanedTransactions, aborted_transactions
@@ -21,7 +21,6 @@ from kdump.answers.compaction.key_tables import MARKER, REASONS, all_keys, offse
 from kdump.answers.compaction.largest_keys import largest_keys
 from kdump.errors import DamageError
 from kdump.formats.record_layout import CODEC_MASK, MAGIC_2
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
 

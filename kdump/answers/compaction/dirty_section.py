@@ -6,11 +6,10 @@ Source: Kafka's classes LogCleanerManager (``cleanableOffsets``, ``maxCompaction
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read, walk
 from kdump.segments.batch_runs import Run

@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 from heapq import nlargest
 from os import urandom
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 from kdump import kernel
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.kernel import keys as compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.epoch_lineage import lineage
 from kdump.answers.explain.sightings import Sightings, find_ends, look, newest_of_keys
@@ -14,7 +14,6 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME
 from kdump.log_dirs.tiered_files import TieredFiles
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
 from kdump.segments.batch_runs import Run

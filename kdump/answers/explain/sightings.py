@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.collector import unsaid
 from kdump.answers.log_dir_pass import first_segment
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch, misnumbered
 from kdump.segments import read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.answers.groups.expiry import expires_at
 from kdump.answers.groups.group_records import topic_id_text
@@ -11,7 +11,6 @@ from kdump.answers.groups.lines import CommitLine, CommittedLine, RecordPlace
 from kdump.formats.partition_metadata import ZERO_ID
 from kdump.internal_topics import consumer_offsets
 from kdump.internal_topics.decode import decode
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,12 +7,11 @@ Nothing is decoded but keys that are seen for the first time. Source: ``Coordina
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kdump.answers.groups.history import History
 from kdump.answers.groups.record_keys import COMMIT, GROUPS, KINDS, OFFSETS, group_of, prefix_of, problem_of
 from kdump.answers.groups.topic_log import TopicLog
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import control
 
 if TYPE_CHECKING:

@@ -8,14 +8,13 @@ and their members in ``org.apache.kafka.coordinator.group.modern``.
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.answers.groups.lines import GroupLine, GroupMemberLine, TaskLine
 from kdump.errors import DamageError
 from kdump.internal_topics import consumer_offsets, consumer_protocol
 from kdump.internal_topics.decode import decode
 from kdump.internal_topics.interpreter import Reader, read_fields
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.log_dir_pass import size_after
 from kdump.answers.log_end import log_end
 from kdump.answers.producer_state import ProducerReplay
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ A snapshot replaces what was there, an update changes it, a null value forgets i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kdump.answers.groups.topic_log import TopicLog
 from kdump.internal_topics import share_group_state
 from kdump.internal_topics.decode import decode
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

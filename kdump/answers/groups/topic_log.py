@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.groups.lines import MissingLine, UnreadLine
 from kdump.errors import DamageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:

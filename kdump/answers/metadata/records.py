@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump import kernel
 from kdump.errors import DamageError, KdumpError
@@ -12,7 +12,6 @@ from kdump.internal_topics import cluster_metadata, control_records, frame, well
 from kdump.internal_topics.decode import decode
 from kdump.internal_topics.interpreter import Reader, read_fields
 from kdump.internal_topics.schema import by_type
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch
 

@@ -5,11 +5,10 @@ Records between BeginTransactionRecord and EndTransactionRecord are applied at t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kdump.answers.metadata.records import Appended, MetadataRecord, ReplayError, Undecoded, appended
 from kdump.errors import DamageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.dump_log_segments.decoders import java
 from kdump.dump_log_segments.decoders.framed import metadata_head
 from kdump.internal_topics.cluster_metadata import MESSAGES
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kdump.answers.metadata.records import Fields

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.errors import UsageError
 from kdump.formats.record_layout import CONTROL_FLAG, MAGIC_2, BatchHeader
 from kdump.internal_topics import cluster_metadata, control_records, frame, interpreter
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import write_unsigned_varint
 from kdump.records import control
 from kdump.records.magic_2 import write_batch, write_record

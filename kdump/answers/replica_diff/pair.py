@@ -7,14 +7,13 @@ bytes. Log start, borders of segments, indexes and what the cleaner has removed 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.epoch_lineage import lineage
 from kdump.answers.replica_diff.log_copy import LogCopy
 from kdump.answers.replica_diff.merge import differences
 from kdump.errors import many
 from kdump.primitives.encodings import to_text
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

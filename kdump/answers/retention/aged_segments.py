@@ -7,11 +7,10 @@ and those of the active one after an unclean stop.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import UnreadableError
 from kdump.formats.time_index import TimeIndex
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import batch_runs
 from kdump.segments.batch_runs import Run

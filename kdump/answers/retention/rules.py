@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.topic_configs import FOREVER, INHERIT, UNKNOWN
 from kdump.errors import many
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.timestamps import iso_or_ms, span
 
 if TYPE_CHECKING:

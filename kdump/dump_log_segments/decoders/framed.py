@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 from kdump.dump_log_segments.decoders import java
@@ -10,7 +11,6 @@ from kdump.dump_log_segments.decoders.texts import SkippingParser, Texts
 from kdump.internal_topics import frame
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.internal_topics.schema import by_type
-from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.payload import FrameWords
     from kdump.internal_topics.schema import MessageSchema, Release, Struct, Values
 
-WORD = Pattern(r"(?<!^)(?=[A-Z])")
+WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class FramedParser(SkippingParser):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from base64 import b64encode, urlsafe_b64encode
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
-
-from kdump.primitives.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from kdump.internal_topics.schema import Slot, Struct, Value, Values
 
 ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
-SPECIAL: Final = Pattern(r'["\\\x00-\x1f]')
+SPECIAL: Final = re.compile(r'["\\\x00-\x1f]')
 
 
 class Json(str):

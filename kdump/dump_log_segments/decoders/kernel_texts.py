@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache, lru_cache, partial
 from string import Formatter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.dump_log_segments.decoders import java, remote_log
 from kdump.dump_log_segments.decoders.coordinator import (
@@ -26,7 +26,6 @@ from kdump.internal_topics.transaction_state import STATES
 from kdump.internal_topics.well_formed import reader
 from kdump.kernel.payloads import ALWAYS, FieldText, Payloads, StructText
 from kdump.kernel.quoting import escapes
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from kdump.errors import DamageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records.magic_0_1 import LyingSizeError
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ messages, versions and fields a release can read stands in the schema texts (:mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.dump_log_segments.dialects.release_numbers import newest, parse_release
 from kdump.primitives import java_hash_order
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from kdump.dump_log_segments.dialects.release_numbers import newest
 from kdump.primitives.java_hash_order import java_files, scala_2_9_files, scala_2_12_files, scala_2_13_files
-from kdump.primitives.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import UsageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.segments.regions import Damage
 from kdump.spark.source.reading import UNREADABLE
 

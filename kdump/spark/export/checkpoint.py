@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import KdumpError, UsageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark.export import account, commit
 from kdump.spark.export.output import CHECKPOINT
 from kdump.spark.failures import try_to

@@ -6,7 +6,7 @@ What a task tells comes with its end, by an accumulator, and counts once, also w
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame
@@ -14,7 +14,6 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from kdump.arrow import schema as arrow_schema
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark.export.account import SplitAccount
 from kdump.spark.source import planning, reading, schema
 

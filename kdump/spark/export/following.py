@@ -12,10 +12,9 @@ from __future__ import annotations
 import operator
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from kdump.errors import FailingDiskError, KdumpError, StoreError, UnreadableError, UsageError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark import session
 from kdump.spark.export import job
 from kdump.spark.export.checkpoint import Checkpoint, State

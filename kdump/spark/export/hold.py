@@ -20,11 +20,10 @@ import uuid
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kdump.errors import KdumpError, UnreadableError
 from kdump.output import files
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark.failures import try_to, writing
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import __version__
 from kdump.errors import KdumpError, UnreadableError
 from kdump.log_dirs.remote import without_secret
 from kdump.log_reader.header_scan import attempt
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark import session
 from kdump.spark.export import account, counting
 from kdump.spark.export.commit import COMMIT, publish, recover, written

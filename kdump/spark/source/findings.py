@@ -6,7 +6,7 @@ task tells that has its first partition; what does not fit from log dir to log d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import checking
 from kdump.arrow import schema as arrow_schema
@@ -17,7 +17,6 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.partition import stretches
 from kdump.log_dirs.remote import places, without_secret
 from kdump.primitives import timestamps
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.printers.findings_report import finding_line
 from kdump.spark.source import schema

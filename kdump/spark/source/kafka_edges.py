@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.log_end import log_end
 from kdump.answers.time_lookup import TimeLookup
 from kdump.errors import DamageError, UsageError
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.segment_choice import byte_range
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read

@@ -11,11 +11,10 @@ import json
 import re
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.errors import UsageError
 from kdump.internal_topics import cluster_metadata, consumer_offsets, share_group_state, transaction_state
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.rows.columns import SPARK_FIRST
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.spark.source.marks import START
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ a log, and the topic id tell these.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import KdumpError
 from kdump.formats import partition_metadata
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import is_sound

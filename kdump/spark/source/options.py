@@ -11,7 +11,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from kdump.answers.disk_usage import By
 from kdump.answers.topic_configs import GivenConfig, given_config
@@ -19,7 +19,6 @@ from kdump.answers.transactions import MAX_TIMEOUT
 from kdump.arrow import schema
 from kdump.errors import UsageError
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.near_names import did_you_mean
 from kdump.spark.source import kafka_options
 

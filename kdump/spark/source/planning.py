@@ -9,7 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump.errors import PartlyUnreadableError, StoreError, UnreadableError
 from kdump.formats.offset_index import OffsetIndex
@@ -21,7 +21,6 @@ from kdump.log_dirs.remote import RemoteFiles, places, without_secret
 from kdump.log_reader import replicas
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.header_scan import attempt
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_right
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
@@ -16,7 +16,6 @@ from kdump.log_dirs.file_names import DELETED
 from kdump.log_dirs.local import LocalFile
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.terminal import say
 from kdump.primitives.wire import INT64_END
 from kdump.records import magic_2

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump.errors import StoreError, UnreadableError
 from kdump.log_dirs.finder import NO_SEGMENT, raise_it
 from kdump.log_dirs.remote import is_there
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.header_scan import Stretch, survey
-from kdump.primitives.named_tuple import NamedTuple
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read
