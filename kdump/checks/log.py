@@ -104,11 +104,6 @@ class LogCheck:
         self._cursor = Cursor() if kernel.COMPILED else None
 
     @property
-    def looks(self) -> bool:
-        """Whether it looks into batches."""
-        return self._records
-
-    @property
     def may_share(self) -> bool:
         """Whether others can find out about records: the kernel, and not those of Kafka's own topics."""
         return kernel.COMPILED and (not self._records or self._decode is None)

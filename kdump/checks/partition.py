@@ -214,7 +214,6 @@ def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogChe
         log.next_offset,
         lambda regions: brief_runs.brief(regions, log.look),
         lambda made: run(brief_runs.whole(made, source), [log, indexes]),
-        looks=log.looks,
     )
 
 

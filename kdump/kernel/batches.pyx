@@ -12,10 +12,6 @@ from kdump.kernel.cursor import FAR
 from kdump.primitives.crc import crc32c
 from kdump.primitives.wire import INT32_MAX
 
-from libc.string cimport memmove
-from posix.unistd cimport pread
-
-from kdump.kernel.cursor cimport Cursor
 from kdump.kernel.words cimport big, fast_crc32c, has_crc32c
 
 OTHERS = ("last_offset", "last_sequence", "position", "size")
@@ -25,8 +21,6 @@ WIDTH = 2 + len(_FIELDS) + len(OTHERS)
 """How many numbers a row has: where the records of the batch start and end in the block, its header, and OTHERS."""
 COLUMNS = {name: 2 + number for number, name in enumerate((*_FIELDS, *OTHERS))}
 """Where the numbers of header and OTHERS stand in a row, by name."""
-AT_A_TIME = 1 << 19
-"""Bytes that :func:`rows_of_file` reads at a time: they stay in the cache of a processor."""
 
 
 cdef Py_ssize_t _HEADER_SIZE = BATCH_HEADER.size
@@ -56,8 +50,6 @@ cdef int _TRANSACTIONAL = TRANSACTIONAL_FLAG
 cdef int _DATED = DELETE_HORIZON_FLAG
 cdef long long _FAR = FAR
 cdef long long _INT32_MAX = INT32_MAX
-cdef Py_ssize_t _AT_A_TIME = AT_A_TIME
-cdef Py_ssize_t _MOST_ROWS = 1 << 12
 cdef unsigned int[16] _STARTS
 cdef unsigned int[16] _SIZES
 cdef bint _HAS_CRC32C = has_crc32c()
@@ -156,55 +148,6 @@ cdef void fill_row(const unsigned char* data, Py_ssize_t at, long long position,
     row[field + 1] = sequence if sequence == -1 else sequence + delta
     row[field + 2] = position
     row[field + 3] = size
-
-
-def rows_of_file(int file, first, long long position, long long stop, long long end, bint agree):
-    """Return a row for each batch that follows in a file and is like ``first``, and a byte for each.
-
-    They begin at ``position``, before ``stop``, and are whole before ``end``; their checksums are right. The byte is 1
-    where it is not asked, with ``agree``, whether the records agree with the header
-    (:meth:`kdump.kernel.cursor.Cursor.agrees`), or where they do. Nothing is kept of the records. What cannot be read
-    ends the batches, as does one that is larger than what is read at a time.
-    """
-    buffer, agreeing = bytearray(_AT_A_TIME), bytearray(b"\1") * _MOST_ROWS
-    table = array("q", bytes(8 * _ROW * _MOST_ROWS))
-    cdef unsigned char[::1] block = buffer
-    cdef unsigned char[::1] verdicts = agreeing
-    cdef long long[::1] numbers = table
-    cdef unsigned char* data = &block[0]
-    cdef long long attributes = first.attributes
-    cdef long long horizon = first.base_timestamp
-    cdef Cursor cursor = Cursor()
-    cdef Py_ssize_t count = 0
-    cdef Py_ssize_t at = 0
-    cdef Py_ssize_t held = 0
-    cdef Py_ssize_t size
-    cursor.stack(buffer, table, _ROW, 0, _MOST_ROWS)
-    cursor.data = buffer
-    with nogil:
-        while count < _MOST_ROWS and position < stop:
-            size = like(data + at, held - at, attributes, horizon, _AT_A_TIME)
-            if size == 0:
-                memmove(data, data + at, held - at)
-                held -= at
-                at = 0
-                size = _AT_A_TIME - held
-                if size > end - position - held:
-                    size = <Py_ssize_t> (end - position - held)
-                size = pread(file, data + held, size, position + held) if size > 0 else 0
-                if size <= 0:
-                    break
-                held += size
-                continue
-            if not is_sound(data + at, size):
-                break
-            fill_row(data + at, at, position, &numbers[count * _ROW])
-            if agree:
-                verdicts[count] = cursor.next_batch() and cursor.agree()
-            count += 1
-            at += size
-            position += size
-    return table[: count * _ROW], agreeing[:count]
 
 
 def rises(table):

@@ -17,16 +17,13 @@ from kdump.records.magic_2 import Batch
 from kdump.segments import walk as segment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from kdump.kernel.lines import Lines
     from kdump.log_dirs.files import Source
     from kdump.primitives.wire import Bytes
     from kdump.segments.regions import Region
     from kdump.segments.walk import Window
-
-    Follow: TypeAlias = Callable[[Batch, int, int], "Run | None"]
-    """Returns the batches that go on as the first does, from a position on and before a second one (bytes)."""
 if kernel.COMPILED:
     from kdump.kernel import batches
     from kdump.kernel.batches import COLUMNS, WIDTH
@@ -104,11 +101,6 @@ class Run:
     def batches(self, row: int = 0) -> Iterator[Batch]:
         """Yield the batches from ``row`` on as objects."""
         return map(self.batch, range(row, self.count))
-
-    def is_cut_off(self, stop: int) -> bool:
-        """Tell whether the block ends with it, and before ``stop``: another batch like its last one is not whole."""
-        left = self.start + len(self.block) - self.end
-        return self.end < stop and left < self.field("size", self.count - 1)
 
     @property
     def sound(self) -> int:
@@ -231,7 +223,6 @@ def walk(
     limit: int,
     packed: bool,
     stop: int | None = None,
-    follow: Follow | None = None,
 ) -> Iterator[Region | Run]: ...
 
 
@@ -249,7 +240,7 @@ def walk(
 ) -> Iterator[Region | Run | Entries]: ...
 
 
-def walk(  # noqa: PLR0913  each option by its name
+def walk(
     source: Source,
     start: int,
     end: int,
@@ -259,13 +250,11 @@ def walk(  # noqa: PLR0913  each option by its name
     packed: bool,
     old: bool = False,
     stop: int | None = None,
-    follow: Follow | None = None,
 ) -> Iterator[Region | Run | Entries]:
     """Yield what :func:`kdump.segments.walk.walk` does; batches that are sound and like each other come as one run.
 
     With ``packed``, compressed batches stand alone. With ``old``, messages in a row come as one too. The batches of a
     run begin before ``stop``, and messages in a row end there: whoever reads up to there needs no more.
-    ``follow(first, position, stop)`` returns what goes on behind a run that the block in memory ends, None for nothing.
     """
     if not kernel.COMPILED:
         yield from segment.walk(source, start, end, window, limit=limit)
@@ -281,11 +270,6 @@ def walk(  # noqa: PLR0913  each option by its name
                 found = entries(region, window, stop)
             if found is not None:
                 yield found
-                if follow is not None and stop is not None and isinstance(found, Run) and found.is_cut_off(stop):
-                    behind = follow(found.first, found.end, stop)
-                    if behind is not None:
-                        yield behind
-                        found = behind
                 start, more = found.end, found.end < end
                 break
             yield region

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kdump import kernel
-from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, BatchHeader
+from kdump.formats.record_layout import BATCH_HEADER, BatchHeader
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import batch_runs
 from kdump.segments.batch_runs import Run
-from kdump.segments.walk import ACROSS, Window, walk
+from kdump.segments.walk import Window, walk
 
 if TYPE_CHECKING:
     from array import array
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
     from kdump.segments.regions import Damage, Padding, Region, Trailing
 if kernel.COMPILED:
-    from kdump.kernel.batches import AT_A_TIME, OTHERS, WIDTH, rows_of_file
+    from kdump.kernel.batches import OTHERS, WIDTH
 
 
 class BriefBatch(Batch):
@@ -77,31 +77,6 @@ class Old(NamedTuple):
 
 Headers: TypeAlias = "list[Brief | Old | Damage | Padding | Trailing]"
 """Regions without the records."""
-
-
-class HeaderReader:
-    """Reads batches in a row of an open file and keeps their headers alone. Each part of a file wants one of its own.
-
-    With ``looks``, what is found out is whether the records agree with the header, which takes batches of data without
-    compression. A batch is read again from ``source`` when somebody asks for its records.
-    """
-
-    def __init__(self, descriptor: int, source: Source, *, looks: bool) -> None:
-        self._descriptor, self._source, self._looks = descriptor, source, looks
-        self._is_worth_it = True
-
-    def follow(self, first: Batch, position: int, stop: int) -> BriefRun | None:
-        """Return the sound batches that begin at ``position`` and before ``stop`` and are like ``first``.
-
-        None where there are none, or where those before were so few that a block is read as soon.
-        """
-        if not self._is_worth_it or (self._looks and (first.is_control or first.attributes & CODEC_MASK)):
-            return None
-        end = min(self._source.size, stop + ACROSS)
-        rows, found = rows_of_file(self._descriptor, first, position, stop, end, self._looks)
-        run = BriefRun(Brief(rows, found), self._source) if found else None
-        self._is_worth_it = run is not None and run.size >= AT_A_TIME
-        return run
 
 
 def brief(regions: Iterator[Region | Run], look: Callable[[Run], bytearray]) -> Headers:

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.files import Source
-    from kdump.segments.batch_runs import Follow
     from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import OnError
 
@@ -155,7 +154,6 @@ class ResyncReader:
         self._sums = {kind: RangeChecksum(source, kind) for kind in (CRC32, CRC32C)}
         self._runs, self._packed = runs, packed
         self._stop: int | None = None
-        self._follow: Follow | None = None
         self._origin = start
         self.hops = BUDGET
         """Records that may still be hopped over in vain, beyond those that the place in the file allows."""
@@ -165,14 +163,13 @@ class ResyncReader:
         self._hashable: int | None = None
         """Bytes that batches may still claim whose checksums are computed; None: any number."""
 
-    def read_part(self, stop: int, hops: int, follow: Follow | None = None) -> Iterator[Region | Run]:
+    def read_part(self, stop: int, hops: int) -> Iterator[Region | Run]:
         """Yield the regions up to the first sound batch at ``stop`` or behind it; others have read what comes before.
 
-        ``hops`` counts the records that they left to be hopped over. ``follow`` reads on behind a run, as
-        :func:`kdump.segments.batch_runs.walk` says.
+        ``hops`` counts the records that they left to be hopped over.
         """
         self._window.narrow(self._start, stop)
-        self._stop, self._origin, self.hops, self._follow = stop, 0, hops, follow
+        self._stop, self._origin, self.hops = stop, 0, hops
         return self.read()
 
     def read(self) -> Iterator[Region | Run]:
@@ -213,7 +210,6 @@ class ResyncReader:
                 limit=limit,
                 packed=self._packed,
                 stop=self._stop,
-                follow=self._follow,
             )
         return walk(self._source, position, self._end, self._window, limit=limit)
 

@@ -6,7 +6,6 @@ Where a part begins is guessed, and checked when the part before is read (:mod:`
 from __future__ import annotations
 
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from kdump import kernel
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.files import Source
     from kdump.output.in_turns import Turn
-    from kdump.segments.brief_runs import HeaderReader, Headers
+    from kdump.segments.brief_runs import Headers
     from kdump.segments.regions import Region
 
 R = TypeVar("R")
@@ -79,23 +78,18 @@ def read(
     first_offset: int | None,
     make: Callable[[Iterator[Region | Run]], R],
     take: Callable[[R], None],
-    *,
-    looks: bool,
 ) -> None:
     """Hand to ``take`` what ``make``, called in another process or thread, makes of the regions of each part.
 
     Regions are those of ``kdump.segments.read.read(source, on_error="resync", first_offset=first_offset)``; runs are
-    among them, most without their records (:class:`kdump.segments.brief_runs.HeaderReader`, with ``looks``). Raises
-    UnreadableError behind what is made of the regions before, and KdumpError where a process ends.
+    among them. Raises UnreadableError after the regions before it, and KdumpError where a process ends.
     """
     if parts.processes_in_a_row(jobs, source.size, lambda: parts.is_packed(source)) == 1:
-        with closing(read_in_threads(source, pieces, first_offset, make, looks=looks)) as made:
+        with closing(read_in_threads(source, pieces, first_offset, make)) as made:
             for each in made:
                 take(each)
         return
     from kdump.output import in_turns  # needed for several processes alone
-
-    headers = _headers(source, source, looks=looks)
 
     def work(piece: SegmentPart, turn: Turn[_Before]) -> tuple[R, UnreadableError | None]:
         read_ahead.alone()
@@ -107,7 +101,7 @@ def read(
 
         if guess is not None:
             turn.check = check
-        made, failure, behind = _make(source, piece, guess or turn.take(), first_offset, make, headers)
+        made, failure, behind = _make(source, piece, guess or turn.take(), first_offset, make)
         turn.take()
         turn.state = behind
         return made, failure
@@ -126,8 +120,6 @@ def read_in_threads(
     pieces: list[SegmentPart],
     first_offset: int | None,
     make: Callable[[Iterator[Region | Run]], R],
-    *,
-    looks: bool = False,
 ) -> Generator[R, None, None]:
     """Yield what ``make``, called in this thread or another, makes of the regions of each part; see :func:`read`.
 
@@ -136,7 +128,6 @@ def read_in_threads(
     from kdump.primitives.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
 
     leash = read_ahead.Leash(source)
-    headers = _headers(source, leash, looks=looks)
 
     def few(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
         count = 0
@@ -150,7 +141,7 @@ def read_in_threads(
         guess = _guess(leash, pieces[number])
         if guess is None:
             return None
-        return guess, _make(leash, pieces[number], guess, first_offset, lambda regions: make(few(regions)), headers)
+        return guess, _make(leash, pieces[number], guess, first_offset, lambda regions: make(few(regions)))
 
     before = _Before()
     beside = ThreadBeside(len(pieces), attempt)
@@ -166,7 +157,7 @@ def read_in_threads(
             step = STEP if beside.has_too_much else piece.stop - piece.start
             for stop in (*range(piece.start + step, piece.stop, step), piece.stop):
                 part = SegmentPart(piece.start, stop)
-                made, failure, before = _make(leash, part, before, first_offset, make, headers)
+                made, failure, before = _make(leash, part, before, first_offset, make)
                 yield made
                 if failure is not None:
                     raise failure
@@ -196,21 +187,12 @@ def read_headers(source: Source) -> Generator[Region | Run, None, None]:
             yield from brief_runs.whole(each, source)
 
 
-def _headers(file: Source, source: Source, *, looks: bool) -> Callable[[], HeaderReader] | None:
-    """Return what makes a reader of headers for a part; None where the file cannot be read but by ``source``."""
-    from kdump.segments.brief_runs import HeaderReader  # needed for large segments alone
-
-    descriptor = file.descriptor if kernel.COMPILED and isinstance(file, LocalFile) else None
-    return None if descriptor is None else partial(HeaderReader, descriptor, source, looks=looks)
-
-
 def _make(
     source: Source,
     piece: SegmentPart,
     before: _Before,
     first_offset: int | None,
     make: Callable[[Iterator[Region | Run]], R],
-    headers: Callable[[], HeaderReader] | None,
 ) -> _MadeOfPart[R]:
     """Return what ``make`` makes of the regions of a part."""
     if before.reached >= piece.stop:
@@ -226,8 +208,7 @@ def _make(
     first = None if piece.start else first_offset
     runs = source.limit >= compression.DEFAULT_LIMIT
     reader = ResyncReader(source, before.reached, source.size, "resync", first, limit=None, runs=runs, packed=False)
-    follow = None if headers is None else headers().follow
-    made = make(readable(reader.read_part(piece.stop, before.hops, follow)))
+    made = make(readable(reader.read_part(piece.stop, before.hops)))
     return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.hops))
 
 
