@@ -5,14 +5,10 @@ Without the kernel, or where a release judges entries by other rules, there are 
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
 from kdump.formats.record_layout import LOG_OVERHEAD
-from kdump.segments.read_ahead import processors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,10 +22,7 @@ if TYPE_CHECKING:
     Hold = Callable[[EntryCheck, int, int, bytearray], None]
 
 AT_ONCE: Final = 512
-"""Entries after which a thread can be stopped."""
-WORTH_IT: Final = 8192
-"""Entries for which one more thread is started."""
-THREADS: Final = 4
+"""Entries that are checked between two chances for Ctrl-C."""
 NEAR: Final = 1 << 18
 """Bytes of log from one entry to the next up to which what lies between is fetched too, ahead of time."""
 
@@ -84,34 +77,10 @@ def _doubtful(log: LocalFile, end: int, most: int, index: OffsetIndex | TimeInde
     fd = log.descriptor
     if fd is None:
         return flags
-    todo = deque(range(0, index.filled, AT_ONCE))
-
-    def work() -> None:
-        held = EntryCheck(fd, end, most, index.base_offset)
-        while True:
-            try:
-                first = todo.popleft()
-            except IndexError:  # nothing is left
-                return
-            hold(held, first, min(first + AT_ONCE, index.filled), flags)
-
-    threads = [threading.Thread(target=work, name="index") for _ in range(_helpers(index.filled))]
-    started = []
-    try:
-        with suppress(RuntimeError):  # the system gives no more threads: those that it gave do, or none
-            for thread in threads:
-                thread.start()
-                started.append(thread)
-        work()
-    finally:
-        todo.clear()
-        for thread in started:
-            thread.join()
+    held = EntryCheck(fd, end, most, index.base_offset)
+    for first in range(0, index.filled, AT_ONCE):
+        hold(held, first, min(first + AT_ONCE, index.filled), flags)
     return flags
-
-
-def _helpers(entries: int) -> int:
-    return min(THREADS, processors(), entries // WORTH_IT) - 1 if entries > WORTH_IT else 0
 
 
 def slots(flags: bytearray, *, every: bool) -> Iterator[int]:

@@ -4,7 +4,6 @@ import io
 import os
 import random
 import struct
-import threading
 
 import pytest
 
@@ -122,31 +121,6 @@ def test_broken_files_are_told_of_the_same(tmp_path, capsys, monkeypatch, releas
 def test_the_greatest_size_of_a_batch_holds(tmp_path, capsys, monkeypatch, suffix, most):
     written(tmp_path)
     same(tmp_path, suffix, capsys, monkeypatch, max_batch_bytes=most)
-
-
-@pytest.mark.parametrize("suffix", ["index", "timeindex"])
-@pytest.mark.parametrize("available", [0, 1, 3])
-def test_threads_share_the_entries(tmp_path, capsys, monkeypatch, suffix, available):
-    """As many as the system gives."""
-    written(tmp_path, batches=100)
-    data = bytearray((tmp_path / f"{7:020}.{suffix}").read_bytes() + b"ragged")
-    data[81] ^= 1
-    (tmp_path / f"{7:020}.{suffix}").write_bytes(data)
-    monkeypatch.setattr(confirmed_entries, "AT_ONCE", 4)
-    monkeypatch.setattr(confirmed_entries, "WORTH_IT", 8)
-    monkeypatch.setattr(confirmed_entries, "processors", lambda: 4)
-    started = []
-
-    def start(thread, real=threading.Thread.start):
-        if len(started) == available:
-            raise RuntimeError("can't start new thread")
-        started.append(thread)
-        real(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", start)
-    same(tmp_path, suffix, capsys, monkeypatch)
-    assert len(started) == (available if kernel.COMPILED else 0)
-    assert not any(thread.is_alive() for thread in started)
 
 
 def test_what_is_in_memory_is_not_fetched_again(tmp_path, monkeypatch):
