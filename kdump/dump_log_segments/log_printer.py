@@ -40,17 +40,15 @@ if kernel.COMPILED:
     from kdump.dump_log_segments.kernel_lines import KernelLines
 
 
-def print_part(
-    printer: LogPrinter, source: LocalFile, part: SegmentPart, leash: read_ahead.Leash | None = None
-) -> None:
-    """Print the lines of a part of a segment, read by ``leash``; then say in ``part`` where it ended.
+def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> None:
+    """Print the lines of a part of a segment; then say in ``part`` where it ended.
 
     Raises what ends the original, with the same lines printed before.
     """
     run, path = printer.run, printer.path
     options = run.options
     deep = is_deep(run)
-    with closing(_regions(leash or read_ahead.Leash(source), printer, part, deep=deep)) as regions:
+    with closing(_regions(read_ahead.Leash(source), printer, part, deep=deep)) as regions:
         for region in regions:
             if isinstance(region, Run):
                 printer.batches(region, 0, region.count, deep=deep)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from copy import copy
-from io import BytesIO
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.dump_log_segments.java_paths import absolute
-from kdump.dump_log_segments.log_printer import LogPrinter, end_of, is_deep, print_part
-from kdump.errors import DamageError, UnreadableError
+from kdump.dump_log_segments.log_printer import LogPrinter, end_of, print_part
 from kdump.log_dirs.local import LocalFile
 from kdump.output.stdout import is_terminal
 from kdump.primitives.wire import to_int64
@@ -19,28 +16,6 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.run import DumpRun
     from kdump.output.in_turns import Turn
-    from kdump.primitives.wire import Bytes
-
-
-WORTH_IT: Final = 96 << 20
-"""Bytes of a segment from which on two threads print the lines of batches sooner than one."""
-SMALL: Final = 1 << 11
-"""Bytes of a first batch below which one thread does: its lines are more bytes than it."""
-LARGE: Final = 1 << 17
-"""Bytes of a first batch from which on one thread does: it reads the headers of large batches alone."""
-TIMES: Final = 3
-"""How many times as large as elsewhere the parts are then: little is made of them."""
-HELD: Final = 1 << 21
-"""Bytes of lines, at most, that are held of a part before its turn comes."""
-
-
-class _Made(NamedTuple):
-    """The lines of a part that begins at ``start``, where the next one does, and what ended it."""
-
-    start: int
-    reached: int
-    lines: bytes
-    failure: DamageError | UnreadableError | None
 
 
 class LinesSoFar(NamedTuple):
@@ -60,81 +35,10 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
         printer = LogPrinter(run, path, decoders)
         if pieces:
             _dump_parts(run, printer, source, pieces, jobs)
-        elif not is_deep(run) and _has_many_headers(source, end) and (pieces := parts.parts(source, end, TIMES)):
-            _dump_headers(printer, source, pieces)
         else:
             print_part(printer, source, SegmentPart(0, end))
         printer.end()
         run.close(source)
-
-
-def _has_many_headers(source: LocalFile, end: int) -> bool:
-    """Tell whether two threads print the lines of batches, and may, sooner than one."""
-    if end < WORTH_IT or read_ahead.helpers() <= 0 or LocalFile.watch is not None:
-        return False
-    first = parts.first_header(source)
-    return first is not None and SMALL <= first.length < LARGE
-
-
-def _dump_headers(printer: LogPrinter, source: LocalFile, pieces: list[SegmentPart]) -> None:
-    """Print the lines of batches, which are few: a thread reads some parts and makes theirs."""
-    from kdump.primitives.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
-    from kdump.segments import resync
-
-    class FewLines(BytesIO):
-        """The lines of a part; too many are not held."""
-
-        def write(self, lines: Bytes, /) -> int:  # type: ignore[override]  # what printers write
-            size = super().write(lines)
-            if self.tell() > HELD:
-                raise TooMuchError
-            return size
-
-    run, leash = printer.run, read_ahead.Leash(source)
-    spare = [_apart(printer), _apart(printer)]
-
-    def attempt(number: int) -> _Made | None:
-        piece = pieces[number]
-        start = resync.guess(leash, piece) if piece.start else 0
-        if start is None:
-            return None
-        own, part = spare.pop(), SegmentPart(start, piece.stop)
-        own.out = own.run.out = out = FewLines()
-        failure = None
-        try:
-            print_part(own, source, part, leash)
-        except (DamageError, UnreadableError) as reason:
-            failure = reason
-        finally:
-            spare.append(own)
-        return _Made(start, part.reached, out.getvalue(), failure)
-
-    reached = 0
-    beside = ThreadBeside(len(pieces), attempt)
-    try:
-        for number, piece in enumerate(pieces):
-            made = beside.take(number)
-            if reached >= piece.stop:
-                continue
-            if made is None or made.start != reached:
-                part = SegmentPart(reached, piece.stop)
-                print_part(printer, source, part)
-                reached = part.reached
-                continue
-            run.out.write(made.lines)
-            if made.failure is not None:
-                raise made.failure
-            reached = made.reached
-    finally:
-        leash.is_over = True
-        beside.end()
-        for own in spare:
-            own.end()
-
-
-def _apart(printer: LogPrinter) -> LogPrinter:
-    """Return a printer of the same with an output of its own."""
-    return LogPrinter(copy(printer.run), printer.path, printer.decoders)
 
 
 def _dump_parts(run: DumpRun, printer: LogPrinter, source: LocalFile, pieces: list[SegmentPart], jobs: int) -> None:

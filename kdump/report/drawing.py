@@ -44,8 +44,9 @@ def draw(specs: list[dict[str, Any]]) -> list[str]:
 def _held(library: str) -> int:
     """Let go of the pages of the library's file; return the bytes that are this process's own.
 
-    The pages come back from the page cache where they are needed, in some milliseconds. Where the system does not tell,
-    0 is returned.
+    The pages come back from the page cache where they are needed, in some milliseconds. Without this, a process must
+    end after fewer charts to stay below 100 MiB: six charts take 2.7 s instead of 1.7 s. Where the system does not
+    report them, 0 is returned.
     """
     import ctypes
 

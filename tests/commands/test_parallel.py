@@ -10,13 +10,11 @@ import pytest
 
 from kdump.commands import parallel, who_reads
 from kdump.commands.parallel import Effort
-from kdump.dump_log_segments import side_by_side
 from kdump.formats.record_layout import TRANSACTIONAL_FLAG
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.log_dirs.partition import Partition, Segment
 from kdump.output import in_turns
-from kdump.primitives.thread_beside import ThreadBeside
 from kdump.segments import kernel_ahead, parts, read_ahead, reader_threads, walk
 from testing import GOLDEN, damages, forge
 from tests.helpers import forked
@@ -39,8 +37,6 @@ THREADS = [
     (read_ahead, "processors", lambda: 3),
     (walk, "BLOCK", 4000),
     (walk, "FIRST_BLOCK", 1000),
-    (side_by_side, "WORTH_IT", 1),
-    (side_by_side, "SMALL", 0),
     (parts, "SIZE", 700),
     (parts, "PACKED", 300),
 ]
@@ -57,7 +53,7 @@ OUTPUTS = (
     ("dump", "{path}", "--on-error", "stop"),
     ("--files", "{path}", "--print-data-log"),
     ("--files", "{path}", "--deep-iteration", "--max-bytes", "20000"),
-    (HEADERS := ("--files", "{path}")),
+    ("--files", "{path}"),
 )
 LINES = pytest.mark.parametrize("line", OUTPUTS, ids=" ".join)
 
@@ -65,12 +61,6 @@ LINES = pytest.mark.parametrize("line", OUTPUTS, ids=" ".join)
 @pytest.fixture
 def alike(tmp_path):
     """Run a command line with one process and with more; hold the outcomes against each other, return the first."""
-    run_beside = ThreadBeside._run
-
-    def noted(beside):
-        (tmp_path / "beside").touch()
-        run_beside(beside)
-
     in_processes = in_turns.run
 
     def counted(jobs, *rest):
@@ -86,10 +76,7 @@ def alike(tmp_path):
             assert forked.kdump(tmp_path, *args, "--jobs", number, replaced=replaced) == one, number
             if line[0] == "dump":
                 assert (tmp_path / f"processes-{number}").exists()
-        threads = [*THREADS, (ThreadBeside, "_run", noted)]
-        assert forked.kdump(tmp_path, *args, replaced=threads) == one, "threads"
-        if line == HEADERS:
-            assert forked.kdump(tmp_path, *args, replaced=[*THREADS, (side_by_side, "HELD", 900)]) == one, "too much"
+        assert forked.kdump(tmp_path, *args, replaced=THREADS) == one, "threads"
         return one
 
     return run
@@ -144,7 +131,6 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_several_processes_print_what_one_prints(tmp_path, alike, line, shape):
     alike(line, path=log(tmp_path, SHAPES[shape]))
-    assert (tmp_path / "beside").exists() == (line == HEADERS)
 
 
 @pytest.mark.parametrize("size", [1, 700])
