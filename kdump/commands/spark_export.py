@@ -10,7 +10,7 @@ import click
 
 from kdump.commands import session
 from kdump.commands.limit_options import MAX_BATCH_BYTES, PATHS
-from kdump.commands.who_reads import CONF
+from kdump.commands.who_reads import CONF, PACKAGES, with_packages
 from kdump.errors import UsageError
 from kdump.printers.quantities import size
 from kdump.spark import session as spark_session
@@ -124,6 +124,7 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     help="Where Spark runs: local[N], spark://HOST:PORT, yarn, k8s://URL.",
 )
 @CONF
+@PACKAGES
 @click.option("--incremental", is_flag=True, help="Write only what is new since the last such run into DIR.")
 @click.option("--follow", is_flag=True, help="Write what comes, until Ctrl-C.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
@@ -137,10 +138,10 @@ def command(
     \b
     Examples:
       kdump spark-export /var/lib/kafka/data --out /lake/kafka
-      kdump spark-export s3://bucket/logs --out s3a://lake/kafka --topic 'orders*'
+      kdump spark-export hdfs://node:8020/logs --out hdfs://node:8020/lake
       kdump spark-export backup --out lake --master spark://host:7077
 
-    PATH is a file, a folder, a glob, or a URI that pyarrow opens (s3://, gs://, hdfs://). DIR/_damaged holds the bytes
+    PATH is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). DIR/_damaged holds the bytes
     that are damaged, DIR/_manifest.json says of every byte of the input what became of it. Rows are counted before
     and after: the export fails when one is missing. DIR appears, or is replaced, when all is written: whenever an
     export is killed, run it again. One export at a time writes into DIR.
@@ -157,7 +158,7 @@ def command(
         paths=paths,
         **ours,
         partition_by=_folders(given.pop("partition_by")),
-        conf=given.pop("conf"),
+        conf=with_packages(given.pop("conf"), given.pop("packages")),
         options={
             "mode": given.pop("read_mode"),
             "maxBatchBytes": str(max_batch_bytes),

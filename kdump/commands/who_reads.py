@@ -43,7 +43,22 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
     return option_values.pairs("--conf", pairs, "NAME=VALUE", "spark.executor.memory=4g")
 
 
+def with_packages(conf: dict[str, str], packages: Sequence[str]) -> dict[str, str]:
+    """Return settings of Spark with packages (``GROUP:NAME:VERSION``) that it fetches from Maven repositories."""
+    if not packages:
+        return conf
+    before = conf.get(_PACKAGES)
+    return {**conf, _PACKAGES: ",".join([*([before] if before else []), *packages])}
+
+
+_PACKAGES: Final = "spark.jars.packages"
 CONF: Final = click.option("--conf", multiple=True, metavar="K=V", callback=_settings, help="A setting of Spark.")
+PACKAGES: Final = click.option(
+    "--packages",
+    multiple=True,
+    metavar="GROUP:NAME:VERSION",
+    help="A package that Spark fetches from Maven, such as org.apache.hadoop:hadoop-aws:3.4.1.",
+)
 WORKERS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     JOBS,
     click.option(
@@ -53,6 +68,7 @@ WORKERS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
         help="Let Spark read there, in place of --jobs: local[N], spark://HOST:PORT, yarn, k8s://URL.",
     ),
     CONF,
+    PACKAGES,
 ]
 """The options for who reads; :meth:`WhoReads.taken` takes them."""
 
@@ -67,13 +83,18 @@ class WhoReads(NamedTuple):
     @classmethod
     def taken(cls, options: dict[str, Any]) -> WhoReads:
         """Take the options of WORKERS out of ``options``, or --jobs alone. Raises UsageError."""
-        who = cls(options.pop("jobs"), options.pop("master", None), options.pop("conf", {}))
+        conf = with_packages(options.pop("conf", {}), options.pop("packages", ()))
+        who = cls(options.pop("jobs"), options.pop("master", None), conf)
         if who.master is None and who.conf:
-            raise UsageError("--conf is for the Spark that --master names")
+            raise UsageError("--conf and --packages are for the Spark that --master names")
         if who.master is not None and who.jobs is not None:
             raise UsageError("--jobs is for processes of this machine: leave it out, or --master")
         if who.master is not None and LocalFile.watch is not None:
             raise UsageError("--cache drop watches over the page cache of this machine: leave it out, or --master")
+        if who.master is not None:
+            from kdump.spark import session
+
+            session.use_stores(who.conf)
         return who
 
     def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:

@@ -216,7 +216,7 @@ class Finder:
                     return found, place
                 raise UnreadableError(path, f"the archive {place.name} does not hold it{_held(place.entries(''))}")
         reason = "matches nothing" if _is_glob(path) else "No such file or directory"
-        raise UnreadableError(path, reason)
+        raise UnreadableError(files.shown(path), reason)
 
     def _file(self, entry: Entry, files: Files) -> Iterator[_Named]:
         shown = files.shown(entry.path)

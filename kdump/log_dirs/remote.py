@@ -1,6 +1,4 @@
-"""Places beyond the local disk: what ``pyarrow.fs`` opens (s3, gs, hdfs, abfs), as
-:class:`kdump.log_dirs.files.Files`.
-"""
+"""Places beyond the local disk (s3, gs, hdfs, abfs), as :class:`kdump.log_dirs.files.Files`."""
 
 from __future__ import annotations
 
@@ -85,7 +83,7 @@ def is_there(shown: str, paths: Iterable[str]) -> bool:
 
 
 class RemoteFiles:
-    """One ``pyarrow.fs`` file system. ``prefix`` goes in front of its paths where people read them.
+    """One ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). ``prefix`` starts its paths in messages.
 
     Every method tries again for a while (:class:`kdump.log_dirs.patience.Patience`), then raises StoreError.
     """
@@ -107,7 +105,6 @@ class RemoteFiles:
         """Return the place of ``uri`` and the path in it. What stands behind ``?`` are Arrow's options of the place."""
         try:
             from pyarrow import ArrowInvalid, ArrowNotImplementedError
-            from pyarrow.fs import FileSystem
         except ImportError:
             raise KdumpError(
                 f"pyarrow is not installed, which opens {uri.partition(':')[0]}: pip install pyarrow"
@@ -115,6 +112,7 @@ class RemoteFiles:
 
         from urllib.parse import urlsplit  # slow to import
 
+        from kdump.log_dirs import stores
         from kdump.log_dirs.patience import ErrorKind, Patience, kind_of
 
         scheme, _, rest = uri.partition(":")
@@ -122,9 +120,9 @@ class RemoteFiles:
         bare, query, arguments = rest.partition("?") if re.search(r"\?\w+=", rest) else (rest, "", "")
         glob = re.search(r"[*?[]", bare)  # Arrow takes no glob: it is put back behind the folder it stands in
         folder = bare[: bare.rfind("/", 0, glob.start()) + 1] if glob else bare
-        patience, place = Patience(), f"{scheme}:{folder}{query}{arguments}"
+        patience, place = Patience(), f"{folder}{query}{arguments}"
         try:
-            system, path = patience.ask(without_secret(uri), lambda: FileSystem.from_uri(place))
+            system, path = patience.ask(without_secret(uri), lambda: stores.client(scheme, place))
         except (ArrowInvalid, ArrowNotImplementedError) as reason:
             raise UsageError(f"{without_secret(uri)}: {reason}") from reason
         except StoreError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -16,9 +17,10 @@ import weakref
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, UsageError
+from kdump.log_dirs import stores
 from kdump.spark.failures import SparkFailedError, errors, try_to
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ def start(master: str, settings: Mapping[str, str], said: SaidBySpark | None = N
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master)
-    given = {**OURS, **local_address(master), **settings}
+    given = {**OURS, **local_address(master), **_of_s3(settings), **settings}
     for name, value in given.items():
         builder = builder.config(name, value)
     try:
@@ -105,6 +107,90 @@ def start(master: str, settings: Mapping[str, str], said: SaidBySpark | None = N
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("FATAL")  # errors come back as exceptions: Java's stacks say nothing more
     return spark
+
+
+def store_settings(spark: SparkSession) -> dict[str, str]:
+    """Return the settings of stores that a session's Hadoop clients have, keys of credential providers included.
+
+    They are those of ``spark.hadoop.*``, of core-site.xml, and of what was set since the start; not Hadoop's defaults.
+    """
+    java: Any = spark.sparkContext._jsc
+    hadoop = java.hadoopConfiguration()
+    found = {}
+    for prefix in stores.PREFIXES:
+        for rest in hadoop.getPropsWithPrefix(prefix):
+            name = f"{prefix}{rest}"
+            if any(source not in _DEFAULTS for source in hadoop.getPropertySources(name) or ()):
+                found[name] = hadoop.get(name)
+    for name in stores.SECRETS:
+        secret = hadoop.getPassword(name)
+        if secret is not None:
+            found[name] = "".join(secret)
+    return found
+
+
+_DEFAULTS: Final = {"core-default.xml", "hdfs-default.xml"}
+_HADOOP: Final = "spark.hadoop."
+
+
+def use_stores(settings: Mapping[str, str]) -> None:
+    """Let this process, and those it starts, read stores with the settings of a session that does not run yet.
+
+    They are those of spark-defaults.conf and ``settings``. Without settings of stores nothing changes.
+    """
+    folder = os.environ.get("SPARK_CONF_DIR") or str(Path(os.environ.get("SPARK_HOME") or os.devnull) / "conf")
+    try:
+        lines = (Path(folder) / "spark-defaults.conf").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    pairs = (re.fullmatch(r"\s*([^#\s=:]+)\s*[=:\s]\s*(.*?)\s*", line) for line in lines)
+    given = {**{pair[1]: pair[2] for pair in pairs if pair is not None}, **settings}
+    found = stores.relevant({name.removeprefix(_HADOOP): value for name, value in given.items()})
+    if found:
+        os.environ.setdefault(stores.VARIABLE, json.dumps(found))
+
+
+def _of_s3(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return Spark's settings for what the environment of AWS says and Hadoop's S3A client does not read.
+
+    An endpoint of the user's own gets the bucket in the path, and a region that S3A would not find out, as in PyArrow.
+    """
+    name = f"{_HADOOP}fs.s3a."
+    own = settings.get(f"{name}endpoint")
+    endpoint = own or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if endpoint and not region and ".amazonaws.com" not in endpoint:
+        region = "us-east-1"
+    found = {"endpoint": endpoint, "endpoint.region": region}
+    if endpoint and not own:
+        found["path.style.access"] = "true"
+    return {f"{name}{key}": value for key, value in found.items() if value}
+
+
+def check_store(path: str, settings: Mapping[str, str]) -> None:
+    """Raise KdumpError where Spark lacks the client of an object store that ``path`` is in, before Spark starts.
+
+    A session with jars or packages of its own is not looked into.
+    """
+    scheme = path.partition("://")[0] if "://" in path else ""
+    module = _MODULES.get(scheme)
+    own = {"spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"}
+    spec = find_spec("pyspark")
+    if module is None or own & {*settings} or spec is None or spec.origin is None:
+        return
+    homes = [Path(home) for home in (os.environ.get("SPARK_HOME"), str(Path(spec.origin).parent)) if home]
+    jars = [jar.name for home in homes for jar in (home / "jars").glob("hadoop-*.jar")]
+    if any(jar.startswith(f"{module}-") for jar in jars):
+        return
+    release = next((found[1] for jar in jars if (found := re.match(r"hadoop-client-api-([\d.]+)\.jar", jar))), None)
+    if release is not None:
+        raise KdumpError(
+            f"{path}: Spark has no client for {scheme}; to get it: --packages org.apache.hadoop:{module}:{release}"
+        )
+
+
+_MODULES: Final = {"s3a": "hadoop-aws", "abfs": "hadoop-azure", "abfss": "hadoop-azure"}
+"""The modules of Hadoop with a client for a scheme; Spark's own distribution has neither."""
 
 
 def _keep_code_out() -> None:

@@ -43,7 +43,11 @@ def made():
         shutil.rmtree(out, ignore_errors=True)
         words = ["spark-export", GOLDEN / "brokers/4.2.2/txn-0", "--out", out, "--master", "local[2]"]
         env = {**os.environ, "SPARK_SUBMIT_OPTS": f"{BRIEF_JAVA} -XX:ArchiveClassesAtExit={new} -Xlog:cds=error"}
-        # Java writes it when kdump has ended already: its end of the pipe is waited for.
-        subprocess.run([sys.executable, "-m", "kdump", *words], cwd=ROOT, env=env, check=True, capture_output=True)
+        # Java writes the archive after kdump has ended. It keeps the pipe open until then, where it prints to the pipe.
+        code = (
+            "from contextlib import nullcontext\nfrom kdump.__main__ import run\n"
+            "from kdump.spark.session import SaidBySpark\nSaidBySpark.elsewhere = lambda _: nullcontext()\nrun()"
+        )
+        subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, env=env, check=True, capture_output=True)
         shutil.rmtree(out)
         new.rename(archive())

@@ -1,6 +1,7 @@
 """Segments in places that only pyarrow.fs reaches: an S3 server on loopback, and Arrow's own in-memory file system."""
 
 import pickle
+import re
 import shutil
 import sys
 import threading
@@ -15,8 +16,9 @@ from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs import remote
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
+from kdump.spark.session import store_settings
 from kdump.spark.source import options as words
-from kdump.spark.source import planning, reading, streaming
+from kdump.spark.source import planning, reading, register, streaming
 from testing import GOLDEN
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
@@ -108,6 +110,26 @@ def test_splits_of_a_bucket_go_to_tasks_and_no_key_is_shown(bucket, spark):
     with pytest.raises(UnreadableError, match=r"logs/nowhere: No such file or directory") as error:
         read(bucket.format("nowhere"))
     assert "secret" not in str(error.value)
+
+
+def test_the_settings_of_the_session_open_a_bucket_and_no_key_is_shown(bucket, spark, capfd):
+    address = re.search(r"endpoint_override=([\d.:]+)", bucket)[1]
+    given = {"access.key": "key", "secret.key": "secret", "endpoint": f"http://{address}", "path.style.access": "true"}
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    for name, value in given.items():
+        hadoop.set(f"fs.s3a.{name}", value)
+    try:
+        assert store_settings(spark).items() >= {f"fs.s3a.{name}": value for name, value in given.items()}.items()
+        register(spark)
+        frame = spark.read.format("kdump").load("s3a://logs/broker")
+        assert frame.count() == len(read(*(BROKER / name for name in FOLDERS)))
+        frame.explain("extended")
+    finally:
+        for name in given:
+            hadoop.unset(f"fs.s3a.{name}")
+        register(spark)
+    assert "fs.s3a.secret.key" not in store_settings(spark)
+    assert "secret" not in "".join(capfd.readouterr())
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -5,10 +5,13 @@ import site
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from kdump.commands.who_reads import with_packages
 from kdump.errors import KdumpError
+from kdump.log_dirs import stores
 from kdump.spark import session
 from testing import GOLDEN, ROOT, forge
 from tests.conftest import java_is_missing
@@ -111,3 +114,61 @@ def test_no_code_of_the_current_folder_or_the_one_above_runs(tmp_path, words):
     )
     assert not mark.exists(), mark.read_text()
     assert done.returncode == 0, done.stderr
+
+
+def test_the_environment_of_aws_reaches_hadoops_client(monkeypatch):
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    name = "spark.hadoop.fs.s3a."
+    assert session._of_s3({}) == {}
+    own = {f"{name}endpoint": "http://minio:9000"}
+    assert session._of_s3(own) == {**own, f"{name}endpoint.region": "us-east-1"}
+    assert session._of_s3({f"{name}endpoint": "s3.eu-west-1.amazonaws.com"}) == {
+        f"{name}endpoint": "s3.eu-west-1.amazonaws.com"
+    }
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://other:9000")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    assert session._of_s3({}) == {
+        f"{name}endpoint": "http://other:9000",
+        f"{name}endpoint.region": "eu-north-1",
+        f"{name}path.style.access": "true",
+    }
+
+
+def test_settings_of_stores_are_known_before_spark_starts(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.delenv(stores.VARIABLE, raising=False)
+    session.use_stores({"spark.executor.memory": "4g"})
+    assert stores.VARIABLE not in os.environ
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# spark.hadoop.fs.s3a.endpoint no\nspark.hadoop.fs.s3a.endpoint  http://a:9000 \n"
+        "spark.hadoop.fs.s3a.access.key=key\nspark.executor.memory 4g\n\n"
+    )
+    monkeypatch.setenv(stores.VARIABLE, "")  # so that it is restored
+    monkeypatch.delenv(stores.VARIABLE)
+    session.use_stores({"spark.hadoop.fs.s3a.access.key": "given"})
+    assert stores.settings() == {"fs.s3a.endpoint": "http://a:9000", "fs.s3a.access.key": "given"}
+
+
+def test_a_store_without_a_client_is_refused_before_spark_starts(monkeypatch, tmp_path):
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    (tmp_path / "jars" / "hadoop-client-api-3.4.1.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setattr(session, "find_spec", lambda _: SimpleNamespace(origin=str(tmp_path / "pyspark/__init__.py")))
+    for path in ("/out", "out", "hdfs://node/out", "file:///out"):
+        session.check_store(path, {})
+    with pytest.raises(KdumpError, match=r"--packages org\.apache\.hadoop:hadoop-aws:3\.4\.1$"):
+        session.check_store("s3a://logs/out", {"spark.executor.memory": "4g"})
+    with pytest.raises(KdumpError, match=r"--packages org\.apache\.hadoop:hadoop-azure:3\.4\.1$"):
+        session.check_store("abfss://x@y/out", {})
+    session.check_store("s3a://logs/out", {"spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.4.1"})
+    (tmp_path / "jars" / "hadoop-aws-3.4.1.jar").touch()
+    session.check_store("s3a://logs/out", {})
+
+
+def test_packages_are_added_to_those_of_the_settings():
+    assert with_packages({"a": "b"}, ()) == {"a": "b"}
+    assert with_packages({}, ("x:y:1", "x:z:1")) == {"spark.jars.packages": "x:y:1,x:z:1"}
+    assert with_packages({"spark.jars.packages": "q"}, ("x:y:1",)) == {"spark.jars.packages": "q,x:y:1"}

@@ -247,7 +247,8 @@ class Folder:
             raise UnreadableError(self.shown, f"cannot be written: {reason.strerror}") from reason
 
     def _at(self, name: str) -> Any:
-        return self._path(f"{self.path}/{name}" if name else self.path)
+        path = f"{self.path}/{name}" if name else self.path
+        return self._path(f"{path}/" if path.count("/") == 2 and "://" in path else path)  # the root of a file system
 
 
 def _take_place(part: Path, target: Path, shown: str, taken: str) -> None:

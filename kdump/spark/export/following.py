@@ -92,13 +92,15 @@ class Follower:
         """
         self._forever = forever
         session.check()
+        session.check_store(self._export.out, self._export.conf)
+        session.use_stores(self._export.conf)
         # what cannot be read at all is told before Spark starts
         found = streaming.partitions(self._options, self._listener.note, self._fail, self._listener.plans)
         self._listings.remember(found)
         self._listener.plans("")
         if not found and self._unreadable:
             raise next(iter(self._unreadable.values()))
-        spark = session.start(self._export.master, self._export.conf)
+        spark = session.start(self._export.master, self._export.conf, session.SaidBySpark())
         self._began = time.monotonic()
         with errors():
             register(spark)

@@ -107,9 +107,11 @@ def run(export: Export, listener: Listener) -> Summary:
     """
     options = source_options(export)
     session.check()
+    session.check_store(export.out, export.conf)
+    session.use_stores(export.conf)
     inputs = planning.look(options, listener.note, listener.plans)
     listener.plans("")  # Spark itself says something
-    spark = session.start(export.master, export.conf)
+    spark = session.start(export.master, export.conf, session.SaidBySpark())
     with errors():
         began = time.monotonic()
         register(spark)

@@ -6,6 +6,7 @@ elsewhere :func:`register` makes it known to a session.
 
 from __future__ import annotations
 
+import json
 import os
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -25,9 +26,11 @@ _ONE: Final = Lock()
 def register(spark: SparkSession) -> None:
     """Make the source ``kdump`` known to ``spark``; several streams of it may then begin at the same time.
 
+    The source then reads stores with the session's settings of them (:func:`kdump.spark.session.store_settings`).
     Raises KdumpError where PySpark is older than 4.0, which has no data sources in Python.
     """
-    from kdump.spark.session import check_version
+    from kdump.log_dirs import stores
+    from kdump.spark.session import check_version, store_settings
 
     check_version()
     from pyspark.errors import AnalysisException
@@ -36,9 +39,12 @@ def register(spark: SparkSession) -> None:
 
     context = getattr(spark, "sparkContext", None)  # none of Spark Connect's sessions has one here
     variables: dict[str, str] = {} if context is None else context.environment
+    wanted = {name: os.environ.get(name, "") for name in SET_BY_SPARK}
+    if context is not None:
+        wanted[stores.VARIABLE] = json.dumps(store_settings(spark))
     with _ONE:
-        missing = [name for name in SET_BY_SPARK if name not in variables]
-        variables |= {name: os.environ.get(name, "") for name in missing}
+        missing = [name for name in wanted if name not in variables]
+        variables |= {name: wanted[name] for name in missing}
         try:
             spark.dataSource.register(KdumpDataSource)
         except AnalysisException as error:

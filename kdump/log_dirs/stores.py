@@ -1,0 +1,213 @@
+"""The clients of stores, with the settings that Hadoop and Spark have for them.
+
+=====================  ==============================================================================================
+scheme                 client and settings
+=====================  ==============================================================================================
+``s3``, ``s3a``        PyArrow. Keys and options in the URI; else ``fs.s3a.*`` and ``fs.s3a.bucket.BUCKET.*`` of
+                       Hadoop's S3A client; for what these do not set, ``AWS_*`` and the files and roles of AWS.
+``hdfs``, ``viewfs``   hdfs-native, a client without Java: ``fs.defaultFS``, ``dfs.*``, and the files of
+                       ``HADOOP_CONF_DIR``. Without it PyArrow's, which needs Java and libhdfs.
+others                 PyArrow, with options in the URI and the environment of each store's own client.
+=====================  ==============================================================================================
+
+The settings of a Spark session are in the environment variable :data:`VARIABLE` of the processes that list files. The
+processes that read files get a client with its settings from them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.errors import KdumpError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VARIABLE: Final = "KDUMP_STORE_SETTINGS"
+"""Hadoop's settings of stores, as a JSON object. It may hold keys: kdump prints it nowhere."""
+SECRETS: Final = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token")
+"""Settings that Hadoop may keep in a credential provider."""
+PREFIXES: Final = ("fs.s3a.", "fs.defaultFS", "fs.viewfs.", "dfs.")
+"""What the names of settings of stores start with."""
+_S3A: Final = "fs.s3a."
+_ANONYMOUS: Final = "AnonymousAWSCredentialsProvider"
+_FEW_TRIES: Final = {
+    "dfs.client.failover.max.attempts": "3",
+    "dfs.client.failover.sleep.base.millis": "100",
+    "dfs.client.failover.sleep.max.millis": "500",
+}
+"""Tries within one call of hdfs-native, by default four minutes of them. kdump has its own tries, which can end."""
+
+
+def relevant(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of stores among Hadoop's."""
+    return {name: value for name, value in settings.items() if name.startswith(PREFIXES)}
+
+
+def settings() -> dict[str, str]:
+    """Return the settings in :data:`VARIABLE`, empty without it. Raises KdumpError when it is not a JSON object."""
+    text = os.environ.get(VARIABLE)
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise KdumpError(f"the environment variable {VARIABLE} is not a JSON object")
+    return {str(name): str(value) for name, value in found.items()}
+
+
+def client(scheme: str, rest: str) -> tuple[Any, str]:
+    """Return a ``pyarrow.fs`` file system, or one with its methods, for the URI ``scheme:rest``, and the path in it.
+
+    Raises KdumpError, UsageError, and OSError or Arrow's errors as the client does.
+    """
+    given = settings()
+    host, _, path = rest.removeprefix("//").partition("/")
+    if scheme == "s3" and not re.search(r"@|\?", rest):
+        arguments = s3_arguments(host, given)
+        if arguments:
+            from pyarrow.fs import S3FileSystem
+
+            return S3FileSystem(**arguments), f"{host}/{path}".rstrip("/")
+    if scheme in ("hdfs", "viewfs"):
+        try:
+            import hdfs_native  # noqa: F401  is it there
+        except ImportError:
+            try:
+                return _by_arrow(scheme, rest)
+            except OSError as reason:
+                raise KdumpError(
+                    f"hdfs-native is not installed, which opens {scheme}, and PyArrow cannot without libhdfs; "
+                    "to get it: pip install 'kdump[hdfs]'"
+                ) from reason
+        hdfs = HdfsSystem(f"{scheme}://{host}" if host else None, {**_FEW_TRIES, **given})
+        try:
+            hdfs.connect()
+        except RuntimeError as reason:  # a setting is missing or wrong; no name node has been asked yet
+            found = re.search(r'"(.*)"', str(reason))
+            hint = "" if host else "; name it (hdfs://HOST:PORT/PATH), or HADOOP_CONF_DIR"
+            raise UsageError(f"{scheme}:{rest}: {found[1] if found else reason}{hint}") from reason
+        return hdfs, f"/{path}"
+    return _by_arrow(scheme, rest)
+
+
+def _by_arrow(scheme: str, rest: str) -> tuple[Any, str]:
+    from pyarrow.fs import FileSystem
+
+    system, path = FileSystem.from_uri(f"{scheme}:{rest}")
+    return system, path
+
+
+def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for the settings of S3A, empty when there are none."""
+    settings = {name.removeprefix(_S3A): value for name, value in given.items() if name.startswith(_S3A)}
+    of_bucket = f"bucket.{bucket}."
+    settings |= {name.removeprefix(of_bucket): value for name, value in settings.items() if name.startswith(of_bucket)}
+    found: dict[str, Any] = {}
+    if settings.get("access.key") and settings.get("secret.key"):
+        found["access_key"], found["secret_key"] = settings["access.key"], settings["secret.key"]
+        if settings.get("session.token"):
+            found["session_token"] = settings["session.token"]
+    elif _ANONYMOUS in settings.get("aws.credentials.provider", ""):
+        found["anonymous"] = True
+    elif settings.get("assumed.role.arn"):
+        found["role_arn"] = settings["assumed.role.arn"]
+    endpoint = settings.get("endpoint", "")
+    if endpoint:
+        scheme, _, address = endpoint.rpartition("://")
+        found["endpoint_override"] = address.rstrip("/")
+        is_plain = scheme == "http" or (not scheme and settings.get("connection.ssl.enabled", "true") == "false")
+        found["scheme"] = "http" if is_plain else "https"
+        if settings.get("path.style.access") == "false":
+            found["force_virtual_addressing"] = True
+    region = settings.get("endpoint.region") or (_AWS_REGION.search(endpoint) or {1: ""})[1]
+    if region:
+        found["region"] = region
+    elif endpoint and not (os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
+        found["region"] = "us-east-1"  # the one that S3A takes
+    return found
+
+
+_AWS_REGION: Final = re.compile(r"s3[.-]([a-z0-9-]+)\.amazonaws\.com")
+
+
+@dataclass(frozen=True)
+class HdfsSystem:
+    """HDFS through hdfs-native, with the methods of a ``pyarrow.fs`` file system that kdump calls.
+
+    ``url`` names the name node or the name service; None is ``fs.defaultFS``. All methods raise OSError with one line.
+    """
+
+    url: str | None
+    config: dict[str, str]
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    def connect(self) -> Any:
+        """Return the client of this process: it cannot be pickled, and does not survive a fork."""
+        found = _CLIENTS.get((os.getpid(), self))
+        if found is None:
+            from hdfs_native import Client
+
+            found = _CLIENTS[os.getpid(), self] = Client(self.url, self.config)
+        return found
+
+    def get_file_info(self, what: Any) -> Any:
+        """Return the FileInfo of a path, or a list of those in the folder that a FileSelector names."""
+        from pyarrow.fs import FileInfo, FileType
+
+        if isinstance(what, str):
+            try:
+                return _info(what, _one_line(lambda: self.connect().get_file_info(what)))
+            except FileNotFoundError:
+                return FileInfo(what, FileType.NotFound)
+        found = _one_line(lambda: list(self.connect().list_status(what.base_dir)))
+        return [_info(one.path, one) for one in found]
+
+    def open_input_file(self, path: str) -> HdfsFile:
+        """Open a file to read it at positions."""
+        return HdfsFile(_one_line(lambda: self.connect().read(path)))
+
+
+_CLIENTS: Final[dict[tuple[int, HdfsSystem], Any]] = {}
+
+
+class HdfsFile:
+    """An open file of HDFS, with the methods of a ``pyarrow.NativeFile`` that kdump calls."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+
+    def size(self) -> int:
+        """Return the size in bytes when the file was opened."""
+        return int(self._reader.size)
+
+    def read_at(self, size: int, position: int) -> bytes:
+        """Return ``size`` bytes from ``position`` on, fewer at the end of the file."""
+        size = min(size, self.size() - position)  # hdfs-native panics past the end
+        return _one_line(lambda: bytes(self._reader.read_range(position, size))) if size > 0 else b""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._reader.close()
+
+
+def _info(path: str, status: Any) -> Any:
+    from pyarrow.fs import FileInfo, FileType
+
+    kind = FileType.Directory if status.isdir else FileType.File
+    time = status.modification_time * 1_000_000  # ms to ns
+    return FileInfo(path, kind, mtime_ns=time, size=None if status.isdir else status.length)
+
+
+def _one_line(call: Any) -> Any:
+    """Return what a call returns; an error keeps its first line, without the stack of the name node."""
+    try:
+        return call()
+    except OSError as error:
+        raise type(error)(str(error).partition("\n")[0]) from None
