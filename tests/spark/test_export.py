@@ -210,6 +210,29 @@ def test_an_export_that_was_killed_at_its_end_is_not_made_twice(spark, tmp_path,
         assert len(rows(out)) == 7
 
 
+def test_every_reader_of_the_docs_reads_the_whole_folder(spark, tmp_path):
+    duckdb, pandas, polars = map(pytest.importorskip, ("duckdb", "pandas", "polars"))
+    out = tmp_path / "lake" / "kafka"
+    loose = tmp_path / "loose" / f"{0:020}.log"  # of no topic: a folder of null
+    loose.parent.mkdir()
+    loose.write_bytes(forge.batch([forge.record(b"k", b"v")]))
+    damaged = tmp_path / "in" / "t-0" / f"{0:020}.log"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"\x01" * 100 + forge.batch([forge.record(b"k", None)]))
+    count = export(BROKERS / "4.2.2", loose, damaged, out=out).rows
+    assert (out / "_damaged").exists()
+    table = (ROOT / "docs" / "spark.md").read_text()
+    calls = dict(re.findall(r"^\| (\w+) \| `(.*lake/kafka.*)` \|$", table, re.MULTILINE))
+    assert list(calls) == ["DuckDB", "Polars", "pandas", "PyArrow", "Spark"]
+    names = {"duckdb": duckdb, "pandas": pandas, "polars": polars, "pyarrow": __import__("pyarrow"), "spark": spark}
+    found = {name: eval(call.replace("lake/kafka", str(out)), names) for name, call in calls.items()}
+    assert sum(number for _, number in found["DuckDB"].fetchall()) == count
+    assert found["Polars"].collect().height == count
+    assert len(found["pandas"]) == count
+    assert found["PyArrow"].count_rows() == count
+    assert found["Spark"].count() == count
+
+
 @pytest.mark.parametrize("form", ["orc", "json", "csv"])
 def test_other_formats_hold_the_same_rows(spark, tmp_path, form):
     folder = BROKERS / "4.2.2" / "headers-0"
