@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.primitives.thread_beside import ThreadBeside
+from kdump.parallel.chunks import _ChunkCrew
 from kdump.segments import read_ahead
 from testing import GOLDEN, ROOT
 
@@ -65,15 +65,15 @@ def threads(monkeypatch):
 
 @pytest.fixture
 def begun(monkeypatch):
-    """Return the threads that have begun to do pieces beside their callers."""
+    """Return the crews whose threads have begun to make chunks."""
     threads = []
-    run = ThreadBeside._run
+    run = _ChunkCrew._run
 
-    def noted(beside):
-        threads.append(beside)
-        run(beside)
+    def noted(crew):
+        threads.append(crew)
+        run(crew)
 
-    monkeypatch.setattr(ThreadBeside, "_run", noted)
+    monkeypatch.setattr(_ChunkCrew, "_run", noted)
     return threads
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
@@ -207,14 +208,12 @@ def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogChe
     """Check a segment whose batches other processes have looked into."""
     from kdump.segments import brief_runs  # needed for large segments alone
 
-    shared_segment.read(
-        jobs,
-        source,
-        pieces,
-        log.next_offset,
-        lambda regions: brief_runs.brief(regions, log.look),
-        lambda made: run(brief_runs.whole(made, source), [log, indexes]),
+    parts = shared_segment.read(
+        jobs, source, pieces, log.next_offset, lambda regions: brief_runs.brief(regions, log.look)
     )
+    with closing(parts) as made:
+        for each in made:
+            run(brief_runs.whole(each, source), [log, indexes])
 
 
 def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region | Run]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import closing
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from kdump.commands.parallel import Piece
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.read_stats import ReadStats
-    from kdump.output.in_turns import Turn
+    from kdump.parallel.turns import OutputTurn
     from kdump.rows.selection import SegmentFacts
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.transaction_replay.outcomes import Scan
@@ -232,21 +233,40 @@ def _each_once(partitions: Iterable[Partition], paths: Iterable[str], run: sessi
     yield from replicas.each_once_in_turn(chain(some, found), paths, run.note, "--every-replica")
 
 
-class PrintedSoFar(NamedTuple):
-    """What a process tells the next one: what was said, whether there was anything, how many records were counted.
+class ChunkStart(NamedTuple):
+    """Where a part of a segment starts: see :class:`kdump.segments.parts.SegmentPart`."""
 
-    Of a segment that is read in parts also where the next one begins, what :class:`SegmentPart` has beside that,
-    whether anything of it is printed, and whether it was told that it became shorter.
+    reached: int = 0
+    hops: int = BUDGET
+    is_over: bool = False
+
+
+class PrintedSoFar(NamedTuple):
+    """The state after a piece: the messages printed, whether there was anything, and how many records were counted.
+
+    Within a segment that is read in parts also where the next one starts, whether any part has printed anything, and
+    whether it was reported that the segment became shorter.
     """
 
     said: SaidSoFar
     found: bool = False
     records: int = 0
-    reached: int = 0
-    hops: int = BUDGET
-    is_over: bool = False
+    start: ChunkStart = ChunkStart()
     has_printed: bool = False
     has_told: bool = False
+
+
+class PrintedPiece(NamedTuple):
+    """The result of a piece; ``said`` is None where it has waited for nothing to print on standard error."""
+
+    said: SaidSoFar | None
+    found: bool
+    records: int
+    size: int
+    start: ChunkStart = ChunkStart()
+    has_printed: bool = False
+    has_told: bool = False
+    ends_segment: bool = True
 
 
 class Dump:
@@ -353,7 +373,7 @@ class Dump:
 
     def parallel(self, partitions: Sequence[Partition], jobs: int, out: BinaryIO) -> None:
         """Print the same with several processes."""
-        from kdump.output import in_turns  # needed for several processes alone
+        from kdump.parallel.turns import Forks  # needed for several processes alone
 
         progress, self.session.progress = self.session.progress, session.Progress()
         reader = self.reader()
@@ -363,8 +383,10 @@ class Dump:
         if not self.options.count:
             self.printer(out).begin()
         out.flush()
-        begun = PrintedSoFar(self.session.said)
-        last = in_turns.run(jobs, pieces, PieceWork(self, reader), begun, lambda piece, _: progress(piece.size))
+        last = PrintedSoFar(self.session.said)
+        with closing(Forks(jobs).run(pieces, PieceWork(self, reader), last)) as results:
+            for made, last in results:  # noqa: B007  the last one counts
+                progress(made.size)
         self.session.progress = progress
         self.session.said = last.said
         self.finish(out, last.records, found=last.found)
@@ -487,85 +509,81 @@ def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs
 
 
 class PieceWork:
-    """What one of several processes does: it prints its pieces, and tells the next process what that must know."""
+    """The work of several processes: each prints its pieces."""
 
     def __init__(self, dump: Dump, reader: PartitionReader) -> None:
         self._dump, self._reader, self._session = dump, reader, dump.session
         self._printer: Printer | None = None
 
-    def __call__(self, piece: Piece, turn: Turn[PrintedSoFar]) -> None:
+    def assume(self, piece: Piece) -> ChunkStart | None:
+        """Assume that a part begins with the first credible batch in it, if there is one."""
+        part = piece.part
+        if part is None or not part.start:
+            return ChunkStart()
+        (_, (segment,)), *_ = piece.runs
+        try:
+            with segment.open() as source:
+                reached = resync.guess(source, part)
+        except UnreadableError:  # reported where the segment is read
+            return None
+        return None if reached is None else ChunkStart(reached)
+
+    def make(self, piece: Piece, start: ChunkStart, turn: OutputTurn[PrintedSoFar]) -> PrintedPiece:
         """Print a piece."""
         read_ahead.alone()
-        self._session.before = turn.take
-        self._session.said = SaidSoFar() if turn.state is None else turn.state.said
+        self._session.before, self._session.said = turn.take, SaidSoFar()
         if self._printer is None and not self._dump.options.count:
             self._printer = self._dump.printer(turn.file)
-        turn.check = self._hear
         if piece.part is not None:
-            self._print_part(SegmentPart(piece.part.start, piece.part.stop), *piece.runs[0], turn)
-            return
+            return self._part(piece, SegmentPart(piece.part.start, piece.part.stop), start, turn)
+        turn.when_come(self._hear)
         items = (item for run in piece.runs for item in self._reader.read(*run))
         found, records = self._dump.print_items(items, self._printer)
-        before = turn.take()
-        turn.state = PrintedSoFar(self._session.said, before.found or found, before.records + records)
+        return PrintedPiece(self._said(turn), found, records, piece.size)
 
     def _hear(self, before: PrintedSoFar) -> None:
         self._session.said = before.said
 
-    def _print_part(
-        self, part: SegmentPart, partition: Partition, segments: tuple[Segment, ...], turn: Turn[PrintedSoFar]
-    ) -> None:
-        """Print a part of a segment. All but the first begin on a guess; it is checked when the turn comes."""
-        (segment,) = segments
+    def _said(self, turn: OutputTurn[PrintedSoFar]) -> SaidSoFar | None:
+        return None if turn.state is None else self._session.said
+
+    def _part(self, piece: Piece, part: SegmentPart, start: ChunkStart, turn: OutputTurn[PrintedSoFar]) -> PrintedPiece:
+        """Print a part of a segment."""
+        (partition, (segment,)), *_ = piece.runs
         is_first = part.start == 0
-        if not is_first:
-            self._go_on(part, segment, turn)
-        found, records = False, 0
+        lead = b"" if is_first or self._printer is None else self._printer.go_on(segment.name)
+
+        def hear(before: PrintedSoFar) -> None:
+            turn.lead = b"" if before.has_printed else lead
+            self._hear(before)
+
+        turn.when_come(hear)
+        found, records, has_told = False, 0, False
+        part.start, part.hops, part.is_over = (0, part.hops, False) if is_first else start
         if part.is_over or part.start >= part.stop:
             part.reached = part.start
         else:
             found, records = self._dump.print_items(self._reader.read_part(partition, segment, part), self._printer)
-        before = turn.take()
-        has_told = before.has_told and not is_first
-        if part.lost and not has_told:
-            self._reader.tell_lost(segment, part.lost)
-            has_told = True
-        turn.state = PrintedSoFar(
-            self._session.said,
-            before.found or found,
-            before.records + records,
-            part.reached,
-            part.hops,
-            part.is_over,
-            turn.has_written or (before.has_printed and not is_first),
-            has_told,
+        if part.lost:
+            before = turn.take()
+            has_told = is_first or not before.has_told
+            if has_told:
+                self._reader.tell_lost(segment, part.lost)
+        after = ChunkStart(part.reached, part.hops, part.is_over)
+        said = self._said(turn)
+        return PrintedPiece(
+            said, found, records, piece.size, after, turn.has_written, has_told, ends_segment=piece.ends_segment
         )
 
-    def _go_on(self, part: SegmentPart, segment: Segment, turn: Turn[PrintedSoFar]) -> None:
-        """Find where a part begins that is not the first one of its segment."""
-        from kdump.output import in_turns
-
-        lead = b"" if self._printer is None else self._printer.go_on(segment.name)
-        guess = self._guess(segment, part) if turn.state is None else None
-        if guess is None:
-            before = turn.take()
-            part.start, part.hops, part.is_over = before.reached, before.hops, before.is_over
-            turn.lead = b"" if before.has_printed else lead
-            return
-
-        def check(before: PrintedSoFar) -> None:
-            if (before.reached, before.hops, before.is_over) != (guess, hops, False):
-                raise in_turns.WrongGuessError
-            turn.lead = b"" if before.has_printed else lead
-            self._hear(before)
-
-        hops = part.hops
-        part.start = guess
-        turn.check = check
-
-    def _guess(self, segment: Segment, part: SegmentPart) -> int | None:
-        try:
-            with segment.open() as source:
-                return resync.guess(source, part)
-        except UnreadableError:  # whoever reads the segment says so
-            return None
+    def carry(self, before: PrintedSoFar, made: PrintedPiece) -> PrintedSoFar:
+        """Return the state after a piece."""
+        after = PrintedSoFar(
+            before.said if made.said is None else made.said, before.found or made.found, before.records + made.records
+        )
+        if made.ends_segment:
+            return after
+        return after._replace(
+            start=made.start,
+            has_printed=made.has_printed or before.has_printed,
+            has_told=made.has_told or before.has_told,
+        )

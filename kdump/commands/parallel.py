@@ -45,12 +45,13 @@ class Effort(Enum):
 class Piece(NamedTuple):
     """What one process reads at a time: runs of segments, or a part of a segment that is all of the only run.
 
-    ``size`` counts the bytes.
+    ``size`` counts the bytes, ``ends_segment`` is False for a part with others of its segment after it.
     """
 
     runs: list[tuple[Partition, tuple[Segment, ...]]]
     size: int
     part: SegmentPart | None = None
+    ends_segment: bool = True
 
 
 def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list[Piece]:
@@ -68,7 +69,8 @@ def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list
             if size and (cuts or size + segment.size > parts.SIZE):
                 found.append(Piece([*runs, (partition, tuple(run))] if run else runs, size))
                 runs, run, size = [], [], 0
-            found += [Piece([(partition, (segment,))], part.stop - part.start, part) for part in cuts]
+            only: list[tuple[Partition, tuple[Segment, ...]]] = [(partition, (segment,))]
+            found += [Piece(only, part.stop - part.start, part, part is cuts[-1]) for part in cuts]
             if not cuts:
                 run.append(segment)
                 size += segment.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.dump_log_segments.java_paths import absolute
@@ -15,14 +16,25 @@ from kdump.segments.parts import UNKNOWN, SegmentPart
 if TYPE_CHECKING:
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.run import DumpRun
-    from kdump.output.in_turns import Turn
+    from kdump.parallel.turns import OutputTurn
 
 
 class LinesSoFar(NamedTuple):
-    """What a process tells the next one: where that begins, and the last offset that was printed."""
+    """The state after a part: where the next one starts, the last offset that was printed, and the gaps up to it."""
 
-    reached: int = 0
+    start: int = 0
     last_offset: int = -1
+
+
+class PartLines(NamedTuple):
+    """The result of a part: where the next one starts, the last offset that was printed, and the gaps.
+
+    The last offset before the part is UNKNOWN in the gaps, and so is the last offset where nothing was printed.
+    """
+
+    reached: int
+    last_offset: int
+    gaps: list[tuple[int, int]]
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
@@ -34,61 +46,65 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
         pieces = parts.parts(source, end) if may_share else []
         printer = LogPrinter(run, path, decoders)
         if pieces:
-            _dump_parts(run, printer, source, pieces, jobs)
+            _share(run, printer, source, pieces, jobs)
         else:
             print_part(printer, source, SegmentPart(0, end))
         printer.end()
         run.close(source)
 
 
-def _dump_parts(run: DumpRun, printer: LogPrinter, source: LocalFile, pieces: list[SegmentPart], jobs: int) -> None:
-    from kdump.output import in_turns  # needed for large segments alone, as is the other
-    from kdump.segments import resync
-
-    def work(piece: SegmentPart, turn: Turn[LinesSoFar]) -> list[tuple[int, int]]:
-        """Print a part; return its gaps, with that before it."""
-        read_ahead.alone()
-        printer.out = run.out = turn.file
-        run.gaps.clear()
-        part = SegmentPart(piece.start, piece.stop)
-        guess = resync.guess(source, part) if piece.start and turn.state is None else None
-        if guess is None:
-            part.start, printer.last_offset = turn.take()
-        else:
-            part.start, printer.last_offset = guess, UNKNOWN
-
-        def check(before: LinesSoFar) -> None:
-            if before.reached != guess:
-                raise in_turns.WrongGuessError
-
-        turn.check = check
-        if part.start < part.stop:
-            print_part(printer, source, part)
-        else:
-            part.reached = part.start
-        before = turn.take()
-        gaps = run.gaps.get(absolute(printer.path), [])
-        if guess is not None and printer.last_offset == UNKNOWN:
-            printer.last_offset = before.last_offset
-        elif guess is not None:
-            gaps = _joined(printer, before.last_offset, gaps)
-        turn.state = LinesSoFar(part.reached, printer.last_offset)
-        return gaps
-
-    def take(_: SegmentPart, gaps: list[tuple[int, int]]) -> None:
-        if gaps:
-            run.gaps.setdefault(absolute(printer.path), []).extend(gaps)
+def _share(run: DumpRun, printer: LogPrinter, source: LocalFile, pieces: list[SegmentPart], jobs: int) -> None:
+    from kdump.parallel.turns import Forks  # needed for large segments alone
 
     run.out.flush()
-    in_turns.run(jobs, pieces, work, LinesSoFar(), take)
+    found: list[tuple[int, int]] = []
+    before = LinesSoFar()
+    with closing(Forks(jobs).run(pieces, PartPrinting(printer, source), before)) as results:
+        for made, after in results:
+            found += _gaps(printer, before.last_offset, made)
+            before = after
+    if found:
+        run.gaps.setdefault(absolute(printer.path), []).extend(found)
 
 
-def _joined(printer: LogPrinter, last: int, gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the gaps of a part that was begun without its predecessor's ``last`` offset, as they are with it."""
-    from kdump.output import in_turns
+class PartPrinting:
+    """The work of processes that print a part at a time."""
 
-    if not gaps or gaps[0][0] != UNKNOWN:  # its first offset follows UNKNOWN
-        raise in_turns.WrongGuessError
-    first = gaps[0][1]
+    def __init__(self, printer: LogPrinter, source: LocalFile) -> None:
+        self._printer, self._source = printer, source
+
+    def assume(self, part: SegmentPart) -> int | None:
+        """Assume that a part begins with the first credible batch in it, if there is one."""
+        from kdump.segments import resync
+
+        return resync.guess(self._source, part) if part.start else 0
+
+    def make(self, part: SegmentPart, start: int, turn: OutputTurn[LinesSoFar]) -> PartLines:
+        """Print a part."""
+        read_ahead.alone()
+        printer, run = self._printer, self._printer.run
+        printer.out = run.out = turn.file
+        printer.last_offset = UNKNOWN
+        run.gaps.clear()
+        rest = SegmentPart(start, part.stop)
+        if start < part.stop:
+            print_part(printer, self._source, rest)
+        else:
+            rest.reached = start
+        return PartLines(rest.reached, printer.last_offset, run.gaps.get(absolute(printer.path), []))
+
+    def carry(self, before: LinesSoFar, made: PartLines) -> LinesSoFar:
+        """Return the state after a part."""
+        last = before.last_offset if made.last_offset == UNKNOWN else made.last_offset
+        return LinesSoFar(made.reached, last)
+
+
+def _gaps(printer: LogPrinter, last: int, made: PartLines) -> list[tuple[int, int]]:
+    """Return the gaps of a part as they are after the ``last`` offset before it, which was UNKNOWN to the part."""
+    if made.last_offset == UNKNOWN:
+        return []
+    gaps, first = made.gaps, UNKNOWN + 1  # the one offset that is no gap after UNKNOWN
+    if gaps and gaps[0][0] == UNKNOWN:
+        first, gaps = gaps[0][1], gaps[1:]
     is_gap = (last != -1 or printer.armed) and first != to_int64(last + 1)
-    return [(last, first), *gaps[1:]] if is_gap else gaps[1:]
+    return [(last, first), *gaps] if is_gap else gaps

@@ -24,7 +24,7 @@ _SIZE = 8
 _MUCH = 1 << 18
 
 
-class GoneError(BaseException):
+class GoneError(Exception):
     """The process that should send or receive has ended. ``status`` is that of a child which this ends."""
 
     def __init__(self, status: int = 1) -> None:

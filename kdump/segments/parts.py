@@ -1,7 +1,7 @@
 """Parts of a large segment, which several processes or threads read side by side.
 
 Where a part begins is guessed: at the first batch behind its first byte that can be believed. That may be a batch in
-the value of a record. Who reads the part before knows; see :mod:`kdump.output.in_turns`.
+the value of a record. Who reads the part before knows; see :mod:`kdump.parallel.chunks`.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from kdump.segments.parts import BUDGET, SegmentPart
 from kdump.segments.resync import ResyncReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from kdump.log_dirs.files import Source
-    from kdump.output.in_turns import Turn
+    from kdump.parallel.chunks import Turn
     from kdump.segments.brief_runs import Headers
     from kdump.segments.regions import Region
 
@@ -46,6 +46,11 @@ class _Before(NamedTuple):
 
     reached: int = 0
     hops: int = BUDGET
+
+    @property
+    def start(self) -> _Before:
+        """All of it: what is found in a part depends on nothing else."""
+        return self
 
 
 class _MadeOfPart(NamedTuple, Generic[R]):
@@ -77,42 +82,19 @@ def read(
     pieces: list[SegmentPart],
     first_offset: int | None,
     make: Callable[[Iterator[Region | Run]], R],
-    take: Callable[[R], None],
-) -> None:
-    """Hand to ``take`` what ``make``, called in another process or thread, makes of the regions of each part.
+) -> Generator[R]:
+    """Yield what ``make``, called in other processes or threads, returns for the regions of each part.
 
     Regions are those of ``kdump.segments.read.read(source, on_error="resync", first_offset=first_offset)``; runs are
     among them. Raises UnreadableError after the regions before it, and KdumpError where a process ends.
     """
     if parts.processes_in_a_row(jobs, source.size, lambda: parts.is_packed(source)) == 1:
-        with closing(read_in_threads(source, pieces, first_offset, make)) as made:
-            for each in made:
-                take(each)
+        yield from read_in_threads(source, pieces, first_offset, make)
         return
-    from kdump.output import in_turns  # needed for several processes alone
+    from kdump.parallel.turns import Forks  # needed for several processes alone
 
-    def work(piece: SegmentPart, turn: Turn[_Before]) -> tuple[R, UnreadableError | None]:
-        read_ahead.alone()
-        guess = _guess(source, piece) if turn.state is None else None
-
-        def check(before: _Before) -> None:
-            if before != guess:
-                raise in_turns.WrongGuessError
-
-        if guess is not None:
-            turn.check = check
-        made, failure, behind = _make(source, piece, guess or turn.take(), first_offset, make)
-        turn.take()
-        turn.state = behind
-        return made, failure
-
-    def taken(_: SegmentPart, result: tuple[R, UnreadableError | None]) -> None:
-        made, failure = result
-        take(made)
-        if failure is not None:
-            raise failure
-
-    in_turns.run(jobs, pieces, work, _Before(), taken)
+    with closing(Forks(jobs).run(pieces, _PartWork(source, first_offset, make), _Before())) as results:
+        yield from _made(results)
 
 
 def read_in_threads(
@@ -120,50 +102,30 @@ def read_in_threads(
     pieces: list[SegmentPart],
     first_offset: int | None,
     make: Callable[[Iterator[Region | Run]], R],
-) -> Generator[R, None, None]:
-    """Yield what ``make``, called in this thread or another, makes of the regions of each part; see :func:`read`.
+) -> Generator[R]:
+    """Yield what ``make``, called in this thread or another, returns for the regions of each part; see :func:`read`.
 
     The source must stay open until this is closed.
     """
-    from kdump.primitives.thread_beside import ThreadBeside, TooMuchError  # needed for large segments alone
+    from kdump.parallel.chunks import Threads  # needed for large segments alone
 
     leash = read_ahead.Leash(source)
+    work = _PartWork(leash, first_offset, make)
+    with closing(Threads(1, leash).run(pieces, work, _Before(), _steps)) as results:
+        yield from _made(results)
 
-    def few(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
-        count = 0
-        for region in regions:
-            count += region.count if isinstance(region, Run) else 1
-            if count > HELD:
-                raise TooMuchError
-            yield region
 
-    def attempt(number: int) -> tuple[_Before, _MadeOfPart[R]] | None:
-        guess = _guess(leash, pieces[number])
-        if guess is None:
-            return None
-        return guess, _make(leash, pieces[number], guess, first_offset, lambda regions: make(few(regions)))
+def _made(results: Iterable[tuple[_MadeOfPart[R], _Before]]) -> Iterator[R]:
+    for (made, failure, _), _ in results:
+        yield made
+        if failure is not None:
+            raise failure
 
-    before = _Before()
-    beside = ThreadBeside(len(pieces), attempt)
-    try:
-        for number, piece in enumerate(pieces):
-            done = beside.take(number)
-            if done is not None and done[0] == before:
-                made, failure, before = done[1]
-                yield made
-                if failure is not None:
-                    raise failure
-                continue
-            step = STEP if beside.has_too_much else piece.stop - piece.start
-            for stop in (*range(piece.start + step, piece.stop, step), piece.stop):
-                part = SegmentPart(piece.start, stop)
-                made, failure, before = _make(leash, part, before, first_offset, make)
-                yield made
-                if failure is not None:
-                    raise failure
-    finally:
-        leash.is_over = True
-        beside.end()
+
+def _steps(piece: SegmentPart) -> Iterator[SegmentPart]:
+    """Yield the parts in which a part with too many regions is read."""
+    for stop in (*range(piece.start + STEP, piece.stop, STEP), piece.stop):
+        yield SegmentPart(piece.start, stop)
 
 
 def read_headers(source: Source) -> Generator[Region | Run, None, None]:
@@ -187,37 +149,46 @@ def read_headers(source: Source) -> Generator[Region | Run, None, None]:
             yield from brief_runs.whole(each, source)
 
 
-def _make(
-    source: Source,
-    piece: SegmentPart,
-    before: _Before,
-    first_offset: int | None,
-    make: Callable[[Iterator[Region | Run]], R],
-) -> _MadeOfPart[R]:
-    """Return what ``make`` makes of the regions of a part."""
-    if before.reached >= piece.stop:
-        return _MadeOfPart(make(iter(())), None, before)
-    failures: list[UnreadableError] = []
+class _PartWork(Generic[R]):
+    """The reading of the parts of a segment."""
 
-    def readable(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
+    def __init__(self, source: Source, first_offset: int | None, make: Callable[[Iterator[Region | Run]], R]) -> None:
+        self._source, self._first_offset, self._make = source, first_offset, make
+
+    def assume(self, piece: SegmentPart) -> _Before | None:
+        """Assume that a part begins with the first credible batch in it, if there is one."""
+        if not piece.start:
+            return _Before()
         try:
-            yield from regions
-        except UnreadableError as failure:
-            failures.append(failure)
+            start = resync.guess(self._source, piece)
+        except UnreadableError:  # raised where the part is read
+            return None
+        return None if start is None else _Before(start)
 
-    first = None if piece.start else first_offset
-    runs = source.limit >= compression.DEFAULT_LIMIT
-    reader = ResyncReader(source, before.reached, source.size, "resync", first, limit=None, runs=runs, packed=False)
-    made = make(readable(reader.read_part(piece.stop, before.hops)))
-    return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.hops))
+    def make(self, piece: SegmentPart, start: _Before, turn: Turn[_Before]) -> _MadeOfPart[R]:
+        """Return what ``make`` returns for the regions of a part; more than HELD regions wait for the turn."""
+        if start.reached >= piece.stop:
+            return _MadeOfPart(self._make(iter(())), None, start)
+        failures: list[UnreadableError] = []
 
+        def readable(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
+            count = 0
+            try:
+                for region in regions:
+                    count += region.count if isinstance(region, Run) else 1
+                    if count > HELD:
+                        turn.take()
+                    yield region
+            except UnreadableError as failure:
+                failures.append(failure)
 
-def _guess(source: Source, piece: SegmentPart) -> _Before | None:
-    """Return what a part is told, most likely, None where there is no batch in it."""
-    if not piece.start:
-        return _Before()
-    try:
-        start = resync.guess(source, piece)
-    except UnreadableError:  # whoever reads the part says so
-        return None
-    return None if start is None else _Before(start)
+        source = self._source
+        first = None if piece.start else self._first_offset
+        runs = source.limit >= compression.DEFAULT_LIMIT
+        reader = ResyncReader(source, start.reached, source.size, "resync", first, limit=None, runs=runs, packed=False)
+        made = self._make(readable(reader.read_part(piece.stop, start.hops)))
+        return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.hops))
+
+    def carry(self, _: _Before, made: _MadeOfPart[R]) -> _Before:
+        """Return where the next part starts."""
+        return made.behind

@@ -379,7 +379,7 @@ def test_what_ends_a_worker_is_told_in_its_own_words(folder):
 def test_ctrl_c_leaves_no_worker_behind(folder, when):
     """Interrupted while a process is started or waited for, a dump ends, and its processes with it."""
     patch = (
-        "import kdump.output.in_turns as p, kdump.segments.parts as s, os, signal\n"
+        "import kdump.parallel.turns as p, kdump.segments.parts as s, os, signal\n"
         "s.SIZE = s.PACKED = 500\n"
         "def kill(*a): os.kill(os.getpid(), signal.SIGINT)\n"
         "fork = os.fork\n"

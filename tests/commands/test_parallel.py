@@ -14,7 +14,8 @@ from kdump.formats.record_layout import TRANSACTIONAL_FLAG
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.log_dirs.partition import Partition, Segment
-from kdump.output import in_turns
+from kdump.parallel import turns
+from kdump.parallel.turns import Forks
 from kdump.segments import kernel_ahead, parts, read_ahead, reader_threads, walk
 from testing import GOLDEN, damages, forge
 from tests.helpers import forked
@@ -61,18 +62,18 @@ LINES = pytest.mark.parametrize("line", OUTPUTS, ids=" ".join)
 @pytest.fixture
 def alike(tmp_path):
     """Run a command line with one process and with more; hold the outcomes against each other, return the first."""
-    in_processes = in_turns.run
+    in_processes = Forks.run
 
-    def counted(jobs, *rest):
-        (tmp_path / f"processes-{jobs}").touch()
-        return in_processes(jobs, *rest)
+    def counted(forks, *rest):
+        (tmp_path / f"processes-{forks._count}").touch()
+        return in_processes(forks, *rest)
 
     def run(line, jobs=(2, 3), **words):
         args = [word.format(**words) for word in line]
         one = forked.kdump(tmp_path, *args, "--jobs", "1", replaced=SMALL)
         assert b"Traceback" not in one.errors
         for number in jobs:
-            replaced = [*SMALL, (in_turns, "run", counted)]
+            replaced = [*SMALL, (Forks, "run", counted)]
             assert forked.kdump(tmp_path, *args, "--jobs", number, replaced=replaced) == one, number
             if line[0] == "dump":
                 assert (tmp_path / f"processes-{number}").exists()
@@ -139,7 +140,7 @@ def test_gaps_that_only_a_wrong_guess_has_met_are_not_told(tmp_path, size):
     inner = b"".join(batches(100, gap=2))
     holder = forge.batch([forge.record(b"k", inner if n == 1 else b"v", offset=n) for n in range(3)], base_offset=27)
     path = log(tmp_path, [*batches(9), holder, *batches(60)[10:]])
-    replaced = [*SMALL, (in_turns, "AT_ONCE", size), (in_turns, "HELD", size)]
+    replaced = [*SMALL, (turns, "AT_ONCE", size), (turns, "HELD", size)]
     done = [
         forked.kdump(tmp_path, "--files", path, "--print-data-log", "--jobs", jobs, replaced=replaced)
         for jobs in (1, 2, 3)

@@ -20,6 +20,7 @@ LAYERS = """
     internal_topics
     log_dirs
     output
+    parallel
     records
     segments
     transaction_replay

@@ -1,0 +1,252 @@
+"""One engine for work that is cut into chunks, where each chunk starts from the state after the one before it.
+
+A worker assumes the state that its chunk starts from and makes a result. When the chunk before is finished, the state
+is known. A result that was made from a wrong assumption is dropped and made again. The results come in order.
+
+There are two executors: :class:`Threads` of this process, and forked processes that write standard output
+(:class:`kdump.parallel.turns.Forks`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+C = TypeVar("C")
+C_contra = TypeVar("C_contra", contravariant=True)
+R = TypeVar("R")
+IN_FLIGHT: Final = 4
+"""Chunks that are begun and whose results are not yet taken, at most."""
+
+
+class ChunkState(Protocol):
+    """The state after a chunk."""
+
+    @property
+    def start(self) -> object:
+        """The part of it that the next result depends on. It is compared with the assumption."""
+
+
+S = TypeVar("S", bound=ChunkState)
+
+
+class Turn(Generic[S]):
+    """The place of a chunk in the order of results. ``state`` is the state before it, None until that is known."""
+
+    state: S | None = None
+
+    def take(self) -> S:
+        """Return the state before the chunk when all chunks before it are finished.
+
+        Raises WrongAssumptionError where the chunk does not start from the assumed state, and TooMuchError where the
+        worker cannot wait.
+        """
+        if self.state is None:
+            raise TooMuchError
+        return self.state
+
+
+class ChunkWork(Protocol[C_contra, S, R]):
+    """The work on chunks."""
+
+    def assume(self, chunk: C_contra) -> Any | None:
+        """Return the most likely ``start`` of the state before a chunk, None where it must be waited for."""
+
+    def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
+        """Return the result of a chunk. ``turn`` is the executor's :class:`Turn`, which prints where that prints.
+
+        Raises TooMuchError where the result is too large to wait for its turn.
+        """
+
+    def carry(self, before: S, made: R) -> S:
+        """Return the state after a chunk."""
+
+
+class WrongAssumptionError(Exception):
+    """A chunk was begun on an assumption that its turn shows to be wrong."""
+
+
+class TooMuchError(Exception):
+    """A result is larger than what may wait for its turn."""
+
+
+class Revocable(Protocol):
+    """A source whose reads raise once ``is_over`` is set."""
+
+    is_over: bool
+
+
+class _ChunkTask(Generic[C]):
+    """A chunk that is taken. ``start`` is the assumption that ``made`` or ``failure`` rests on, if there is one."""
+
+    def __init__(self) -> None:
+        self.chunk: C | None = None
+        self.start: object | None = None
+        self.made: Any = None
+        self.failure: BaseException | None = None
+        self.is_ready = False
+
+
+class Threads:
+    """Threads beside the thread that takes the results, which makes chunks too while it waits.
+
+    Reading files, unpacking and the kernel's loops run without Python's global lock.
+    """
+
+    def __init__(self, count: int, source: Revocable) -> None:
+        """Use ``count`` threads, or as many as the system gives. They read ``source``, which is revoked at the end."""
+        self._count, self._source = count, source
+
+    def run(
+        self,
+        chunks: Iterable[C],
+        work: ChunkWork[C, S, R],
+        state: S,
+        split: Callable[[C], Iterable[C]] = lambda chunk: (chunk,),
+    ) -> Generator[tuple[R, S]]:
+        """Yield the result of each chunk, and the state after it.
+
+        An error of ``chunks`` or of ``make`` is raised after the results before it. Once a result is too much, nothing
+        is made ahead of its turn, and ``split`` cuts each chunk into those that are made one by one. No thread reads
+        the source any more when this is closed.
+        """
+        crew = _ChunkCrew(iter(chunks), work)
+        turn: Turn[S] = Turn()
+        try:
+            crew.start(self._count)
+            while (task := crew.next()) is not None:
+                if task.start is None or task.start != state.start:
+                    if task.failure is not None and task.chunk is None:
+                        raise task.failure
+                    whole: C = task.chunk  # type: ignore[assignment]  # a task without a chunk has failed
+                    for chunk in split(whole) if crew.has_too_much else (whole,):
+                        turn.state = state
+                        made = work.make(chunk, state.start, turn)
+                        state = work.carry(state, made)
+                        yield made, state
+                else:
+                    if task.failure is not None:
+                        raise task.failure
+                    state = work.carry(state, task.made)
+                    yield task.made, state
+                crew.done()
+        finally:
+            self._source.is_over = True
+            crew.end()
+
+
+class _ChunkCrew(Generic[C]):
+    """The threads of one run, and the chunks that they have taken, in order."""
+
+    def __init__(self, chunks: Iterator[C], work: ChunkWork[C, Any, Any]) -> None:
+        self._chunks, self._work = chunks, work
+        self._changed = threading.Condition()
+        self._tasks: deque[_ChunkTask[C]] = deque()
+        self._in_flight = 0
+        self._is_taking = False
+        """Whether a thread is at ``chunks``, which two must not be at once."""
+        self._is_over = False
+        """Whether no more chunks are taken."""
+        self.has_too_much = False
+        self._threads: list[threading.Thread] = []
+
+    def start(self, count: int) -> None:
+        for _ in range(count):
+            thread = threading.Thread(target=self._run, name="chunks", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the system gives no more threads: those that it gave work, or none
+                return
+            self._threads.append(thread)
+
+    def end(self) -> None:
+        """Let the threads end, and wait for them."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def done(self) -> None:
+        """Make room for another chunk: the result of one is used."""
+        with self._changed:
+            self._in_flight -= 1
+            self._changed.notify_all()
+
+    def next(self) -> _ChunkTask[C] | None:
+        """Return the next chunk, made or not; None at the end. While a thread makes it, make others here."""
+        while True:
+            with self._changed:
+                while not self._tasks and self._is_taking:
+                    self._changed.wait()
+                first = self._tasks[0] if self._tasks else None
+                if first is not None and first.is_ready:
+                    return self._tasks.popleft()
+            other = self._take(Exception, wait=False)  # Ctrl-C ends the work here
+            if other is not None:
+                with self._changed:
+                    if self._tasks[0] is other:  # the caller makes it: its state is known
+                        return self._tasks.popleft()
+                self._make(other, Exception)
+                continue
+            with self._changed:
+                if first is None and not self._tasks and not self._is_taking:
+                    return None
+                if first is not None and not first.is_ready:
+                    self._changed.wait()
+
+    def _run(self) -> None:
+        while (task := self._take(BaseException, wait=True)) is not None:
+            self._make(task, BaseException)
+
+    def _take(self, kept: type[BaseException], *, wait: bool) -> _ChunkTask[C] | None:
+        """Take the next chunk; None where there is none, or where a thread that does not ``wait`` cannot have it."""
+        with self._changed:
+            while self._is_taking or self._in_flight >= IN_FLIGHT:
+                if self._is_over or not wait:
+                    return None
+                self._changed.wait()
+            if self._is_over:
+                return None
+            self._is_taking = True
+        task: _ChunkTask[C] = _ChunkTask()
+        is_some = False
+        try:
+            for chunk in self._chunks:
+                task.chunk = chunk
+                is_some = True
+                break
+        except kept as failure:  # raised where the chunk would be used
+            task.failure, task.is_ready = failure, True
+            is_some = True
+        finally:
+            with self._changed:
+                self._is_taking = False
+                self._is_over |= task.chunk is None
+                if is_some:
+                    self._tasks.append(task)
+                    self._in_flight += 1
+                self._changed.notify_all()
+        return task if is_some else None
+
+    def _make(self, task: _ChunkTask[C], kept: type[BaseException]) -> None:
+        """Make a chunk on an assumption; what is raised of a ``kept`` kind is raised again in its turn."""
+        if task.chunk is None:
+            return
+        start = made = failure = None
+        try:
+            start = None if self.has_too_much else self._work.assume(task.chunk)
+            if start is not None:
+                made = self._work.make(task.chunk, start, Turn())
+        except TooMuchError:
+            self.has_too_much, start = True, None
+        except kept as reason:
+            failure = reason
+        finally:
+            with self._changed:
+                task.start, task.made, task.failure, task.is_ready = start, made, failure, True
+                self._changed.notify_all()
