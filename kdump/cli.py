@@ -43,6 +43,11 @@ def main() -> int:  # noqa: PLR0911  each ending has its status
 
 
 def _run(words: list[str]) -> object:
+    if not words:
+        from kdump.commands.welcome import WELCOME
+
+        print(WELCOME, end="", file=sys.stderr)
+        return 2
     from kdump.commands import classic
 
     arguments = classic.plain(words)

@@ -157,14 +157,14 @@ def spark_matrix(log_dir: Path, out: Path) -> Iterator[list[str]]:
         yield [words[0], where, *words[1:], *spark]
 
 
-def show(words: Sequence[str], *, colours: bool = False) -> Screen:
-    """Run a command line on a terminal of its own, in a fork of this process.
+def show(words: Sequence[str], *, colours: bool = False, width: int = 100) -> Screen:
+    """Run a command line on a terminal of its own of so many columns, in a fork of this process.
 
     Without ``colours`` the terminal is one that has none, and every escape sequence is a fault.
     """
     child, screen = pty.fork()
     if not child:
-        _run(words, colours=colours)
+        _run(words, colours=colours, width=width)
     shown = b""
     try:
         while region := os.read(screen, 1 << 16):
@@ -175,12 +175,12 @@ def show(words: Sequence[str], *, colours: bool = False) -> Screen:
     return Screen(shown, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), colours)
 
 
-def _run(words: Sequence[str], *, colours: bool) -> None:
+def _run(words: Sequence[str], *, colours: bool, width: int) -> None:
     status = 99
     try:
         sys.stdout = os.fdopen(1, "w", closefd=False)
         sys.stderr = os.fdopen(2, "w", closefd=False, errors="backslashreplace")
-        os.environ |= {"KDUMP_PAGER": "", "COLUMNS": "100", "TERM": "xterm-256color" if colours else "dumb"}
+        os.environ |= {"KDUMP_PAGER": "", "COLUMNS": str(width), "TERM": "xterm-256color" if colours else "dumb"}
         os.environ.pop("NO_COLOR", None)
         if not colours:
             os.environ["NO_COLOR"] = "1"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.commands import option_values, session, who_reads
-from kdump.commands.limit_options import PATHS
+from kdump.commands.limit_options import PATHS, Shared
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.absent import BY_PATH, absent, with_names
@@ -71,6 +71,8 @@ class Release(click.ParamType[tuple[int, ...]]):
 
 AT: Final[Decorator] = click.option(
     "--at",
+    cls=Shared,
+    title="Time",
     type=Moment(),
     metavar="TIME",
     help="What 'now' means: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
@@ -83,13 +85,22 @@ def form(*more: str) -> list[Decorator]:
         click.option(
             "-o",
             "--output",
+            cls=Shared,
+            title="Output",
             type=click.Choice(("table", "jsonl", "csv", *more)),
             default="table",
             show_default=True,
             help="The form: a table for people, JSON lines, CSV.",
         ),
         NO_PAGER,
-        click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, damage and errors."),
+        click.option(
+            "-q",
+            "--quiet",
+            cls=Shared,
+            title="Output",
+            is_flag=True,
+            help="Say nothing but the answer, damage and errors.",
+        ),
     ]
 
 

@@ -13,9 +13,9 @@ import click
 
 from kdump.commands import options as shared
 from kdump.commands import parallel, session
+from kdump.commands.command_help import Command
 from kdump.commands.completion import in_list
 from kdump.commands.dump_options import COLUMN_FILES, DumpOptions
-from kdump.commands.help_sections import SectionedCommand
 from kdump.commands.limit_options import JOBS, RAW_OUTPUT, AtLeast
 from kdump.commands.session import SaidSoFar
 from kdump.errors import UnreadableError, UsageError
@@ -62,16 +62,19 @@ SHARED: Final = 64 << 20
 
 SECTIONS: Final = {
     "Which files": ("topics", "partitions", "leftovers", "every_replica", "remote", "remote_keys"),
-    "Which records": (*shared.FILTER_NAMES, "limit", "head", "tail", "fails_without_match"),
+    "Which records": (
+        *("offset", "since", "until", "keys", "greps", "limit", "head", "tail", "headers", "types", "isolation"),
+        *("tz", "grep_in", "producer_ids", "epochs", "transactional", "out_of_order", "fails_without_match"),
+    ),
     "What to print": (
         "output",
-        "out",
-        "overwrite",
-        "template",
         "batches",
         "count",
         "fields",
+        "template",
         "encoding",
+        "out",
+        "overwrite",
         "decode",
         "schemas",
         "schemas_topic",
@@ -87,7 +90,7 @@ SECTIONS: Final = {
 """The options as help lists them, by the names of their parameters."""
 
 
-@click.command(cls=SectionedCommand, sections=SECTIONS, rest="How")
+@click.command(cls=Command, sections=SECTIONS, rest="How")
 @shared.add(shared.INPUTS)
 @shared.EVERY_REPLICA
 @shared.add(shared.REMOTE)

@@ -20,6 +20,26 @@ if TYPE_CHECKING:
     from click.decorators import FC
 
 
+class Shared(click.Option):
+    """An option that several commands have: the help of each names it, ``kdump help options`` explains it."""
+
+    TITLES: Final = (
+        "Which partitions",
+        "Remote storage",
+        "Decoding",
+        "Privacy",
+        "Time",
+        "Output",
+        "Who reads",
+        "Limits",
+    )
+
+    def __init__(self, *arguments: Any, title: str, **options: Any) -> None:
+        """``title`` is that of the part of the page where the option stands, one of TITLES."""
+        super().__init__(*arguments, **options)
+        self.title = title
+
+
 class AtLeast(click.types.IntParamType):
     """A whole number, ``least`` or more; unlike click's own, help does not show that."""
 
@@ -35,6 +55,8 @@ class AtLeast(click.types.IntParamType):
 
 MAX_BATCH_BYTES: Final = click.option(
     "--max-batch-bytes",
+    cls=Shared,
+    title="Limits",
     type=AtLeast(1),
     default=compression.DEFAULT_LIMIT,
     show_default=True,
@@ -54,6 +76,8 @@ def _jobs(ctx: click.Context, _: click.Parameter, jobs: int | None) -> int | Non
 
 JOBS: Final = click.option(
     "--jobs",
+    cls=Shared,
+    title="Who reads",
     type=AtLeast(1),
     metavar="N",
     callback=_jobs,
@@ -124,6 +148,8 @@ def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
 
 CACHE: Final = click.option(
     "--cache",
+    cls=Shared,
+    title="Limits",
     type=click.Choice(("keep", "drop")),
     default="keep",
     show_default=True,

@@ -10,7 +10,7 @@ import click
 
 from kdump.commands import option_values
 from kdump.commands.completion import in_list, topics_of_paths
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, PATHS
+from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, Shared
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.filter import GREP_PARTS, KEY_AND_VALUE, RECORD_TYPES, Filter
@@ -32,21 +32,41 @@ PARTITIONS: Final[list[Decorator]] = [
     click.option(
         "--topic",
         "topics",
+        cls=Shared,
+        title="Which partitions",
         multiple=True,
         metavar="NAME",
         help="Only these topics: orders, 'orders*', a,b.",
         shell_complete=in_list(topics_of_paths),
     ),
-    click.option("--partition", "partitions", multiple=True, metavar="N", help="Only these partitions: 0, 0,2, 0-3."),
+    click.option(
+        "--partition",
+        "partitions",
+        cls=Shared,
+        title="Which partitions",
+        multiple=True,
+        metavar="N",
+        help="Only these partitions: 0, 0,2, 0-3.",
+    ),
 ]
 """Which partitions of log dirs are meant; :func:`wanted` takes them."""
 INPUTS: Final[list[Decorator]] = [
     PATHS,
     *PARTITIONS,
-    click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders."),
+    click.option(
+        "--leftovers",
+        cls=Shared,
+        title="Which partitions",
+        is_flag=True,
+        help="Read .deleted, .swap, .cleaned files, -delete and -stray folders.",
+    ),
 ]
 EVERY_REPLICA: Final[Decorator] = click.option(
-    "--every-replica", is_flag=True, help="Read all replicas of a partition, not the best one alone."
+    "--every-replica",
+    cls=Shared,
+    title="Which partitions",
+    is_flag=True,
+    help="Read all replicas of a partition, not the best one alone.",
 )
 
 
@@ -57,6 +77,8 @@ def _without_pager(_: click.Context, __: click.Parameter, given: bool) -> None:
 
 NO_PAGER: Final[Decorator] = click.option(
     "--no-pager",
+    cls=Shared,
+    title="Output",
     is_flag=True,
     expose_value=False,
     callback=_without_pager,
@@ -66,6 +88,8 @@ DECODE_MODES: Final = ("none", "auto", "avro", "protobuf", "json")
 DECODE: Final[list[Decorator]] = [
     click.option(
         "--decode",
+        cls=Shared,
+        title="Decoding",
         type=click.Choice(DECODE_MODES),
         default="none",
         show_default=True,
@@ -73,18 +97,40 @@ DECODE: Final[list[Decorator]] = [
     ),
     click.option(
         "--schemas",
+        cls=Shared,
+        title="Decoding",
         metavar="PATH",
         help="Where the schema registry's topic lies: a log dir, folder, segment or archive.  [default: PATH...]",
     ),
-    click.option("--schemas-topic", default="_schemas", show_default=True, metavar="NAME", help="The topic's name."),
+    click.option(
+        "--schemas-topic",
+        cls=Shared,
+        title="Decoding",
+        default="_schemas",
+        show_default=True,
+        metavar="NAME",
+        help="The topic's name.",
+    ),
 ]
 SHOW_SECRETS: Final[Decorator] = click.option(
-    "--show-secrets", is_flag=True, help="Show passwords and unknown values in configs, and SCRAM credentials."
+    "--show-secrets",
+    cls=Shared,
+    title="Privacy",
+    is_flag=True,
+    help="Show passwords and unknown values in configs, and SCRAM credentials.",
 )
 PRIVACY: Final[list[Decorator]] = [
-    click.option("--no-payload", is_flag=True, help="Leave out keys, values and headers."),
-    click.option("--redact", is_flag=True, help=f"Hash keys and values with the secret of {REDACT_KEY}."),
-    click.option("--redact-key", metavar="FILE", help="The secret for --redact, from a file."),
+    click.option("--no-payload", cls=Shared, title="Privacy", is_flag=True, help="Leave out keys, values and headers."),
+    click.option(
+        "--redact",
+        cls=Shared,
+        title="Privacy",
+        is_flag=True,
+        help=f"Hash keys and values with the secret of {REDACT_KEY}.",
+    ),
+    click.option(
+        "--redact-key", cls=Shared, title="Privacy", metavar="FILE", help="The secret for --redact, from a file."
+    ),
     SHOW_SECRETS,
 ]
 KEY_COLUMNS: Final = frozenset({"key", "keyEncoding"})
@@ -93,6 +139,8 @@ VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded"
 REMOTE: Final[list[Decorator]] = [
     click.option(
         "--remote",
+        cls=Shared,
+        title="Remote storage",
         multiple=True,
         metavar="PATH",
         help="Remote storage (tiered topics), a folder or URI: its segments and the local ones are one log.",
@@ -100,6 +148,8 @@ REMOTE: Final[list[Decorator]] = [
     click.option(
         "--remote-key",
         "remote_keys",
+        cls=Shared,
+        title="Remote storage",
         multiple=True,
         metavar="NAME=FILE",
         help="The private key (PEM) of the key pair NAME, for segments that are encrypted.",

@@ -59,7 +59,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "mcp": "Serve the commands as read-only tools to an assistant (MCP, stdio).",
     },
     "More": {
-        "help": "Explain a command or a topic; without one, list the topics.",
+        "help": "Explain a command, an incident or a topic; without one, list them.",
         "compat": "List the outputs that --compat chooses from.",
         "completion": "Print the completion script of a shell.",
     },
@@ -71,6 +71,11 @@ _MODULES: Final = {name: name.replace("-", "_") for name in COMMANDS} | {"du": "
 
 COMPLETION: Final = 45
 """Letters that a shell shows of what a command does."""
+
+
+HELP_OPTIONS: Final = frozenset({"-h", "--help"})
+OWN: Final = frozenset({"--version", "--help"})
+"""The options of kdump itself that are not for --files."""
 
 
 class Int32(click.types.IntParamType):
@@ -141,6 +146,9 @@ class Root(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the clone's command line as the original does when it is meant: options may follow other words."""
         if any(word == "--files" or word.startswith("--files=") for word in args):
+            if not HELP_OPTIONS.isdisjoint(args):
+                click.echo(files_help(ctx))
+                ctx.exit()
             ctx.allow_interspersed_args = True
             return click.Command.parse_args(self, ctx, args)
         return super().parse_args(ctx, args)
@@ -162,10 +170,18 @@ class Root(click.Group):
         module = _MODULES.get(cmd_name)
         if module is None:
             return None
-        command: click.Command = import_module(f"kdump.commands.{module}").command
-        return command
+        from kdump.commands.command_help import Command  # kdump's own help does without
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  likewise
+        return Command.of(import_module(f"kdump.commands.{module}").command)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands, then the options that are none of the clone's."""
+        self.format_commands(ctx, formatter)
+        options = (param for param in self.get_params(ctx) if not OWN.isdisjoint(param.opts))
+        with formatter.section("Options"):
+            formatter.write_dl([record for one in options if (record := one.get_help_record(ctx)) is not None])
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click passes it
         """Write the subcommands group by group, wrapped where click would cut them."""
         widest = max(map(len, COMMANDS))
         for title, names in GROUPS.items():
@@ -203,6 +219,8 @@ class Root(click.Group):
     cls=Root,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    options_metavar="",
+    subcommand_metavar="COMMAND [OPTIONS] PATH...",
 )
 @click.option("--files", cls=Once, metavar="FILE,FILE,...", help="The files to dump, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and values of records too.")
@@ -263,25 +281,19 @@ class Root(click.Group):
 )
 @click.pass_context
 def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None, **options: Any) -> None:
-    """Read Apache Kafka's files on disk, with no broker and no JVM.
+    """Read Apache Kafka's files on disk, with no broker and no JVM. Files are opened read-only.
 
     \b
-    Examples:
-      kdump --files 00000000000000000000.log --print-data-log
-      kdump --files 0.log,0.index,0.timeindex --deep-iteration
-      kdump --compat 2.8 --files 00000000000000000000.log
-      kdump dump /var/kafka/orders-0 --since -2h -o jsonl
-      kdump verify-index /var/kafka
-
-    With --files, kdump prints what kafka-dump-log.sh (Kafka's class DumpLogSegments) prints. It opens files read-only.
+    kdump COMMAND --help  the options of a command
+    kdump help            what to run when, and all topics
+    kdump help files      --files: as kafka-dump-log.sh
     """
     if ctx.invoked_subcommand is not None:
         return
     if files is None:
         if any(ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE for name in ctx.params):
             raise click.UsageError("--files is missing: it names the files to dump", ctx)
-        click.echo(ctx.get_help(), err=True)
-        ctx.exit(2)
+        raise click.UsageError("a command is missing: kdump --help lists them", ctx)
     for word in ctx.args:
         click.echo(
             f"WARNING: {word!r} is left over: --files takes one list with commas (--files a.log,b.log)", err=True
@@ -291,6 +303,31 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
     options.pop("raw_output")  # it stands in given
     chosen = Options(**options, decoder_switch=switches[0] if switches else None)
     classic(files, chosen, given, compat, jobs)
+
+
+def files_help(ctx: click.Context) -> str:
+    """Return the page of ``--files``: the options of the original, and those that kdump adds to them."""
+    formatter = ctx.make_formatter()
+    formatter.write_usage("kdump", "--files FILE,FILE,... [OPTIONS]")
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text(FILES_TEXT)
+    options = [param for param in root.params if OWN.isdisjoint(param.opts)]
+    with formatter.section("Options"):
+        formatter.write_dl([record for one in options if (record := one.get_help_record(ctx)) is not None])
+    return formatter.getvalue().rstrip("\n")
+
+
+FILES_TEXT: Final = """\
+Print what kafka-dump-log.sh (Kafka's class DumpLogSegments) prints, to the byte. Files are opened read-only.
+
+\b
+Examples:
+  kdump --files 00000000000000000000.log --print-data-log
+  kdump --files 0.log,0.index,0.timeindex --deep-iteration
+  kdump --compat 2.8 --files 00000000000000000000.log
+
+Exit status: as the original; 2 wrong usage."""
 
 
 def main() -> object:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from kdump.commands import option_values, parallel
-from kdump.commands.limit_options import JOBS
+from kdump.commands.limit_options import JOBS, Shared
 from kdump.errors import UsageError
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.log_dirs.remote import RemoteFiles
@@ -52,9 +52,19 @@ def with_packages(conf: dict[str, str], packages: Sequence[str]) -> dict[str, st
 
 
 _PACKAGES: Final = "spark.jars.packages"
-CONF: Final = click.option("--conf", multiple=True, metavar="K=V", callback=_settings, help="A setting of Spark.")
+CONF: Final = click.option(
+    "--conf",
+    cls=Shared,
+    title="Who reads",
+    multiple=True,
+    metavar="K=V",
+    callback=_settings,
+    help="A setting of Spark.",
+)
 PACKAGES: Final = click.option(
     "--packages",
+    cls=Shared,
+    title="Who reads",
     multiple=True,
     metavar="GROUP:NAME:VERSION",
     help="A package that Spark fetches from Maven, such as org.apache.hadoop:hadoop-aws:3.4.1.",
@@ -63,6 +73,8 @@ WORKERS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     JOBS,
     click.option(
         "--master",
+        cls=Shared,
+        title="Who reads",
         metavar="URL",
         callback=_checked,
         help="Let Spark read there, in place of --jobs: local[N], spark://HOST:PORT, yarn, k8s://URL.",

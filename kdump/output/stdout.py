@@ -118,6 +118,18 @@ def is_terminal() -> bool:
     return _Paged.now or os.isatty(1)
 
 
+def terminal_width() -> int:
+    """Return the columns of the terminal: those of COLUMNS, else of the first standard stream on one; 80 without."""
+    named = os.environ.get("COLUMNS", "")
+    if named.isascii() and named.isdigit() and int(named):
+        return int(named)
+    for descriptor in (0, 2, 1):  # a pager may stand in the place of the last two
+        with suppress(OSError):
+            if (columns := os.get_terminal_size(descriptor).columns) > 0:
+                return columns
+    return 80
+
+
 @contextmanager
 def sent_to(pager: IO[bytes]) -> Iterator[None]:
     """Send standard output, and standard error where it is a terminal, to a pager meanwhile, and close it then.

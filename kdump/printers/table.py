@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kdump import kernel
+from kdump.output.stdout import terminal_width
 from kdump.primitives.terminal import harmless
 from kdump.printers.cells import GROUP, LONGEST, NUMBERS, rows
 from kdump.rows.columns import CONTROL_TYPE
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 WIDEST: Final = 4096
 """Characters of a line where no terminal sets a width."""
+HEIGHT: Final = 25
+"""Lines of a terminal: nothing depends on them, but rich takes the width only where they are given too."""
 WIDE_GAP: Final = 3
 """Columns between two cells, where a line has room for them."""
 NARROW_GAP: Final = 1
@@ -44,7 +47,11 @@ TIME: Final = "timestamp"
 
 
 class Quiet(Console):
-    """A console that leaves it to its caller what a closed pipe means."""
+    """A console that leaves it to its caller what a closed pipe means. Its width is that of the terminal, if any."""
+
+    def __init__(self, *, file: IO[str] | None = None, width: int | None = None, highlight: bool = False) -> None:
+        columns = terminal_width() if width is None else width
+        super().__init__(file=file, width=columns, height=HEIGHT, highlight=highlight)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

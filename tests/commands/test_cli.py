@@ -28,8 +28,7 @@ def segment(tmp_path):
 def test_bare_kdump_shows_how_it_is_used():
     done = kdump()
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"Usage:" in done.stderr
-    assert b"Examples:" in done.stderr
+    assert b"kdump help" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -250,7 +249,7 @@ def test_words_of_options_are_completed(words, completed):
 
 
 def test_options_of_dump_stand_in_sections():
-    text = kdump("dump", "--help", check=True).stdout.decode()
+    text = kdump("help", "dump", check=True).stdout.decode()
     titles = re.findall(r"^(\w[\w ]*):$", text, re.MULTILINE)
     assert titles == ["Which files", "Which records", "What to print", "How"]
     parameters = {param.name for param in root.get_command(click.Context(root), "dump").params}

@@ -9,18 +9,24 @@ import tarfile
 import click
 import pytest
 
+from kdump.commands import help as help_command
 from kdump.commands import root
+from kdump.commands.welcome import WELCOME
 from testing import GOLDEN, ROOT, forge, tiered
 from tests.helpers import log_dirs
 from tools.docs import layouts, pictures, shown, site, tables
 
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in shown.PAGES}
-HELP = {name: site.help_of(name) for name in (None, *root.COMMANDS)}
+HELP = {name: site.help_of(name) for name in (None, *root.COMMANDS)} | {
+    "welcome": WELCOME,
+    "files": root.FILES_TEXT,
+    "incidents": "".join(f" {line}\n" for line in help_command.INCIDENTS.values()),
+}
 LINES = sorted(
     {line for text in TEXTS.values() for line in shown.command_lines(text)}
-    | {line.strip() for text in HELP.values() for line in re.findall(r"^ +(kdump .*)", text, re.MULTILINE)}
+    | {line for text in HELP.values() for line in re.findall(r"^ +(kdump .*?)(?=  |$)", text, re.MULTILINE)}
 )
-PARSED = re.compile(r"spark-export|kdump mcp|--master|--follow|^kdump \S+$|\.\.\.(?!\d)|PATH|DIR|LEFT|TOPIC")
+PARSED = re.compile(r"spark-export|kdump mcp|--master|--follow|^kdump \S+$|\.\.\.(?!\d)|PATH|DIR|LEFT|TOPIC|COMMAND")
 """Command lines that start Spark or never end, a name alone, and those that name what a reader puts in."""
 STAGED = re.compile(r"(?<=[ ,])/(var|broker\d|b\d|disk\d|backup)")
 WRITTEN = re.compile(
@@ -142,7 +148,11 @@ def test_the_command_line_runs(line, stage, tmp_path):
 @pytest.mark.parametrize("line", [line for line in LINES if PARSED.search(line)])
 def test_the_command_line_has_words_that_kdump_knows(line):
     words = shown.parse(re.sub(r" ?\.\.\.", "", line)).words[1:]
-    command = root.root if words[0].startswith("-") else root.root.get_command(click.Context(root.root), words[0])
+    command = (
+        root.root
+        if words[0].startswith("-") or words[0].isupper()
+        else root.root.get_command(click.Context(root.root), words[0])
+    )
     assert command is not None
     known = {text for option in command.params for text in (*option.opts, *option.secondary_opts)} | {"--help", "-h"}
     assert [word for word in words if re.fullmatch(r"--[a-z-]+|-[a-z]", word) and word not in known] == []

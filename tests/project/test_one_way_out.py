@@ -42,6 +42,8 @@ OWNERS = {
 }
 OF_SPARK = {"self._files", "self._texts", "self", "self._place", "output", "source", "account", "staging", "made"}
 """Objects of the export whose methods are those of a file system that Spark knows."""
+OF_HELP = {"formatter"}
+"""What writes the help of commands into a text."""
 
 
 def writes(source):
@@ -59,7 +61,7 @@ def writes(source):
         replaces = name == "replace" and len(node.args) == 1 and not node.keywords
         if flags or (owner in OWNERS and (name in OWNERS[owner] or opens)):
             found.append((node.lineno, words))
-        elif (opens or (owner and (name in PATHS or replaces))) and owner not in {*OWNERS, *OF_SPARK}:
+        elif (opens or (owner and (name in PATHS or replaces))) and owner not in {*OWNERS, *OF_SPARK, *OF_HELP}:
             found.append((node.lineno, name))
     return found
 

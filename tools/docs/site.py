@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.commands.root import GROUPS, root
+from kdump.commands.command_help import WHOLE
+from kdump.commands.root import GROUPS, files_help, root
 from testing import ROOT
 from tools.docs import layouts, tables
 
@@ -62,7 +63,8 @@ def made(kind: str, name: str) -> str:
 
 def command_pages(pages: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each command's page. ``pages`` are those that may show the command."""
-    yield "commands/index.md", f"# kdump\n\n{_block(help_of(None))}"
+    files = _block(files_help(_context()))
+    yield "commands/index.md", f"# kdump\n\n{_block(help_of(None))}\n## kdump --files\n\n{files}"
     for name in (name for names in GROUPS.values() for name in names):
         shown = [page for page, content in sorted(pages.items()) if re.search(rf"kdump {name}(?![\w-])", content)]
         links = "".join(f"- [{TITLE.search(pages[page])[1]}](../{page})\n" for page in shown)
@@ -72,13 +74,19 @@ def command_pages(pages: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 def help_of(name: str | None) -> str:
     """Return the help of a command, or of kdump itself."""
-    context = click.Context(root, info_name="kdump", max_content_width=100, terminal_width=100)
+    context = _context()
     if name is None:
         return root.get_help(context)
     command = root.get_command(context, name)
     if command is None:
         raise ValueError(f"{name!r} is no command")
-    return command.get_help(click.Context(command, context, info_name=name))
+    of_command = click.Context(command, context, info_name=name)
+    of_command.meta[WHOLE] = True
+    return command.get_help(of_command)
+
+
+def _context() -> click.Context:
+    return click.Context(root, info_name="kdump", max_content_width=100, terminal_width=100)
 
 
 def _block(text: str) -> str:

@@ -91,7 +91,9 @@ class Follower:
         Raises as :func:`kdump.spark.export.job.run` does.
         """
         self._forever = forever
-        job.check(self._export, adds=True)
+        session.check()
+        session.check_store(self._export.out, self._export.conf)
+        session.use_stores(self._export.conf)
         # what cannot be read at all is told before Spark starts
         found = streaming.partitions(self._options, self._listener.note, self._fail, self._listener.plans)
         self._listings.remember(found)
