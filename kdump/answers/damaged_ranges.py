@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs
+from kdump.segments import log_tail
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class _FileDamage:
 
 
 class DamagedRanges(Collector):
-    """Gathers the damaged ranges of each segment; a batch that the end of a log cuts off is none."""
+    """Gathers the damaged ranges of each segment; a batch that a broker is writing is none."""
 
     takes_runs = True
 
@@ -119,8 +120,12 @@ class DamagedRanges(Collector):
 
     def lose(self, region: Damage | Trailing) -> None:
         segment, key = self._segment, self._key
-        if segment is None or key is None or not isinstance(region, Damage):
+        if segment is None or key is None:
             return
+        if not isinstance(region, Damage):
+            if not log_tail.tail(segment, region).is_damage:
+                return
+            region = region.damage()
         if not self._files or self._files[-1].file != segment.name:
             self._files.append(_FileDamage(key, segment.name, segment.size))
         self._files[-1].add(region)

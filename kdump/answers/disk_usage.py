@@ -15,8 +15,8 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, LOG_DIR_FILE, SEGMENT_NAME, is_sibling
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import walk
-from kdump.segments.regions import Damage
+from kdump.segments import log_tail, walk
+from kdump.segments.regions import Damage, Trailing
 from kdump.segments.segment_end import segment_end
 
 if TYPE_CHECKING:
@@ -209,6 +209,7 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
         if live:
             end = segment_end(live[-1])
             unused = live[-1].size - end.position
+            _say(place, live[-1], end)
             latest = _latest(place, live[-1], end)
             first = end.first if len(live) == 1 and end.first is not None else _first_batch(live)
             oldest, newest = _time(first), _time(end.last or _last_batch(live[:-1]))
@@ -234,6 +235,16 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
         disk_bytes=everything.disk_size,
         broker_id=place.log_dir.broker_id,
     )
+
+
+def _say(place: Place, segment: Segment, end: SegmentEnd) -> None:
+    """Report what cannot be read at the end of a log."""
+    if isinstance(end.damage, Trailing):
+        found = log_tail.tail(segment, end.damage)
+        say = place.damage if found.is_damage else place.note
+        say(f"{segment.name}: byte {end.damage.position}: {found.text}")
+    elif end.damage is not None:
+        place.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")
 
 
 def _path(partition: Partition) -> str:

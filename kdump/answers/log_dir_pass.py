@@ -11,6 +11,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import stretches
 from kdump.records.record_batch import RecordBatch
+from kdump.segments import log_tail
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import UNREAD, Damage, Trailing
@@ -143,7 +144,7 @@ class LogDirPass:
 
         They begin at or before the offset ``since``, as near to it as the index knows.
 
-        A truncated batch is damage, but for the end of the last segment: brokers write while their files are copied.
+        :mod:`kdump.segments.log_tail` decides whether a truncated batch at the end is damage.
         Bytes that the system does not give are a damaged range that ends with the file.
         """
         base, done = segment.base_offset, 0
@@ -154,10 +155,12 @@ class LogDirPass:
                 reader = ResyncReader(source, done, source.size, "resync", base, limit=None, runs=runs, packed=False)
                 for region in reader.read():
                     lost = _lost(region, is_last=is_last)
-                    if lost is not None:
+                    if isinstance(region, Trailing):
+                        found = log_tail.tail(segment, region)
+                        say = self._damage if found.is_damage else self._note
+                        say(f"{segment.name}: byte {region.position}: {found.text}")
+                    elif lost is not None:
                         self._damage(f"{segment.name}: byte {lost.position}: {lost.reason}")
-                    elif isinstance(region, Trailing):
-                        self._note(f"{segment.name}: byte {region.position}: {region}")
                     yield region if lost is None else lost
                     done = region.position + region.size
         except UnreadableError as error:

@@ -24,6 +24,7 @@ from kdump.records import control, magic_2
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import misnumbered
+from kdump.segments import log_tail
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.formats.record import Record
     from kdump.internal_topics.decode import DecodedRecord
+    from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
 if kernel.COMPILED:
@@ -98,6 +100,7 @@ class LogCheck:
         self._gaps: list[_Gap] = []
         self._more_gaps = 0
         self._file, self._active = "", False
+        self._segment: Segment | None = None
         self.findings: list[Finding] = []
         self._epoch_told = False
         self._time_types: list[tuple[int | None, str, int]] = []
@@ -108,9 +111,13 @@ class LogCheck:
         """Whether others can find out about records: the kernel, and not those of Kafka's own topics."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
-    def begin(self, file: str, base_offset: int | None, *, active: bool) -> None:
-        """Turn to a segment; ``base_offset`` is None where its name has none. :attr:`next_offset` is expected in it."""
+    def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
+        """Turn to a segment; ``base_offset`` is None where its name has none. :attr:`next_offset` is expected in it.
+
+        ``segment`` is the file where a broker may be writing to it.
+        """
         self._file, self._active, self._epoch_told = file, active, False
+        self._segment = segment
         self._epoch_until = 0
         if base_offset is not None:
             self._begin(base_offset)
@@ -191,8 +198,9 @@ class LogCheck:
             text = f"{region} follow the last batch: {reason}"
             self._say("zero tail", text, region.position, level=Level.REMARK)
         elif isinstance(region, Trailing):
-            text = f"{region}: truncated, or copied while it was written"
-            self._say("end of log", text, region.position, offset=self.next_offset, advice=LOG_ADVICE)
+            found = log_tail.tail(self._segment, region)
+            level, advice = (Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, "")
+            self._say("end of log", found.text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
             self._say(
                 region.kind,

@@ -14,7 +14,7 @@ from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, be
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read, shared_segment
+from kdump.segments import log_tail, read, shared_segment
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Trailing
 from kdump.segments.resync import padding, zero_tail
@@ -173,7 +173,7 @@ def _segment(segment: Segment, state: PartitionState, ways: _Ways, *, active: bo
                 **contents,
             )
             checker = IndexCheck(files, state)
-            indexes = _IndexPass(checker, source, ways.read)
+            indexes = _IndexPass(checker, segment, source, ways.read)
             if log is None:
                 run(read.walk_runs(source), [indexes])
             else:
@@ -201,7 +201,7 @@ def _segment(segment: Segment, state: PartitionState, ways: _Ways, *, active: bo
 def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
     named = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
     base = segment.base_offset if named else None  # else it is the first offset of the file: a wrapper's last
-    log.begin(segment.name, base, active=is_last)
+    log.begin(segment.name, base, active=is_last, segment=segment)
 
 
 def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogCheck, indexes: _IndexPass) -> None:
@@ -250,8 +250,8 @@ class _IndexPass:
     ``ends`` has what is to be said of that end.
     """
 
-    def __init__(self, checker: IndexCheck, source: OpenSource, read: Callable[[int], None]) -> None:
-        self._checker, self._source, self._read = checker, source, read
+    def __init__(self, checker: IndexCheck, segment: Segment, source: OpenSource, read: Callable[[int], None]) -> None:
+        self._checker, self._segment, self._source, self._read = checker, segment, source, read
         self._told = 0
         self._is_over = False
         self.ends: list[Finding] = []
@@ -275,7 +275,7 @@ class _IndexPass:
             if isinstance(found, Run):
                 self._takes_run(found)
             elif not isinstance(found, RecordBatch):
-                self.ends = _end(self._checker, self._source, found)
+                self.ends = _end(self._segment, self._source, found)
                 return
             elif not self._takes(found):
                 return
@@ -306,23 +306,19 @@ class _IndexPass:
             self._read(self._source.size - self._told)
 
 
-def _end(checker: IndexCheck, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:
+def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:
     """Say what follows the last batch: zeros, a batch that is still being written, or damage."""
-    files = checker.files
     if zero_tail(source, region.position, source.size) == region.position:
         zeros = padding(source, region.position, source.size)
         text = f"{zeros} follow the last batch: a preallocated file that was not trimmed"
         level, advice = Level.REMARK, ""
-    elif isinstance(region, Trailing) and files.active:
-        text = f"{region}: truncated, or copied while it was written"
-        level, advice = Level.REMARK, "A broker that starts on this copy truncates it."
     elif isinstance(region, Trailing):
-        text = str(region)
-        level, advice = Level.LOG, LOG_ADVICE
+        found = log_tail.tail(segment, region)
+        text, level, advice = found.text, *((Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, ""))
     else:
         reason = getattr(region, "reason", "it is damaged")
         text = f"the log cannot be read from byte {region.position} on: {reason}"
         level, advice = Level.LOG, LOG_ADVICE
     return [
-        Finding(level=level, file=files.name, kind="end of log", text=text, position=region.position, advice=advice)
+        Finding(level=level, file=segment.name, kind="end of log", text=text, position=region.position, advice=advice)
     ]

@@ -23,8 +23,10 @@ from kdump.output import files
 from kdump.output.access import of_sources
 from kdump.primitives.processes import Processes
 from kdump.salvage import writer
+from kdump.salvage.chains import END_OF_LOG
 from kdump.salvage.sound_batches import UNREADABLE
 from kdump.segments import read_ahead
+from kdump.segments.log_tail import is_being_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -266,7 +268,8 @@ def _tell(name: str, account: Account, run: session.Session) -> None:
             run.fail(UnreadableError(lost.segment.name, f"{size} could not be read{before}: {lost.reason}"))
         else:
             size = many(lost.size, "byte is", "bytes are")
-            run.damage(f"{lost.segment.name}: byte {lost.position}: {size} not placed: {lost.reason}")
+            say = run.note if lost.kind == END_OF_LOG and is_being_written(lost.segment) else run.damage
+            say(f"{lost.segment.name}: byte {lost.position}: {size} not placed: {lost.reason}")
     for gap in islice(account.gaps, 20):
         only = f"offset {gap.start} is" if len(gap) == 1 else f"offsets {gap.start} to {gap.stop - 1} are"
         run.note(f"{name}: {only} not there")

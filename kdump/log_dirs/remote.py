@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from kdump.log_dirs.patience import Patience
 
 _URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)", re.DOTALL)
-_HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Hadoop's names of places that Arrow calls otherwise."""
-_SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *_HADOOP_NAMES})
+_SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *HADOOP_NAMES})
 """What Arrow opens."""
 
 
@@ -116,7 +116,7 @@ class RemoteFiles:
         from kdump.log_dirs.patience import ErrorKind, Patience, kind_of
 
         scheme, _, rest = uri.partition(":")
-        scheme = _HADOOP_NAMES.get(scheme, scheme)
+        scheme = HADOOP_NAMES.get(scheme, scheme)
         bare, query, arguments = rest.partition("?") if re.search(r"\?\w+=", rest) else (rest, "", "")
         glob = re.search(r"[*?[]", bare)  # Arrow takes no glob: it is put back behind the folder it stands in
         folder = bare[: bare.rfind("/", 0, glob.start()) + 1] if glob else bare

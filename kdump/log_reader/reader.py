@@ -18,6 +18,7 @@ from kdump.log_reader.filter import Filter
 from kdump.log_reader.tail_marks import TailMarks, joined, without_first
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch, batches_of, last_batches_of, last_of
+from kdump.segments import log_tail
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 
@@ -292,7 +293,10 @@ class PartitionReader:
                             break
                         if self.stats is not None:
                             self.stats.add(region)
-                        yield from self._region(region, source, selection, file)
+                        if isinstance(region, Trailing) and not (found := log_tail.tail(segment, region)).is_damage:
+                            self.note(f"{segment.name}: byte {region.position}: {found.text}")
+                        else:
+                            yield from self._region(region, source, selection, file)
                         if isinstance(region, Run) and selection.first_past(region) < region.count:
                             break
                         self.progress(region.position + region.size - done)

@@ -70,6 +70,10 @@ class PlacesInARow(NamedTuple):
         return self.end - self.position
 
 
+END_OF_LOG: Final = "end of log"
+"""The kind of a truncated batch at the end of a segment."""
+
+
 class LeftOutRange(NamedTuple):
     """Bytes of a copy that are not in the merged log.
 
@@ -294,7 +298,7 @@ def places(each: Segment, regions: Iterable[Region | Run]) -> Iterator[BatchPlac
                 region.missing_until,
             )
         elif isinstance(region, Trailing):
-            yield LeftOutRange(each, region.position, region.size, "end of log", ENDS_INSIDE)
+            yield LeftOutRange(each, region.position, region.size, END_OF_LOG, ENDS_INSIDE)
         else:
             yield region
 

@@ -136,18 +136,22 @@ _HADOOP: Final = "spark.hadoop."
 def use_stores(settings: Mapping[str, str]) -> None:
     """Let this process, and those it starts, read stores with the settings of a session that does not run yet.
 
-    They are those of spark-defaults.conf and ``settings``. Without settings of stores nothing changes.
+    Without settings of stores nothing changes.
     """
+    found = stores.relevant({name.removeprefix(_HADOOP): value for name, value in configured(settings).items()})
+    if found:
+        os.environ.setdefault(stores.VARIABLE, json.dumps(found))
+
+
+def configured(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a session: those of spark-defaults.conf, and ``settings`` before them."""
     folder = os.environ.get("SPARK_CONF_DIR") or str(Path(os.environ.get("SPARK_HOME") or os.devnull) / "conf")
     try:
         lines = (Path(folder) / "spark-defaults.conf").read_text("utf-8").splitlines()
     except OSError:
         lines = []
     pairs = (re.fullmatch(r"\s*([^#\s=:]+)\s*[=:\s]\s*(.*?)\s*", line) for line in lines)
-    given = {**{pair[1]: pair[2] for pair in pairs if pair is not None}, **settings}
-    found = stores.relevant({name.removeprefix(_HADOOP): value for name, value in given.items()})
-    if found:
-        os.environ.setdefault(stores.VARIABLE, json.dumps(found))
+    return {**{pair[1]: pair[2] for pair in pairs if pair is not None}, **settings}
 
 
 def _of_s3(settings: Mapping[str, str]) -> dict[str, str]:
@@ -174,12 +178,9 @@ def check_store(path: str, settings: Mapping[str, str]) -> None:
     """
     scheme = path.partition("://")[0] if "://" in path else ""
     module = _MODULES.get(scheme)
-    own = {"spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"}
-    spec = find_spec("pyspark")
-    if module is None or own & {*settings} or spec is None or spec.origin is None:
+    if module is None or _BRINGS & {*configured(settings)}:
         return
-    homes = [Path(home) for home in (os.environ.get("SPARK_HOME"), str(Path(spec.origin).parent)) if home]
-    jars = [jar.name for home in homes for jar in (home / "jars").glob("hadoop-*.jar")]
+    jars = _jars()
     if any(jar.startswith(f"{module}-") for jar in jars):
         return
     release = next((found[1] for jar in jars if (found := re.match(r"hadoop-client-api-([\d.]+)\.jar", jar))), None)
@@ -189,6 +190,29 @@ def check_store(path: str, settings: Mapping[str, str]) -> None:
         )
 
 
+def check_writer(name: str, settings: Mapping[str, str]) -> None:
+    """Raise UsageError for a writer of another library that nothing brings into the session.
+
+    Jars and packages may bring any, in the settings or in spark-defaults.conf; so may jars in Spark's own folder.
+    """
+    if "." in name or find_spec(f"pyspark_{name}") or _BRINGS & {*configured(settings)}:
+        return
+    if not any(re.match(rf"{re.escape(name)}\b", jar, re.IGNORECASE) for jar in _jars()):
+        raise UsageError(
+            f"--format {name}: Spark has no such writer of its own; name its package (--packages) or its jar "
+            "(--conf spark.jars=FILE)"
+        )
+
+
+def _jars() -> list[str]:
+    """Return the names of the jars in Spark's own folders."""
+    spec = find_spec("pyspark")
+    homes = [os.environ.get("SPARK_HOME"), str(Path(spec.origin).parent) if spec and spec.origin else None]
+    return [jar.name for home in homes if home for jar in (Path(home) / "jars").glob("*.jar")]
+
+
+_BRINGS: Final = {"spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"}
+"""Settings that may bring any client or writer into a session."""
 _MODULES: Final = {"s3a": "hadoop-aws", "abfs": "hadoop-azure", "abfss": "hadoop-azure"}
 """The modules of Hadoop with a client for a scheme; Spark's own distribution has neither."""
 

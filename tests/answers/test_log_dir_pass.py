@@ -74,14 +74,14 @@ def test_reads_from_the_segment_that_holds_the_offset(tmp_path):
     assert [one.met for one in both] == [[10, 20], [10, 20]]
 
 
-def test_a_batch_that_is_cut_off_is_damage_but_for_the_end_of_the_log(tmp_path):
+def test_a_truncated_batch_is_damage(tmp_path):
     cut = data(0)[:-30]
     collector = Offsets()
     said = run([collector], log_dir(tmp_path, cut, data(10) + cut))
     assert collector.lost == [0, len(data(10))]
-    assert [len(said["damage"]), len(said["note"])] == [1, 1]
+    assert [len(said["damage"]), len(said["note"])] == [2, 0]
     assert "00000000000000000000.log: byte 0: the file ends inside a batch" in said["damage"][0]
-    assert "00000000000000000010.log" in said["note"][0]
+    assert "00000000000000000010.log" in said["damage"][1]
 
 
 def test_processes_gather_what_one_gathers(tmp_path):
@@ -93,8 +93,8 @@ def test_processes_gather_what_one_gathers(tmp_path):
     say = Sayings(*(partial(lambda name, text: said.append((name, text)), name) for name in Sayings._fields))
     gather_with(Processes(2), Collectors([several]), feed, partitions, say)
     assert vars(several) == vars(alone)
-    assert [text for name, text in said if name == "note"] == one_by_one["note"]
-    assert [name for name, _ in said] == ["note"] * 5
+    assert [text for name, text in said if name == "damage"] == one_by_one["damage"]
+    assert [name for name, _ in said] == ["damage"] * 5
 
 
 def test_a_file_that_cannot_be_read_is_a_lost_range(tmp_path):

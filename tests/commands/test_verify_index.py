@@ -97,12 +97,12 @@ def test_the_exit_status_of_each_kind_of_trouble(partition, tmp_path):
     assert b"DAMAGED" in done.stdout
 
 
-def test_a_torn_end_of_the_youngest_segment_is_a_remark(partition):
+def test_a_truncated_batch_at_the_end_of_the_newest_segment_is_damage(partition):
     log = partition / "00000000000000000180.log"
     log.write_bytes(log.read_bytes() + bytes.fromhex("00000000000000df00000200") + b"torn")
     done = kdump("verify-index", partition)
-    assert done.returncode == 0
-    assert b"note" in done.stdout
+    assert done.returncode == 3
+    assert b"DAMAGED byte" in done.stdout
 
 
 def test_zeros_behind_the_log_are_a_remark(partition):

@@ -1,6 +1,5 @@
 """The files beside a log: one reader, one sentence and one exit status for each that is broken, in every command."""
 
-import json
 import shutil
 
 import pytest
@@ -83,35 +82,3 @@ def test_a_broken_leader_epoch_checkpoint_is_a_wrong_derived_file(broker):
         done = kdump(*line)
         assert done.returncode == 4, (line, done.stderr)
         assert f"kdump: {path}: byte ".encode() in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("line", "status"),
-    [
-        (["dump", "--count"], 3),
-        (["check"], 3),
-        (["verify-index", "--notes"], 0),
-        (["stats"], 0),
-        (["offsets"], 0),
-        (["retention"], 0),
-        (["producers"], 0),
-        (["report", "--json"], 3),
-        (["salvage", "--out", "out"], 3),
-        (["explain", "c-none-0@222", "--in"], 3),
-    ],
-    ids=lambda value: value[0] if isinstance(value, list) else None,
-)
-def test_a_truncated_last_batch_has_one_sentence(broker, line, status):
-    folder = broker / "c-none-0"
-    segment = max(folder.glob("*.log"))
-    segment.write_bytes(segment.read_bytes()[:-30])
-    for index in folder.glob("*.*index"):
-        index.unlink()
-    done = kdump(*line, folder, cwd=broker.parent)
-    said = done.stdout.decode() + done.stderr.decode()
-    assert "the file ends inside a batch" in said, said
-    assert done.returncode == status
-    if line[0] == "dump":
-        lines = map(json.loads, kdump("dump", folder, "-o", "jsonl").stdout.splitlines())
-        (damage,) = [each for each in lines if each["kind"] == "damage"]
-        assert (damage["damage"], damage["reason"]) == ("trailing", "the file ends inside a batch")

@@ -52,6 +52,40 @@ def manifest(out, number=-1):
     return json.loads((Path(out) / "_manifest.json").read_text())["runs"][number]
 
 
+@pytest.mark.parametrize(
+    ("paths", "out", "reason"),
+    [
+        (["{in}"], "{in}/lake", r"lies in .*in, which is read and stays as it is"),
+        (["{in}"], "file://{in}/lake", r"lies in .*in, which is read"),
+        (["{in}"], "file:{in}", r"is read and stays as it is: name another place$"),
+        (["{in}"], "{out}", r"out is there already; --mode overwrite or --mode append, or another --out$"),
+        (["{in}"], "{out}/file", r"file is there already"),
+        (["s3://key:secret@logs/b?region=x"], "s3a://logs/b/lake", r"^s3a://logs/b/lake lies in s3://logs/b, which"),
+        (["s3a://logs/broker-*/"], "s3a://logs/broker-1", r"lies in s3a://logs/broker-\*/, which is read"),
+    ],
+)
+def test_what_needs_no_spark_is_refused_before_it_starts(tmp_path, monkeypatch, paths, out, reason):
+    for name in ("check", "check_store", "use_stores"):
+        monkeypatch.setattr(session, name, lambda *_: None)
+    (tmp_path / "in" / "one-0").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "file").touch()
+    names = {"in": tmp_path / "in", "out": tmp_path / "out"}
+    made = job.Export(paths=tuple(path.format(**names) for path in paths), out=out.format(**names), options={}, conf={})
+    with pytest.raises(UsageError, match=reason):
+        job.check(made, adds=False)
+
+
+@pytest.mark.parametrize("out", ["s3a://logs/c", "s3a://logs/broker-1", "s3a://other/b/lake", "gs://logs/b/lake", "b"])
+def test_an_output_beside_the_input_is_taken(tmp_path, monkeypatch, out):
+    for name in ("check", "check_store", "use_stores"):
+        monkeypatch.setattr(session, name, lambda *_: None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / ".kdump-lock").touch()
+    job.check(job.Export(paths=("s3://logs/b", "in"), out=out, options={}, conf={}), adds=False)
+
+
 @pytest.fixture(scope="module")
 def exported(spark, tmp_path_factory):
     out = tmp_path_factory.mktemp("lake") / "out"
@@ -176,6 +210,29 @@ def test_an_export_that_was_killed_at_its_end_is_not_made_twice(spark, tmp_path,
         assert len(rows(out)) == 7
 
 
+def test_every_reader_of_the_docs_reads_the_whole_folder(spark, tmp_path):
+    duckdb, pandas, polars = map(pytest.importorskip, ("duckdb", "pandas", "polars"))
+    out = tmp_path / "lake" / "kafka"
+    loose = tmp_path / "loose" / f"{0:020}.log"  # of no topic: a folder of null
+    loose.parent.mkdir()
+    loose.write_bytes(forge.batch([forge.record(b"k", b"v")]))
+    damaged = tmp_path / "in" / "t-0" / f"{0:020}.log"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"\x01" * 100 + forge.batch([forge.record(b"k", None)]))
+    count = export(BROKERS / "4.2.2", loose, damaged, out=out).rows
+    assert (out / "_damaged").exists()
+    table = (ROOT / "docs" / "spark.md").read_text()
+    calls = dict(re.findall(r"^\| (\w+) \| `(.*lake/kafka.*)` \|$", table, re.MULTILINE))
+    assert list(calls) == ["DuckDB", "Polars", "pandas", "PyArrow", "Spark"]
+    names = {"duckdb": duckdb, "pandas": pandas, "polars": polars, "pyarrow": __import__("pyarrow"), "spark": spark}
+    found = {name: eval(call.replace("lake/kafka", str(out)), names) for name, call in calls.items()}
+    assert sum(number for _, number in found["DuckDB"].fetchall()) == count
+    assert found["Polars"].collect().height == count
+    assert len(found["pandas"]) == count
+    assert found["PyArrow"].count_rows() == count
+    assert found["Spark"].count() == count
+
+
 @pytest.mark.parametrize("form", ["orc", "json", "csv"])
 def test_other_formats_hold_the_same_rows(spark, tmp_path, form):
     folder = BROKERS / "4.2.2" / "headers-0"
@@ -214,8 +271,9 @@ def test_failfast_ends_the_export_and_names_file_and_byte(spark, tmp_path):
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"])
 def test_a_file_that_cannot_be_read_ends_the_export_and_nothing_is_published(spark, tmp_path, monkeypatch, mode):
-    segment(tmp_path / "t-0", range(3))
-    vanishing = segment(tmp_path / "t-1", range(5)) / f"{0:020}.log"
+    folder = tmp_path / "in"
+    segment(folder / "t-0", range(3))
+    vanishing = segment(folder / "t-1", range(5)) / f"{0:020}.log"
     data = vanishing.read_bytes()
     plan = job.planning.plan
 
@@ -228,13 +286,13 @@ def test_a_file_that_cannot_be_read_ends_the_export_and_nothing_is_published(spa
     out = tmp_path / "lake" / "out"
     given = {"mode": mode, "skipUnreadable": "true"}
     with pytest.raises(UnreadableError, match=f"{vanishing}: No such file or directory"):
-        export(tmp_path / "t-0", tmp_path / "t-1", out=out, options=given)
+        export(folder / "t-0", folder / "t-1", out=out, options=given)
     monkeypatch.setattr(job.planning, "plan", plan)
     with pytest.raises(UnreadableError, match="nowhere: No such file or directory"):
-        export(tmp_path, tmp_path / "nowhere", out=out, options=given)
+        export(folder, tmp_path / "nowhere", out=out, options=given)
     assert not list(tmp_path.glob("lake/*"))
     vanishing.write_bytes(data)
-    assert export(tmp_path / "t-0", tmp_path / "t-1", out=out, options=given).rows == 8
+    assert export(folder / "t-0", folder / "t-1", out=out, options=given).rows == 8
 
 
 @pytest.mark.parametrize("way", ["append", "incremental"])

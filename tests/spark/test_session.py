@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from kdump.commands.who_reads import with_packages
-from kdump.errors import KdumpError
+from kdump.errors import KdumpError, UsageError
 from kdump.log_dirs import stores
 from kdump.spark import session
 from testing import GOLDEN, ROOT, forge
@@ -172,3 +172,18 @@ def test_packages_are_added_to_those_of_the_settings():
     assert with_packages({"a": "b"}, ()) == {"a": "b"}
     assert with_packages({}, ("x:y:1", "x:z:1")) == {"spark.jars.packages": "x:y:1,x:z:1"}
     assert with_packages({"spark.jars.packages": "q"}, ("x:y:1",)) == {"spark.jars.packages": "q,x:y:1"}
+
+
+def test_a_writer_that_nothing_brings_is_refused_before_spark_starts(monkeypatch, tmp_path):
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "conf").mkdir()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
+    with pytest.raises(UsageError, match=r"^--format delta: Spark has no such writer of its own; name its package"):
+        session.check_writer("delta", {"spark.executor.memory": "4g"})
+    session.check_writer("delta", {"spark.jars.packages": "io.delta:delta-spark_2.13:4.0.0"})
+    session.check_writer("com.example.Writer", {})
+    (tmp_path / "jars" / "delta-spark_2.13-4.0.0.jar").touch()
+    session.check_writer("delta", {})
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.jars /opt/iceberg.jar\n")
+    session.check_writer("iceberg", {})

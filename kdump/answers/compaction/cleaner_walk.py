@@ -13,6 +13,7 @@ from kdump.answers.compaction.key_tables import KeyFacts
 from kdump.errors import DamageError
 from kdump.log_reader.region_stream import wrong_crc
 from kdump.records.magic_2 import Batch
+from kdump.segments import log_tail
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 from kdump.segments.resync import ResyncReader
@@ -55,7 +56,11 @@ class CleanerWalk:
                     yield from self._of_run(segment, region)
                 elif isinstance(region, Damage):
                     yield from self._of_damage(segment, source, region)
-                elif not isinstance(region, Trailing | Padding):
+                elif isinstance(region, Trailing):
+                    found = log_tail.tail(segment, region)
+                    if found.is_damage:
+                        self._spoiled(f"{segment.name}: byte {region.position}: {found.text}")
+                elif not isinstance(region, Padding):
                     yield self._of_batch(segment, region)
 
     def _of_damage(self, segment: Segment, source: Source, damage: Damage) -> Iterator[CleanerBatch]:

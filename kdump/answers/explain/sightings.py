@@ -12,7 +12,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
 from kdump.records import control
 from kdump.records.record_batch import RecordBatch, misnumbered
-from kdump.segments import read
+from kdump.segments import log_tail, read
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import Damage, Trailing
@@ -254,7 +254,9 @@ class _Search:
             self.seen.add(Sighting(record.offset, span, key, is_tombstone, marker, ended))
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Take what cannot be read; a copy of a running broker may end inside a batch that no marker follows."""
+        """Take what cannot be read; the batch that a broker is writing is not there yet."""
+        if isinstance(region, Trailing) and not log_tail.tail(segment, region).is_damage:
+            return
         following = self._segments[self._segments.index(segment) + 1 :]
         after = following[0].base_offset if following else None
         if isinstance(region, Damage):

@@ -10,7 +10,7 @@ from kdump.checks import kraft_snapshot
 from kdump.errors import UnreadableError
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments import log_tail, read
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Trailing
 from kdump.segments.resync import ResyncReader
@@ -139,7 +139,9 @@ class Copies:
                 elif isinstance(region, Damage):
                     self._said.damage(f"{segment.name}: byte {region.position}: {region.reason}")
                 elif isinstance(region, Trailing):
-                    self._said.note(f"{segment.name}: byte {region.position}: a torn batch ends the log")
+                    found = log_tail.tail(segment, region)
+                    say = self._said.damage if found.is_damage else self._said.note
+                    say(f"{segment.name}: byte {region.position}: {found.text}")
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
         """Merge by offset. At a conflict the higher epoch holds: the quorum cut the other one's tail."""

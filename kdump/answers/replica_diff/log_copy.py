@@ -12,7 +12,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record_layout import LOG_OVERHEAD
 from kdump.log_dirs.files import next_data
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments import log_tail, read
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import Damage, Region, Trailing
@@ -148,9 +148,12 @@ class LogCopy:
                         if isinstance(region, Damage):
                             self._lose(segment, region.position, region.reason)
                         elif isinstance(region, Trailing) and number < len(self._segments) - 1:
-                            self._lose(segment, region.position, str(region))
+                            self._lose(segment, region.position, log_tail.tail(segment, region).text)
                         elif isinstance(region, Trailing):
                             self.truncated = True
+                            found = log_tail.tail(segment, region)
+                            if found.is_damage:
+                                self._damage(f"{segment.name}: byte {region.position}: {found.text}")
                         yield number, region
             except UnreadableError as error:
                 self._lose(segment, start, error.reason)

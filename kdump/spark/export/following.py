@@ -91,9 +91,7 @@ class Follower:
         Raises as :func:`kdump.spark.export.job.run` does.
         """
         self._forever = forever
-        session.check()
-        session.check_store(self._export.out, self._export.conf)
-        session.use_stores(self._export.conf)
+        job.check(self._export, adds=True)
         # what cannot be read at all is told before Spark starts
         found = streaming.partitions(self._options, self._listener.note, self._fail, self._listener.plans)
         self._listings.remember(found)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import re
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import __version__
-from kdump.errors import KdumpError, UnreadableError
-from kdump.log_dirs.remote import without_secret
+from kdump.errors import KdumpError, UnreadableError, UsageError
+from kdump.log_dirs.remote import HADOOP_NAMES, without_secret
 from kdump.log_reader.header_scan import attempt
+from kdump.output import files
 from kdump.spark import session
 from kdump.spark.export import account, counting
 from kdump.spark.export.commit import COMMIT, publish, recover, written
 from kdump.spark.export.hold import held
-from kdump.spark.export.output import CHECKPOINT, FOLDERS, FORMATS, WRITING, Output
+from kdump.spark.export.output import CHECKPOINT, FOLDERS, FORMATS, WRITING, Output, exists
 from kdump.spark.export.table import Table, beside
 from kdump.spark.failures import errors
 from kdump.spark.source import options as words
@@ -106,9 +110,7 @@ def run(export: Export, listener: Listener) -> Summary:
     KdumpError where Spark fails or where rows that went in did not come out. Then nothing is published.
     """
     options = source_options(export)
-    session.check()
-    session.check_store(export.out, export.conf)
-    session.use_stores(export.conf)
+    check(export, adds=False)
     inputs = planning.look(options, listener.note, listener.plans)
     listener.plans("")  # Spark itself says something
     spark = session.start(export.master, export.conf, session.SaidBySpark())
@@ -126,6 +128,54 @@ def run(export: Export, listener: Listener) -> Summary:
             listener.done(told)
             _forget(output)
     return told
+
+
+def check(export: Export, *, adds: bool) -> None:
+    """Raise UsageError or KdumpError for what can be refused before kdump reads a file and starts Spark.
+
+    ``adds`` says that the rows are added to an output of earlier runs.
+    """
+    session.check()
+    session.check_store(export.out, export.conf)
+    session.use_stores(export.conf)
+    place = _LOCAL.fullmatch(export.out)
+    if place is None:
+        _be_outside(export)
+        return
+    out = place[1]
+    files.outside([path for path in export.paths if "://" not in path], out)
+    if export.mode == "error" and not adds and export.format in FORMATS and not _is_free(Path(out)):
+        raise exists(export.out)
+
+
+_LOCAL: Final = re.compile(r"(?:file:(?://)?)?((?!.*://).*)", re.DOTALL)
+"""A path on the driver's own disks, or its URI."""
+
+
+def _is_free(folder: Path) -> bool:
+    """Return whether nothing is at a path, or a folder that an export has not finished."""
+    try:
+        names = {path.name for path in folder.iterdir()}
+        return COMMIT in names or all(name.startswith(".kdump-") for name in names)
+    except FileNotFoundError:
+        return True
+    except OSError:  # Spark says what is wrong with it
+        return not folder.is_file()
+
+
+def _be_outside(export: Export) -> None:
+    """Raise UsageError where an output in a store would lie in what is read there."""
+    out = _parts(export.out)
+    for path in export.paths:
+        read = _parts(path)
+        if "://" in path and len(out) >= len(read) and all(map(fnmatch.fnmatchcase, out, read)):
+            where = f"{export.out} lies in {without_secret(path)}"
+            raise UsageError(f"{where}, which is read and stays as it is: name a place outside of it")
+
+
+def _parts(uri: str) -> list[str]:
+    scheme, _, rest = without_secret(uri).partition("://")
+    return [HADOOP_NAMES.get(scheme, scheme), *filter(None, rest.split("/"))]
 
 
 def _output(spark: SparkSession, export: Export) -> Output:

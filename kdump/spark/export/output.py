@@ -60,6 +60,11 @@ FOOTERS: Final = 8
 """Files whose footers are read at a time."""
 
 
+def exists(path: str) -> UsageError:
+    """Return the error of an output that is there already, which the mode ``error`` leaves as it is."""
+    return UsageError(f"{path} is there already; --mode overwrite or --mode append, or another --out")
+
+
 class Output(Folder):
     """A folder of files of the format ``form``: an output, or where one is prepared."""
 
@@ -213,7 +218,7 @@ class Output(Folder):
         if not self.exists() or (self.is_empty() and mode != "append"):
             return []
         if mode == "error":
-            raise UsageError(f"{self.path} is there already; --mode overwrite or --mode append, or another --out")
+            raise exists(self.path)
         if self.exists(CHECKPOINT):
             raise UsageError(
                 f"{self.path} was written by --incremental or --follow, which know what it holds: use them"

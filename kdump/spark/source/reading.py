@@ -21,10 +21,11 @@ from kdump.primitives.wire import INT64_END
 from kdump.records import magic_2
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch
+from kdump.segments import log_tail
 from kdump.segments import read as segments_read
 from kdump.segments import walk as log
 from kdump.segments.lazy_records import in_chunks
-from kdump.segments.regions import ENDS_INSIDE, Damage, Padding
+from kdump.segments.regions import ENDS_INSIDE, Damage, Padding, Trailing
 from kdump.spark.source import options as words
 from kdump.spark.source import schema
 from kdump.spark.source.marks import lose
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from kdump.log_reader.filter import RecordType
     from kdump.log_reader.replicas import Ranges
     from kdump.rows.selection import SegmentFacts
-    from kdump.segments.regions import Region, Trailing
+    from kdump.segments.regions import Region
     from kdump.spark.source.options import SourceOptions
     from kdump.spark.source.planning import Split
     from kdump.transaction_replay.outcomes import Outcomes
@@ -127,6 +128,9 @@ def _contents(split: Split, source: files.Source, options: SourceOptions, rows: 
             items = list(selection.select(region, split.file))
             content = BatchContent(region, [kept for item in items if (kept := _kept(item, split, options))])
             lost = [item for item in items if isinstance(item, DamagedRange)]
+        elif isinstance(region, Trailing) and not inside and log_tail.is_written_at(split.files, split.path):
+            content = DamagedRange(split.file, region.damage()._replace(reason=GROWING))
+            lost = []
         elif isinstance(region, Padding) and not inside:
             content, lost = region, []
         elif inside and region.position + region.size == split.end and _is_whole_now(source, region.position):
