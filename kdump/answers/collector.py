@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from kdump.errors import UnreadableError
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches
     from kdump.segments.regions import Damage, Trailing
 
 
@@ -108,12 +107,9 @@ class Collector:
     """Gathers the facts of one question; a collector extends it with what it needs.
 
     The pass calls for each partition: ``begin``; if that asks for more than FILES, for each segment ``turn_to``, then
-    ``add`` for each sound batch and ``lose`` for each damaged range or cut end, in the order of the file; ``end``. Of
+    ``add`` for valid batches and ``lose`` for each damaged range or cut end, in the order of the file; ``end``. Of
     several collectors each may get more than it asked for.
     """
-
-    takes_runs: ClassVar[bool] = False
-    """Whether ``add_run`` takes many batches at a time where they are alike, compressed ones too."""
 
     def begin(self, place: Place) -> Needs | Reading:
         """Turn to a partition; return how much of it to read. State files (snapshots, indexes) may be read here.
@@ -125,12 +121,12 @@ class Collector:
     def turn_to(self, segment: Segment) -> None:
         """Turn to the next segment of the partition."""
 
-    def add(self, batch: RecordBatch) -> None:
-        """Take the next sound batch. Raises DamageError where a record of it cannot be read: the pass says so."""
+    def add(self, batches: Batches) -> int | None:
+        """Take the next valid batches: a single one, or several of data that have the same attributes.
 
-    def add_run(self, run: Run) -> int:  # noqa: ARG002  most collectors take batches one by one
-        """Take the first batches of a run; return how many. ``add`` is called with the others, one by one."""
-        return 0
+        Return how many of several were taken, None for all: the pass then adds each of the others as a single one.
+        Raises DamageError where a record of a single batch cannot be read: the pass reports it.
+        """
 
     def lose(self, region: Damage | Trailing) -> None:
         """Take a range that cannot be read, or the beginning of a batch that the end of the log cuts off."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import Place
     from kdump.log_dirs.partition import Segment
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Trailing
 
 MOST: Final = 200
@@ -98,8 +96,6 @@ class _FileDamage:
 class DamagedRanges(Collector):
     """Gathers the damaged ranges of each segment; a batch that a broker is writing is none."""
 
-    takes_runs = True
-
     def __init__(self) -> None:
         self._files: list[_FileDamage] = []
         self._key: tuple[str, int] | None = None
@@ -111,12 +107,6 @@ class DamagedRanges(Collector):
 
     def turn_to(self, segment: Segment) -> None:
         self._segment = segment
-
-    def add(self, batch: RecordBatch) -> None:
-        """Take a sound batch: nothing is to be said of it."""
-
-    def add_run(self, run: Run) -> int:
-        return run.count
 
     def lose(self, region: Damage | Trailing) -> None:
         segment, key = self._segment, self._key

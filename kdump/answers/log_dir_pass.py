@@ -10,9 +10,8 @@ from kdump.answers.collector import Needs, Place, Reading, unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import stretches
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_tail
-from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import UNREAD, Damage, Trailing
 from kdump.segments.resync import ResyncReader
@@ -111,24 +110,21 @@ class LogDirPass:
     def _segment(self, segment: Segment, reading: Sequence[Collector], *, since: int, is_last: bool) -> None:
         for collector in reading:
             collector.turn_to(segment)
-        runs = any(collector.takes_runs for collector in reading)
         done = 0
-        for region in self.regions(segment, since=since, is_last=is_last, runs=runs):
+        for region in self.regions(segment, since=since, is_last=is_last):
             self.feed(reading, segment, region)
             end = region.position + region.size
             self._progress(end - done)
             done = end
         self._progress(segment.size - done)
 
-    def feed(self, reading: Sequence[Collector], segment: Segment, region: Region | Run) -> None:
+    def feed(self, reading: Sequence[Collector], segment: Segment, region: Region) -> None:
         """Give a region of a segment to collectors."""
-        if isinstance(region, Run):
+        if isinstance(region, Batches):
             for collector in reading:
-                for batch in region.batches(collector.add_run(region)):
+                taken = collector.add(region) if region.batch_count > 1 else 0
+                for batch in () if taken is None else region.batches(taken):
                     self._add(collector, segment, batch)
-        elif isinstance(region, RecordBatch):
-            for collector in reading:
-                self._add(collector, segment, region)
         elif isinstance(region, Damage | Trailing):
             for collector in reading:
                 collector.lose(region)
@@ -139,8 +135,8 @@ class LogDirPass:
         except DamageError as damage:
             self._damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
 
-    def regions(self, segment: Segment, *, is_last: bool, since: int = 0, runs: bool = False) -> Iterator[Region | Run]:
-        """Yield the regions of a segment, with ``runs`` like batches together; say what cannot be read.
+    def regions(self, segment: Segment, *, is_last: bool, since: int = 0) -> Iterator[Region]:
+        """Yield the regions of a segment; report what cannot be read.
 
         They begin at or before the offset ``since``, as near to it as the index knows.
 
@@ -152,7 +148,7 @@ class LogDirPass:
             with segment.open() as source:
                 if base is not None and since > base:
                     done = Seeker(segment, source, self._wrong).by_offset(since, None).start
-                reader = ResyncReader(source, done, source.size, "resync", base, limit=None, runs=runs, packed=False)
+                reader = ResyncReader(source, done, source.size, "resync", base, limit=None, runs=True, packed=False)
                 for region in reader.read():
                     lost = _lost(region, is_last=is_last)
                     if isinstance(region, Trailing):
@@ -176,7 +172,7 @@ class PassTap:
         self._segments = segments
         self._next = 0
 
-    def __call__(self, segment: Segment, regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
+    def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
         """Yield the regions of a segment after the collectors got them. Raises UnreadableError."""
         number = next((number for number, one in enumerate(self._segments) if one.path == segment.path), None)
         if number is None or number < self._next:
@@ -217,7 +213,7 @@ class PassTap:
         self._through.feed(self._reading, segment, lost)
 
 
-def _lost(region: Region | Run, *, is_last: bool) -> Damage | None:
+def _lost(region: Region, *, is_last: bool) -> Damage | None:
     """Return a region as damage, if it is: a truncated batch is where another segment follows."""
     if isinstance(region, Trailing) and not is_last:
         return region.damage()

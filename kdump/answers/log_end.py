@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import read
-from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
 
 if TYPE_CHECKING:
@@ -40,9 +39,9 @@ def last_batch(segment: Segment) -> RecordBatch | None:
             start = Seeker(segment, source, lambda _: None).by_position(seen - 1)
             found = None
             for region in read.read_runs(source, start, seen, on_error="resync"):
-                if isinstance(region, RecordBatch | Run):
+                if isinstance(region, Batches):
                     found = region
             if found is not None:
-                return found.batch(found.count - 1) if isinstance(found, Run) else found
+                return found.last
             seen = start
     return None

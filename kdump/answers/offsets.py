@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import Place
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.log_dirs.partition import Segment
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches, RecordBatch
     from kdump.segments.regions import Trailing
 
 NO_TIMESTAMP: Final = -1
@@ -70,8 +69,6 @@ class Offsets(Collector):
     Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
     """
 
-    takes_runs = True
-
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
         self._times = tuple(dict.fromkeys(times))
         self._facts = facts or facts_of(None)
@@ -88,13 +85,8 @@ class Offsets(Collector):
         if self._partition is not None:
             self._partition.times.turn_to(segment)
 
-    def add(self, batch: RecordBatch) -> None:
-        if self._partition is not None:
-            self._partition.add(batch)
-
-    def add_run(self, run: Run) -> int:
-        """Take a run of data, where no snapshot may take over and no time be found in it."""
-        return run.count if self._partition is None else self._partition.add_run(run)
+    def add(self, batches: Batches) -> int | None:
+        return None if self._partition is None else self._partition.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
         """Leave a partition out whose file cannot be read: there may be more in it than elsewhere."""
@@ -138,23 +130,18 @@ class _PartitionPass:
         self._largest: RecordBatch | None = None
         self._largest_timestamp = NO_TIMESTAMP - 1
 
-    def add(self, batch: RecordBatch) -> None:
-        self._producers.add(batch)
-        timestamp = batch.max_timestamp
-        if timestamp > self._largest_timestamp:
-            self._largest, self._largest_timestamp = batch, timestamp
-        self.times.add(batch)
-
-    def add_run(self, run: Run) -> int:
-        if self.times.may_find(run):
+    def add(self, batches: Batches) -> int | None:
+        """Take batches; one at a time where a time may be found in them."""
+        if batches.batch_count > 1 and self.times.may_find(batches):
             return 0
-        taken = self._producers.add_run(run)
-        if taken:
-            timestamp = run.greatest("max_timestamp")
-            if timestamp > self._largest_timestamp:
-                row = run.column("max_timestamp").index(timestamp)
-                self._largest, self._largest_timestamp = run.batch(row), timestamp
-        return taken
+        self._producers.add(batches)
+        timestamp = batches.greatest("max_timestamp")
+        if timestamp > self._largest_timestamp:
+            row = batches.column("max_timestamp").index(timestamp)
+            self._largest, self._largest_timestamp = batches.batch(row), timestamp
+        if batches.batch_count == 1:
+            self.times.add(batches.first)
+        return None
 
     def end(self) -> tuple[tuple[int, int], PartitionOffsets]:
         self._producers.end()

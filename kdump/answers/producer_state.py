@@ -13,16 +13,15 @@ from kdump.answers.collector import unsaid
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot
 from kdump.log_dirs.files import read_whole
-from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
 from kdump.transaction_replay.replay import OpenTransaction, Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from kdump.answers.collector import Place
     from kdump.formats.producer_snapshot import ProducerEntry
-    from kdump.records.record_batch import RecordBatch
+    from kdump.records.record_batch import Batches, RecordBatch
     from kdump.segments.regions import Trailing
     from kdump.transaction_replay.replay import EndedTransaction
 
@@ -66,8 +65,15 @@ class ProducerState:
             if entry.has_open_transaction
         )
 
-    def add(self, batch: RecordBatch) -> EndedTransaction | None:
-        """Take the next batch; return the transaction that it ends. Raises DamageError for a marker without sense."""
+    def add(self, batches: Batches) -> EndedTransaction | None:
+        """Take the next batches; return the transaction that a single one ends.
+
+        Raises DamageError for a marker that makes no sense.
+        """
+        if batches.batch_count > 1:
+            self._add_data(batches)
+            return None
+        batch = batches.first
         producer_id = batch.producer_id
         if producer_id is None or producer_id < 0:
             return None
@@ -82,14 +88,14 @@ class ProducerState:
         self._write(producer_id, epoch, batch)
         return None
 
-    def add_data(self, run: Run) -> None:
-        """Take the next batches, which are data: the last one of each producer tells its state."""
-        self._replay.add_data(run)
-        rows = {producer_id: row for row, producer_id in enumerate(run.column("producer_id"))}
+    def _add_data(self, batches: Batches) -> None:
+        """Take batches of data: the last one of each producer has its state."""
+        self._replay.add(batches)
+        rows = {producer_id: row for row, producer_id in enumerate(batches.column("producer_id"))}
         for producer_id, row in rows.items():
             if producer_id >= 0:
-                batch = run.batch(row)
-                self._write(producer_id, batch.producer_epoch, batch)
+                batch = batches.batch(row)
+                self._write(producer_id, batch.producer_epoch or 0, batch)
 
     def _write(self, producer_id: int, epoch: int, batch: RecordBatch) -> None:
         """Take a batch of data."""
@@ -160,38 +166,32 @@ class ProducerReplay:
         self.end_offset = max(self.since, last_base if before is None else 0)
         self._note = place.note
 
-    def add(self, batch: RecordBatch) -> EndedTransaction | None:
-        """Take the next batch; those before ``since`` change nothing. Raises DamageError."""
-        if batch.last_offset < self.since:
+    def add(self, batches: Batches) -> EndedTransaction | None:
+        """Take the next batches; those before ``since`` change nothing. Return the transaction that a single one ends.
+
+        Raises DamageError for a marker that makes no sense; a run has none.
+        """
+        if batches.batch_count > 1 and not self._is_whole(batches):
+            for batch in batches.batches():
+                self.add(batch)
             return None
-        while self._later and self._later[-1].offset <= batch.base_offset:
+        if batches.last_offset < self.since:
+            return None
+        while self._later and self._later[-1].offset <= batches.first.base_offset:
             self._take(self._later.pop())
-        self.end_offset = batch.last_offset + 1
-        epoch = batch.partition_leader_epoch
+        self.end_offset = batches.last_offset + 1
+        epoch = batches.last.partition_leader_epoch
         self.leader_epoch = -1 if epoch is None else epoch
-        ended = self.state.add(batch)
+        ended = self.state.add(batches)
         if ended is not None:
             self.doubted.discard(ended.producer_id)
         return ended
 
-    def add_run(self, run: Run) -> int:
-        """Take a run of data; return how many batches: none where it holds ``since``, or a snapshot takes over."""
-        if run.first.is_control:
-            return 0
-        if run.greatest("last_offset") < self.since:
-            return run.count
-        if run.least("last_offset") < self.since:
-            return 0
-        if self._later and self._later[-1].offset <= run.greatest("base_offset"):
-            return 0
-        self.end_offset = run.last_offset + 1
-        self.leader_epoch = run.field("partition_leader_epoch", run.count - 1)
-        self.state.add_data(run)
-        return run.count
-
-    def one_by_one(self, region: RecordBatch | Run) -> Iterable[RecordBatch]:
-        """Take a run where that can be done in one go; return the batches that are to be added one by one."""
-        return region.batches(self.add_run(region)) if isinstance(region, Run) else (region,)
+    def _is_whole(self, batches: Batches) -> bool:
+        """Return whether all batches of a run have the same effect: no snapshot takes over inside it."""
+        if batches.least("last_offset") < self.since:
+            return batches.greatest("last_offset") < self.since
+        return not self._later or self._later[-1].offset > batches.greatest("base_offset")
 
     def lose(self, region: Damage | Trailing) -> None:
         """Take a range that cannot be read. The cut end of a log hides nothing: a broker cuts it off too."""

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.collector import Place
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches
     from kdump.segments.regions import Trailing
 
 
@@ -41,8 +40,6 @@ class Producers(Collector):
     Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
     """
 
-    takes_runs = True
-
     def __init__(self, *, gaps: bool = False) -> None:
         self._gaps = gaps
         self._found: dict[tuple[str, int], _Known] = {}
@@ -59,21 +56,12 @@ class Producers(Collector):
         self._sequences = SequenceCheck(*place.key)
         return Reading(Needs.HEADERS)
 
-    def add(self, batch: RecordBatch) -> None:
+    def add(self, batches: Batches) -> None:
         if self._replay is None:
             return
         if self._sequences is not None:
-            self._sequences.add(batch)
-        self._replay.add(batch)
-
-    def add_run(self, run: Run) -> int:
-        """Take a run of data, where no snapshot may take over in it."""
-        if self._replay is None:
-            return run.count
-        taken = self._replay.add_run(run)
-        if taken and self._sequences is not None:
-            self._sequences.add_data(run)
-        return taken
+            self._sequences.add(batches)
+        self._replay.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
         """Leave a partition out whose file cannot be read: producers may have gone on in it."""

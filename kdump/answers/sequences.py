@@ -15,8 +15,7 @@ from kdump.internal_topics import consumer_offsets
 from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches, RecordBatch
 
 EXPIRATION: Final = 86_400_000
 """``producer.id.expiration.ms`` where nothing else is set."""
@@ -73,22 +72,21 @@ class SequenceCheck:
         self._end: int | None = None
         self._missing = 0
 
-    def add(self, batch: RecordBatch) -> None:
-        """Take the next batch."""
-        self._go_on(batch.base_offset, batch.last_offset)
-        self._check(batch)
-
-    def add_data(self, run: Run) -> None:
-        """Take the next batches, which are data."""
+    def add(self, batches: Batches) -> None:
+        """Take the next batches."""
+        if batches.batch_count == 1:
+            self._go_on(batches.first.base_offset, batches.last_offset)
+            self._check(batches.first)
+            return
         for row, (base, last, producer_id, epoch, first, sequence, timestamp) in enumerate(
-            zip(*map(run.column, _COLUMNS), strict=True)
+            zip(*map(batches.column, _COLUMNS), strict=True)
         ):
             self._go_on(base, last)
             known = self._producers.get(producer_id)
             if known is not None and known.epoch == epoch and known.sequence == first:
                 known.sequence, known.timestamp, known.missing = (sequence + 1) % COUNT, timestamp, self._missing
             elif producer_id >= 0:
-                self._check(run.batch(row))
+                self._check(batches.batch(row))
 
     def _go_on(self, base: int, last: int) -> None:
         if self._end is not None and base > self._end:

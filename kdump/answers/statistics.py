@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.what_if import Target
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches, RecordBatch
     from kdump.segments.record_sizes import RecordSizes
 
 HOUR: Final = 3_600_000
@@ -144,36 +143,26 @@ class BatchColumns(NamedTuple):
     producers: Sequence[int]
 
     @classmethod
-    def of_batch(cls, batch: RecordBatch) -> BatchColumns:
-        """Return those of one batch. Raises DamageError where it must be unpacked to be counted, and cannot be."""
-        count, first_time = batch.count, _first_time(batch)
-        if count is None:
-            times = [record.timestamp for record in batch.records()] if batch.codec else [first_time]
-            count, first_time = len(times), next(iter(times), first_time)
-        return cls(
-            codec=batch.codec,
-            is_transactional=batch.is_transactional,
-            is_control=batch.is_control,
-            counts=(count,),
-            sizes=(batch.size,),
-            first_times=(first_time,),
-            last_times=(batch.max_timestamp,),
-            producers=(-1 if batch.producer_id is None else batch.producer_id,),
-        )
+    def of(cls, batches: Batches, number: int) -> BatchColumns:
+        """Return those of the first ``number`` batches.
 
-    @classmethod
-    def of_run(cls, run: Run, count: int) -> BatchColumns:
-        """Return those of the first ``count`` batches of a run."""
-        first = run.first
+        Raises DamageError where a batch must be decompressed to count its records, and cannot be.
+        """
+        first = batches.first
+        first_times = batches.column("base_timestamp" if _has_first_time(first) else "max_timestamp", 0, number)
+        counts = batches.column("records_count", 0, number)
+        if first.count is None:  # a message of magic 0 or 1
+            times = [record.timestamp for record in first.records()] if first.codec else first_times
+            counts, first_times = (len(times),), (next(iter(times), first_times[0]),)
         return cls(
             codec=first.codec,
             is_transactional=first.is_transactional,
             is_control=first.is_control,
-            counts=run.column("records_count", 0, count),
-            sizes=run.column("size", 0, count),
-            first_times=run.column("base_timestamp" if _has_first_time(first) else "max_timestamp", 0, count),
-            last_times=run.column("max_timestamp", 0, count),
-            producers=run.column("producer_id", 0, count),
+            counts=counts,
+            sizes=batches.column("size", 0, number),
+            first_times=first_times,
+            last_times=batches.column("max_timestamp", 0, number),
+            producers=batches.column("producer_id", 0, number),
         )
 
 
@@ -241,8 +230,6 @@ class PartitionSums:
 class Statistics(Collector):
     """Gathers statistics. ``records`` asks for what needs them, with ``top`` largest keys and values."""
 
-    takes_runs = True
-
     def __init__(
         self, *, records: bool = False, top: int = LARGEST, hours: bool = False, targets: Sequence[Target] = ()
     ) -> None:
@@ -261,22 +248,17 @@ class Statistics(Collector):
         self._what_if.begin(place)
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
-    def add(self, batch: RecordBatch) -> None:
-        if self._partition is None:
-            return
-        found = BatchColumns.of_batch(batch)
-        records = None if self._partition.records is None else record_sizes.of_batch(batch)
-        self._what_if.add(batch)
-        self._take(self._partition, found, records)
-
-    def add_run(self, run: Run) -> int:
+    def add(self, batches: Batches) -> int | None:
         """Take the batches before the first that has a record which cannot be read."""
-        if self._partition is None:
-            return 0
-        records, taken = (None, run.count) if self._partition.records is None else record_sizes.of_run(run)
-        taken = self._what_if.add_run(run, taken)
+        partition = self._partition
+        if partition is None:
+            return None
+        records, taken = (None, batches.batch_count) if partition.records is None else record_sizes.of(batches)
+        columns = BatchColumns.of(batches, taken)
+        if (left := self._what_if.add(batches, taken)) < taken:
+            columns, taken = BatchColumns.of(batches, left), left
         if taken:
-            self._take(self._partition, BatchColumns.of_run(run, taken), records)
+            self._take(partition, columns, records)
         return taken
 
     def _take(self, partition: PartitionSums, batches: BatchColumns, records: RecordSizes | None) -> None:
@@ -360,11 +342,6 @@ def _hour(topic: str, hour: int, one: Sum) -> HourStatistics:
 def _has_first_time(batch: RecordBatch) -> bool:
     """Tell whether the base timestamp of a batch is the time of its first record."""
     return isinstance(batch, Batch) and batch.delete_horizon_ms is None and batch.timestamp_type != LOG_APPEND_TIME
-
-
-def _first_time(batch: RecordBatch) -> int:
-    """Return the time of a batch's first record, as far as headers say it."""
-    return batch.base_timestamp if isinstance(batch, Batch) and _has_first_time(batch) else batch.max_timestamp
 
 
 def spread(counts: Counter[int]) -> Spread | None:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdump.log_dirs.partition import Segment
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches, RecordBatch
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,11 @@ class TimeLookup:
         """Whether a time may still be found in the segment being read."""
         return bool(self._pending)
 
-    def may_find(self, run: Run) -> bool:
-        """Tell whether a time may be found in the next batches."""
-        if not self._pending or run.greatest("last_offset") < self._start:
+    def may_find(self, batches: Batches) -> bool:
+        """Return whether a time may be found in the next batches."""
+        if not self._pending or batches.greatest("last_offset") < self._start:
             return False
-        return run.greatest("max_timestamp") >= self._pending[0]
+        return batches.greatest("max_timestamp") >= self._pending[0]
 
     def add(self, batch: RecordBatch) -> None:
         """Take the next batch."""

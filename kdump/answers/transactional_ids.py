@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import Place
     from kdump.log_dirs.partition import Segment
-    from kdump.records.record_batch import RecordBatch
+    from kdump.records.record_batch import Batches
     from kdump.segments.regions import Damage
 
 PRODUCER_ID_AT: Final = slice(2, 10)
@@ -99,20 +99,24 @@ class TransactionalIds(Collector):
     def turn_to(self, segment: Segment) -> None:
         self._segment = segment
 
-    def add(self, batch: RecordBatch) -> None:
+    def add(self, batches: Batches) -> int | None:
         log = self._log
         if log is None:
-            return
+            return None
+        if batches.batch_count > 1:
+            return 0
+        batch = batches.first
         epoch = batch.partition_leader_epoch
         log.leader_epoch, log.end_offset = -1 if epoch is None else epoch, batch.last_offset + 1
         if batch.is_control:
-            return
+            return None
         try:
             for record in batch.records():
                 _apply(log, record.key, record.value)
         except DamageError:
             log.is_unreadable = True
             raise
+        return None
 
     def lose(self, region: Damage | Trailing) -> None:
         segment = self._segment

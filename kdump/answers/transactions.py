@@ -17,8 +17,7 @@ from kdump.errors import DamageError
 from kdump.internal_topics.transaction_state import TOPIC
 from kdump.log_dirs.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from kdump.primitives.timestamps import iso_or_ms
-from kdump.records.record_batch import RecordBatch
-from kdump.segments.batch_runs import Run
+from kdump.records.record_batch import Batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -131,8 +130,6 @@ class Transactions(Collector):
     that were gathered before.
     """
 
-    takes_runs = True
-
     def __init__(
         self,
         asked: Wanted,
@@ -161,16 +158,13 @@ class Transactions(Collector):
     def turn_to(self, segment: Segment) -> None:
         self._ids.turn_to(segment)
 
-    def add(self, batch: RecordBatch) -> None:
-        if self._replay is not None:
-            self._replay.add(batch)
-        self._ids.add(batch)
-
-    def add_run(self, run: Run) -> int:
-        """Take a run of data, where the ids are not wanted."""
-        if self._ids.is_reading:
+    def add(self, batches: Batches) -> int | None:
+        """Take batches; one at a time where the ids are read."""
+        if batches.batch_count > 1 and self._ids.is_reading:
             return 0
-        return run.count if self._replay is None else self._replay.add_run(run)
+        if self._replay is not None:
+            self._replay.add(batches)
+        return self._ids.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
         if self._replay is not None:
@@ -350,15 +344,16 @@ def ended(
             continue
         replay = ProducerReplay(place, before=segments[0].base_offset or 0)
         for segment in segments:
-            for region in reader.regions(segment, is_last=segment is segments[-1], runs=True):
-                for batch in replay.one_by_one(region) if isinstance(region, RecordBatch | Run) else ():
-                    try:
-                        found = replay.add(batch)
-                    except DamageError as damage:
-                        place.damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
-                        continue
-                    if found is not None and found.first_offset is not None:
-                        yield _ended(place.key, found, replay.state.producers[found.producer_id], ids, at)
+            for region in reader.regions(segment, is_last=segment is segments[-1]):
+                if not isinstance(region, Batches):
+                    continue
+                try:
+                    found = replay.add(region)
+                except DamageError as damage:
+                    place.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
+                    continue
+                if found is not None and found.first_offset is not None:
+                    yield _ended(place.key, found, replay.state.producers[found.producer_id], ids, at)
 
 
 def _ended(

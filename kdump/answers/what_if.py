@@ -12,7 +12,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.errors import DamageError, UsageError
-from kdump.formats.record_layout import BATCH_HEADER
+from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import Place
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches
 
 SAMPLE: Final = 64 << 20
 """Bytes of a partition that are packed again, about; a smaller one is packed whole."""
@@ -155,37 +154,30 @@ class WhatIf:
             self._current.append(sample)
             self._samples.setdefault((place.key[0], number), []).append(sample)
 
-    def add(self, batch: RecordBatch) -> None:
-        """Take a batch. Control batches and those of magic 0 and 1 stay as they are. Raises DamageError."""
-        if not self._current:
-            return
-        if not isinstance(batch, Batch) or batch.is_control:
-            for sample in self._current:
-                sample.fixed += batch.size
-            return
-        if batch.crc % self._every == 0:
-            self._pack(batch)
-        for sample in self._current:
-            sample.meet((batch.size,))
+    def add(self, batches: Batches, taken: int) -> int:
+        """Take the first ``taken`` batches, up to one that cannot be decompressed; return how many.
 
-    def add_run(self, run: Run, taken: int) -> int:
-        """Take the first ``taken`` batches of a run, up to one that cannot be unpacked; return how many."""
+        Control batches and those of magic 0 and 1 stay as they are. Raises DamageError where a single one cannot be
+        decompressed.
+        """
         if not self._current:
             return taken
-        is_fixed = run.first.is_control
-        for row, crc in enumerate(() if is_fixed else run.column("crc", 0, taken)):
-            if crc % self._every == 0:
+        if batches.first.magic < MAGIC_2 or batches.first.is_control:
+            for sample in self._current:
+                sample.fixed += batches.size
+            return taken
+        for row, crc in enumerate(batches.column("crc", 0, taken)):
+            if crc % self._every == 0 and isinstance(batch := batches.batch(row), Batch):
                 try:
-                    self._pack(run.batch(row))
+                    self._pack(batch)
                 except DamageError:
+                    if batches.batch_count == 1:
+                        raise
                     taken = row
                     break
-        sizes = run.column("size", 0, taken)
+        sizes = batches.column("size", 0, taken)
         for sample in self._current:
-            if is_fixed:
-                sample.fixed += sum(sizes)
-            else:
-                sample.meet(sizes)
+            sample.meet(sizes)
         return taken
 
     def _pack(self, batch: Batch) -> None:

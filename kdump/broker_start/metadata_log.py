@@ -22,10 +22,9 @@ from kdump.internal_topics import cluster_metadata
 from kdump.internal_topics.schema import by_type
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.records.soundness import check
 from kdump.segments import read
-from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
 from kdump.segments.walk import walk
 
@@ -176,12 +175,7 @@ def _is_beyond(
         for region in _batches(each, end):
             last = region
         if last is not None:
-            found = (
-                last.field("partition_leader_epoch", last.count - 1)
-                if isinstance(last, Run)
-                else (last.partition_leader_epoch)
-            )
-            epoch = max(epoch, -1 if found is None else found)
+            epoch = max(epoch, last.field("partition_leader_epoch", last.batch_count - 1))
             break
     return newest.epoch > epoch or (newest.epoch == epoch and newest.end_offset > end)
 
@@ -241,14 +235,13 @@ def _replay(
     return image, broken
 
 
-def _batches(segment: Segment, end: int) -> Iterator[RecordBatch | Run]:
+def _batches(segment: Segment, end: int) -> Iterator[Batches]:
     """Yield the batches of a segment up to the first that is not valid, and below the offset ``end``."""
     with segment.open() as source:
         for region in read.walk_runs(source):
-            if not isinstance(region, RecordBatch | Run):
+            if not isinstance(region, Batches):
                 return
-            first = region.first if isinstance(region, Run) else region
-            if first.base_offset >= end:
+            if region.first.base_offset >= end:
                 return
             yield region
 

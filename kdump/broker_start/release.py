@@ -10,13 +10,12 @@ from kdump.dump_log_segments.dialects.release_numbers import LAST_MINORS, known_
 from kdump.errors import DamageError
 from kdump.internal_topics import cluster_metadata, frame
 from kdump.internal_topics.schema import by_type
-from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.internal_topics.schema import MessageSchema
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches
 
 NEWEST: Final = ".".join(map(str, max(LAST_MINORS.items())))
 """The newest release that kdump knows."""
@@ -45,12 +44,12 @@ class StartRelease(NamedTuple):
         """Whether it reads all that kdump reads."""
         return self.number[:2] == max(LAST_MINORS.items())
 
-    def too_new(self, found: RecordBatch | Run, file: str) -> Iterator[StartCause]:
+    def too_new(self, found: Batches, file: str) -> Iterator[StartCause]:
         """Yield why the release cannot read a batch, or a run of batches, of the metadata log: the first reason."""
         if self.is_newest:
             return
         messages = by_type(cluster_metadata.MESSAGES, "Record", self.number)
-        for batch in (found,) if isinstance(found, RecordBatch) else found.batches():
+        for batch in found.batches():
             if batch.is_control:
                 continue
             try:

@@ -13,13 +13,13 @@ from kdump.findings import Finding, Level, text_of
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import INDEXES, LOG, TIME_INDEX, TXN_INDEX, beside_log
+from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches, RecordBatch
 
 LOG_ADVICE: Final = "The log itself is damaged: take this copy aside before a broker starts on it and cuts it."
 
@@ -88,8 +88,14 @@ class IndexCheck:
         self._cover: tuple[int, int, int, int] | None = None
         self._covers = bool(files.index) and bool(files.timeindex)
 
-    def batch(self, batch: RecordBatch) -> None:
-        """Take the next batch. Raises DamageError when its header makes no sense."""
+    def add(self, batches: Batches) -> None:
+        """Take the next batches. Raises DamageError when the header of a single one makes no sense."""
+        if isinstance(batches, Run):
+            self._run(batches)
+        else:
+            self._batch(batches.first)
+
+    def _batch(self, batch: RecordBatch) -> None:
         last = batch.last_offset
         if not self.batches:
             self._first(last)
@@ -100,32 +106,27 @@ class IndexCheck:
             self._transactions(batch, last)
         self._next_offset = last + 1
 
-    def run(self, run: Run) -> None:
-        """Take the next batches, which are like each other."""
-        if run.first.is_control:
-            for batch in run.batches():
-                self.batch(batch)
-            return
+    def _run(self, run: Run) -> None:
         if not self.batches:
             self._first(run.field("last_offset", 0))
-        self.batches += run.count
+        self.batches += run.batch_count
         self.valid_end = run.end
         self._entries_of_run(run)
         state = self.partition
         state.compacted = state.compacted or not run.follows(self._next_offset)
-        state.replay.add_data(run)
+        state.replay.add(run)
         self._next_offset = run.last_offset + 1
 
     def _entries_of_run(self, run: Run) -> None:
         """Hold entries against batches; those that no entry names are passed over."""
         row = 0
-        while row < run.count:
+        while row < run.batch_count:
             behind = self.times.free(run, row, self.offsets.free(run, row))
             if behind > row:
                 self.offsets.pass_over(run.field("position", behind - 1), run.field("last_offset", behind - 1))
                 highest = run.greatest("max_timestamp", row, behind)
                 self.times.pass_over(run.greatest("last_offset", row, behind), highest)
-            if behind < run.count:
+            if behind < run.batch_count:
                 self._entries(run.batch(behind), run.field("last_offset", behind))
             row = behind + 1
 

@@ -17,7 +17,7 @@ from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records import control
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import read
 from kdump.segments.regions import Padding
 
@@ -71,10 +71,10 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
         log.begin(shown, 0, active=True)
         for region in read.read(source, on_error="resync", first_offset=0):
             if isinstance(region, RecordBatch):
-                log.batch(region)
+                log.add(region)
                 first = first or region
                 others += epoch is not None and region.partition_leader_epoch != epoch
-            else:
+            elif not isinstance(region, Batches):
                 log.end(region)
             last = region
         findings += [*log.findings, *log.finish()]

@@ -23,8 +23,9 @@ from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
-from kdump.records.record_batch import misnumbered
+from kdump.records.record_batch import Batches, misnumbered
 from kdump.segments import log_tail
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from kdump.internal_topics.decode import DecodedRecord
     from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
 if kernel.COMPILED:
     from kdump.kernel import batches
     from kdump.kernel.cursor import Cursor
@@ -219,20 +219,26 @@ class LogCheck:
         else:
             self._more_gaps += 1
 
-    def run(self, run: Run) -> None:
-        """Take the next batches of the segment, which are like each other."""
+    def add(self, batches: Batches) -> None:
+        """Take the next batches of the segment."""
+        if isinstance(batches, Run):
+            self._run(batches)
+        else:
+            self._batch(batches.first)
+
+    def _run(self, run: Run) -> None:
         agrees = self.look(run)
         is_plain = not run.first.attributes & SPECIAL and run.greatest("max_timestamp") <= self._remarks.latest
-        usual = batches.usual(run.rows, agrees) if is_plain else bytes(run.count)
+        usual = batches.usual(run.rows, agrees) if is_plain else bytes(run.batch_count)
         row = 0
-        while row < run.count:
+        while row < run.batch_count:
             behind = usual.find(0, row)
-            behind = run.count if behind < 0 else behind
+            behind = run.batch_count if behind < 0 else behind
             if behind > row and self._is_in_epoch(run, row, behind):
                 self._go_on(run, row, behind)
                 row = behind
             else:
-                self.batch(run.batch(row), agrees=bool(agrees[row]))
+                self._batch(run.batch(row), agrees=bool(agrees[row]))
                 row += 1
 
     def _is_in_epoch(self, run: Run, row: int, behind: int) -> bool:
@@ -255,7 +261,7 @@ class LogCheck:
                     known[producer] = (epoch, last)
                     continue
                 self._pass_over(run, row, at)
-                self.batch(run.batch(at), agrees=True)
+                self._batch(run.batch(at), agrees=True)
                 row = at + 1
         self._pass_over(run, row, behind)
 
@@ -264,8 +270,8 @@ class LogCheck:
         self.batches += behind - row
         self.next_offset = run.field("last_offset", behind - 1) + 1
 
-    def batch(self, batch: RecordBatch, *, agrees: bool = False) -> None:
-        """Take the next batch of the segment. ``agrees`` says that its records are known to be what it says."""
+    def _batch(self, batch: RecordBatch, *, agrees: bool = False) -> None:
+        """Take the next batch. ``agrees`` means that its records are known to match its header."""
         self.batches += 1
         if isinstance(batch, Batch) and self._is_usual(batch):
             if self._records and not agrees:
@@ -609,14 +615,14 @@ class LogCheck:
         """
         if run.found is not None:
             return run.found
-        if run.first.is_control or (self._records and self._decode is not None):
-            return bytearray(run.count)
+        if self._records and self._decode is not None:
+            return bytearray(run.batch_count)
         if not self._records:
-            return bytearray(b"\1") * run.count
+            return bytearray(b"\1") * run.batch_count
         if not run.first.codec:
             return run.stack(Cursor()).agreeing()
-        found = bytearray(run.count)
-        for row in range(run.count):
+        found = bytearray(run.batch_count)
+        for row in range(run.batch_count):
             with suppress(DamageError):  # it is met once more, and told, where the batch is taken
                 found[row] = self._agrees(run.batch(row))
         return found

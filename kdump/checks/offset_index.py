@@ -131,9 +131,9 @@ class OffsetIndexCheck:
         if self._pending is not None:
             return row
         if self.next_position >= run.end:
-            return run.count
-        at = bisect_left(range(run.count), self.next_position, row, key=lambda at: run.field("position", at))
-        is_there = at < run.count and run.field("position", at) == self.next_position
+            return run.batch_count
+        at = bisect_left(range(run.batch_count), self.next_position, row, key=lambda at: run.field("position", at))
+        is_there = at < run.batch_count and run.field("position", at) == self.next_position
         return at if is_there else max(row, at - 1)
 
     def pass_over(self, position: int, last: int) -> None:

@@ -13,9 +13,8 @@ from kdump.findings import Finding, Level
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.segments import log_tail, read, shared_segment
-from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Trailing
 from kdump.segments.resync import padding, zero_tail
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage, Padding, Region
 
 
-Tap: TypeAlias = "Callable[[Segment, Iterator[Region | Run]], Iterator[Region | Run]]"
+Tap: TypeAlias = "Callable[[Segment, Iterator[Region]], Iterator[Region]]"
 """Looks at the regions of a segment as they pass, like batches together, and gives them on."""
 TRIES: Final = 3
 """How often the youngest segment is looked at while a broker may write to it."""
@@ -40,8 +39,7 @@ PAUSE: Final = 0.1
 class SegmentChecker(Protocol):
     """Takes the regions of a segment in order."""
 
-    def batch(self, batch: RecordBatch) -> None: ...
-    def run(self, run: Run) -> None: ...
+    def add(self, batches: Batches) -> None: ...
     def end(self, region: Damage | Padding | Trailing) -> None: ...
 
 
@@ -216,20 +214,18 @@ def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogChe
             run(brief_runs.whole(each, source), [log, indexes])
 
 
-def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region | Run]:
+def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region]:
     """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
     regions = read.read_runs(source, on_error="resync", first_offset=log.next_offset)
     return regions if tap is None else tap(segment, regions)
 
 
-def run(regions: Iterator[Region | Run], checkers: Sequence[SegmentChecker]) -> None:
+def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
     """Give the regions of a segment to each checker."""
     for region in regions:
         for checker in checkers:
-            if isinstance(region, Run):
-                checker.run(region)
-            elif isinstance(region, RecordBatch):
-                checker.batch(region)
+            if isinstance(region, Batches):
+                checker.add(region)
             else:
                 checker.end(region)
 
@@ -256,15 +252,10 @@ class _IndexPass:
         self._is_over = False
         self.ends: list[Finding] = []
 
-    def batch(self, batch: RecordBatch) -> None:
-        """Take the next batch."""
+    def add(self, batches: Batches) -> None:
+        """Take the next batches."""
         if not self._is_over:
-            self._is_over = not self._takes(batch)
-
-    def run(self, run: Run) -> None:
-        """Take the next batches, which are like each other."""
-        if not self._is_over:
-            self._takes_run(run)
+            self._is_over = not self._takes(batches)
 
     def end(self, region: Damage | Padding | Trailing) -> None:
         """Walk on from the first region that is no batch: it may hold batches with a wrong crc."""
@@ -272,26 +263,20 @@ class _IndexPass:
             return
         self._is_over = True
         for found in read.walk_runs(self._source, region.position):
-            if isinstance(found, Run):
-                self._takes_run(found)
-            elif not isinstance(found, RecordBatch):
+            if not isinstance(found, Batches):
                 self.ends = _end(self._segment, self._source, found)
                 return
-            elif not self._takes(found):
+            if not self._takes(found):
                 return
 
-    def _takes_run(self, run: Run) -> None:
-        self._checker.run(run)
-        self._count(run.end)
-
-    def _takes(self, batch: RecordBatch) -> bool:
-        """Feed the check; tell whether it goes on."""
+    def _takes(self, batches: Batches) -> bool:
+        """Feed the check; return whether it goes on."""
         try:
-            self._checker.batch(batch)
+            self._checker.add(batches)
         except DamageError as damage:
-            self.ends = [log_finding(self._checker.files.name, batch.position, damage)]
+            self.ends = [log_finding(self._checker.files.name, batches.position, damage)]
             return False
-        self._count(batch.end)
+        self._count(batches.end)
         return True
 
     def _count(self, end: int) -> None:

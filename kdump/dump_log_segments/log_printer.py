@@ -51,7 +51,7 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
     with closing(_regions(read_ahead.Leash(source), printer, part, deep=deep)) as regions:
         for region in regions:
             if isinstance(region, Run):
-                printer.batches(region, 0, region.count, deep=deep)
+                printer.batches(region, 0, region.batch_count, deep=deep)
             elif isinstance(region, Entries):
                 printer.messages(region, deep=deep)
             elif isinstance(region, RecordBatch):
@@ -72,7 +72,7 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
 
 def _regions(
     leash: read_ahead.Leash, printer: LogPrinter, part: SegmentPart, *, deep: bool
-) -> Generator[Region | Run | Entries, None, None]:
+) -> Generator[Region, None, None]:
     """Yield the regions of a part. Headers are printed sooner than a thread hands over what it has read."""
     options = printer.run.options
     end = end_of(leash.size, options)
@@ -80,7 +80,7 @@ def _regions(
     if part.start or part.stop < end:
         window.narrow(part.start, part.stop)
     limit = options.max_batch_bytes
-    regions = batch_runs.walk(leash, part.start, end, window, limit=limit, packed=deep, old=True, stop=part.stop)
+    regions = batch_runs.walk(leash, part.start, end, window, limit=limit, packed=deep, every=True, stop=part.stop)
     if not deep:
         yield from part.cut(regions, end)
         return
@@ -138,7 +138,7 @@ class LogPrinter(LineValues):
                     self.batch(batches.batch(row), deep=deep)
                 row += 1
 
-    def make(self, region: Region | Run | Entries) -> int:
+    def make(self, region: Region) -> int:
         """Make the first lines of a run ahead of time, for a thread; return how many bytes they are."""
         head = self.run.dialect.batches_beside_records
         return self.fast.make(region, head=head) if isinstance(region, Run) else 0

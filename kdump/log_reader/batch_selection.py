@@ -137,12 +137,12 @@ class BatchSelection:
         if not _is_plain(run):
             return None
         if self._take is Take.UNCHECKED_RUNS:
-            records = UnreadRun(run, 0, run.count, may_break=True)
+            records = UnreadRun(run, 0, run.batch_count, may_break=True)
         elif self._of_batches:
-            records = UnreadRun(run, 0, run.count if run.has_usual_numbers else 0)
+            records = UnreadRun(run, 0, run.batch_count if run.has_usual_numbers else 0)
         elif self._take is Take.HEADERS:
             packed = run.first.codec != compression.NONE and run.least("records_count") >= 0
-            records = UnreadRun(run, 0, run.count if packed else run.sound)
+            records = UnreadRun(run, 0, run.batch_count if packed else run.sound)
         else:
             records = UnreadRun(run, 0, run.sound)
         if not records.behind or (self._stable is not None and records.offsets[1] >= self._stable):
@@ -159,7 +159,7 @@ class BatchSelection:
             item, records = found
             yield item
             done = records.behind
-        for row in range(done, run.count):
+        for row in range(done, run.batch_count):
             yield from self.select(run.batch(row), file)
 
     def _select_some(
@@ -194,9 +194,9 @@ class BatchSelection:
         """Return the first row of a run after the last offset that is wanted, behind all rows where there is none."""
         last = self._filter.last_offset
         if last is None:
-            return run.count
+            return run.batch_count
         offsets = zip(run.column("base_offset"), run.column("last_offset"), strict=True)
-        return next((row for row, both in enumerate(offsets) if min(both) > last), run.count)
+        return next((row for row, both in enumerate(offsets) if min(both) > last), run.batch_count)
 
     def _wanted(self, batch: RecordBatch) -> int:
         """Return how many records of a batch the filter may take, -1 where only reading them tells."""

@@ -96,7 +96,7 @@ class Filter(NamedTuple):
         """Tell the same of each batch of a run."""
         first = run.first
         if not self._may_be_held_by(first):
-            return [False] * run.count
+            return [False] * run.batch_count
         decide: list[Iterable[bool]] = []
         if self.first_offset is not None:
             decide.append(map(self.first_offset.__le__, run.column("last_offset")))
@@ -108,7 +108,7 @@ class Filter(NamedTuple):
             decide.append(map(self.producer_ids.__contains__, run.column("producer_id")))
         if self.leader_epochs:
             decide.append(map(self.leader_epochs.__contains__, run.column("partition_leader_epoch")))
-        return list(map(all, zip(*decide, strict=True))) if decide else [True] * run.count
+        return list(map(all, zip(*decide, strict=True))) if decide else [True] * run.batch_count
 
     def _may_be_held_by(self, batch: RecordBatch) -> bool:
         """Tell whether batches with these attributes may hold what is asked for."""

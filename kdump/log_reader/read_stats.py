@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
-from kdump.records.record_batch import RecordBatch
-from kdump.segments.batch_runs import Run
+from kdump.records.record_batch import Batches
 
 if TYPE_CHECKING:
     from kdump.segments.regions import Region
@@ -22,22 +21,19 @@ class ReadStats:
         self.segments: set[str] = set()
         self.bytes = self.batches = self.records = 0
 
-    def add(self, region: Region | Run) -> None:
+    def add(self, region: Region) -> None:
         """Count a region of a segment."""
         self.bytes += region.size
-        if isinstance(region, Run):
-            self.batches += region.count
-            self.records += region.records(0, region.count)
-        elif isinstance(region, RecordBatch):
-            self.batches += 1
+        if isinstance(region, Batches):
+            self.batches += region.batch_count
             self.records += _records(region)
 
 
-def _records(batch: RecordBatch) -> int:
-    """Return how many records a batch holds; below magic 2 reading them tells."""
-    if batch.count is not None:
-        return batch.count
+def _records(batches: Batches) -> int:
+    """Return the number of records; those of magic 0 and 1 are read to count them."""
+    if batches.first.count is not None:
+        return sum(batches.column("records_count"))
     try:
-        return sum(1 for _ in batch.records())
+        return sum(1 for _ in batches.first.records())
     except DamageError:  # it is reported where the records are selected
         return 0

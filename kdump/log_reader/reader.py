@@ -20,7 +20,7 @@ from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch, batches_of, last_batches_of, last_of
 from kdump.segments import log_tail
 from kdump.segments.batch_runs import Run
-from kdump.segments.regions import Damage, Padding, Trailing
+from kdump.segments.regions import Damage, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -297,7 +297,7 @@ class PartitionReader:
                             self.note(f"{segment.name}: byte {region.position}: {found.text}")
                         else:
                             yield from self._region(region, source, selection, file)
-                        if isinstance(region, Run) and selection.first_past(region) < region.count:
+                        if isinstance(region, Run) and selection.first_past(region) < region.batch_count:
                             break
                         self.progress(region.position + region.size - done)
                         done = region.position + region.size
@@ -317,13 +317,13 @@ class PartitionReader:
         self.note(f"{segment.name} became {lost} bytes shorter while it was read")
 
     def _region(
-        self, region: Region | Run, source: Source, selection: BatchSelection, file: SegmentFacts
+        self, region: Region, source: Source, selection: BatchSelection, file: SegmentFacts
     ) -> Iterator[SelectedBatch | DamagedRange]:
         if isinstance(region, Run):
             yield from selection.select_run(region, file)
         elif isinstance(region, RecordBatch):
             yield from selection.select(region, file)
-        elif not isinstance(region, Padding):
+        elif isinstance(region, Damage | Trailing):
             yield DamagedRange(file, region.damage() if isinstance(region, Trailing) else region)
             if self.include_damaged and isinstance(region, Damage) and region.kind == "crc":
                 yield from self._wrong_crc(region, source, selection, file)
@@ -351,12 +351,12 @@ def _told(_: object) -> None:
 
 def _making(
     make: Callable[[SelectedBatch, Run], int], selection: BatchSelection, file: SegmentFacts
-) -> Callable[[Region | Run], int]:
+) -> Callable[[Region], int]:
     """Return what hands a run to ``make`` where all of its records come at once."""
 
-    def made(region: Region | Run) -> int:
+    def made(region: Region) -> int:
         found = selection.in_one(region, file) if isinstance(region, Run) else None
-        if found is None or found[1].behind < found[1].run.count:
+        if found is None or found[1].behind < found[1].run.batch_count:
             return 0
         item, records = found
         return make(item, records.run)

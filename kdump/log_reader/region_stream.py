@@ -8,10 +8,9 @@ from kdump.formats import record_layout
 from kdump.log_dirs import local
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import read as segments_read
 from kdump.segments import read_ahead, resync, walk
-from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Range
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ def stream(
     runs: bool,
     packed: bool = True,
     check: bool = True,
-    make: Callable[[Region | Run], int] | None = None,
-) -> Generator[Region | Run, None, None]:
+    make: Callable[[Region], int] | None = None,
+) -> Generator[Region, None, None]:
     """Yield the regions of a range of bytes; None is an empty one.
 
     With ``runs`` batches that are alike may come as one Run, with ``packed`` no compressed ones. Where all of a local
@@ -54,7 +53,7 @@ def stream(
 
 def part_of(
     segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool, packed: bool
-) -> Generator[Region | Run, None, None]:
+) -> Generator[Region, None, None]:
     """Yield the regions of a part of a segment as :func:`stream` would; then complete ``part``."""
     first = segment.base_offset if part.start == 0 else None
     runs = runs and source.limit >= compression.DEFAULT_LIMIT
@@ -63,7 +62,7 @@ def part_of(
     part.reached, part.hops = reader.reached, reader.hops
 
 
-def stretch(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region | Run, None, None]:
+def stretch(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region, None, None]:
     """Yield the batches of bytes that held nothing else when they were read before."""
     runs = runs and source.limit >= compression.DEFAULT_LIMIT
     if runs and isinstance(source, local.LocalFile):
@@ -78,10 +77,10 @@ def stretch(source: Source, start: int, end: int, *, runs: bool, packed: bool) -
 
 def _range(
     segment: Segment, source: Source, span: Range, on_error: OnError, *, runs: bool, packed: bool
-) -> Iterator[Region | Run]:
+) -> Iterator[Region]:
     """Yield the regions of a range; where its end, given by an index, is not the end of a batch, go on."""
 
-    def read(start: int, end: int | None = None, first_offset: int | None = None) -> Iterator[Region | Run]:
+    def read(start: int, end: int | None = None, first_offset: int | None = None) -> Iterator[Region]:
         if runs:
             return segments_read.read_runs(
                 source, start, end, on_error=on_error, first_offset=first_offset, packed=packed
@@ -90,7 +89,7 @@ def _range(
 
     start = span.start
     for region in read(start, span.end, segment.base_offset if start == 0 else None):
-        if span.end is not None and not isinstance(region, (RecordBatch, Run)):
+        if span.end is not None and not isinstance(region, Batches):
             start = region.position
             break
         yield region

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import UnreadableError
 from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.salvage.chains import BatchPlace, LeftOutRange, in_rows, places
 from kdump.salvage.sound_batches import Account, judged
 from kdump.segments import read
-from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -100,11 +99,9 @@ class ScannedCopy:
             for region in read.read_runs(source, on_error="resync", first_offset=each.base_offset):
                 yield from in_rows(each, [self._seen(region)])
 
-    def _seen(self, region: Region | Run) -> Region | Run:
-        if isinstance(region, Run):
+    def _seen(self, region: Region) -> Region:
+        if isinstance(region, Batches):
             self.highest_producer_id = max(self.highest_producer_id, region.greatest("producer_id"))
-        elif isinstance(region, RecordBatch):
-            self.highest_producer_id = max(self.highest_producer_id, region.producer_id or -1)
         return region
 
     def _take_lost(self, found: Iterable[LeftOutRange], begin: int, following: int | None) -> None:

@@ -34,9 +34,8 @@ from kdump.log_dirs import file_names
 from kdump.rebuild import release_facts
 from kdump.rebuild.coordinator_counts import partition_counts
 from kdump.rebuild.nodes import PROTOCOLS, Listeners, address, new_directory_id
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.segments import read
-from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -159,13 +158,9 @@ def _segment_end(segment: Segment) -> CopyEnds:
     end, epoch = segment.base_offset or 0, 0
     with segment.open() as source:
         for region in read.read_runs(source, on_error="resync"):
-            if isinstance(region, Run | RecordBatch):
-                of = (
-                    region.field("partition_leader_epoch", region.count - 1)
-                    if isinstance(region, Run)
-                    else region.partition_leader_epoch
-                )
-                end, epoch = max(end, region.last_offset + 1), max(epoch, -1 if of is None else of)
+            if isinstance(region, Batches):
+                end = max(end, region.last_offset + 1)
+                epoch = max(epoch, region.field("partition_leader_epoch", region.batch_count - 1))
     return CopyEnds(end, epoch)
 
 

@@ -1,38 +1,124 @@
-"""What every batch can say of itself, whatever its magic."""
+"""The interface of batches: one of any magic, or several that follow each other."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError
 from kdump.primitives import compression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.formats.record import Record
 
 
-class RecordBatch:  # no ABC: each isinstance() of a walk would cost five times as much
-    """What the walk over a log yields: a magic 2 batch, or one entry (message or wrapper) of magic 0 or 1.
+_PROPERTIES: Final = {"records_count": "count"}
+"""Properties of a batch that have another name than the header field."""
+
+
+class Batches:  # no ABC: each isinstance() of a walk would cost five times as much
+    """One batch, or several that follow each other and have the same attributes: a single batch is a run of one.
+
+    Numbers of batches count from 0; ranges of them are half-open. Header fields have the names of
+    :data:`kdump.formats.record_layout.BATCH_HEADER`, and ``last_offset``, ``last_sequence``, ``position`` and ``size``.
+    """
+
+    __slots__ = ()
+
+    position: int
+    """Where the first batch starts in the file, in bytes."""
+    size: int
+    """The size of all batches in bytes, the log overhead of 12 bytes included."""
+
+    @property
+    def end(self) -> int:
+        """The position after the last batch."""
+        return self.position + self.size
+
+    @property
+    @abstractmethod
+    def batch_count(self) -> int:
+        """The number of batches."""
+
+    @property
+    @abstractmethod
+    def first(self) -> RecordBatch:
+        """The first batch. All others have its attributes."""
+
+    @property
+    def last(self) -> RecordBatch:
+        """The last batch."""
+        return self.batch(self.batch_count - 1)
+
+    @property
+    @abstractmethod
+    def last_offset(self) -> int:
+        """The last offset of the last batch."""
+
+    @property
+    @abstractmethod
+    def raw(self) -> memoryview:
+        """The bytes of all batches, log overhead included."""
+
+    @abstractmethod
+    def batch(self, row: int) -> RecordBatch:
+        """Return a batch by its number."""
+
+    def batches(self, row: int = 0) -> Iterable[RecordBatch]:
+        """Return the batches from ``row`` on."""
+        return map(self.batch, range(row, self.batch_count))
+
+    @abstractmethod
+    def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:
+        """Return a header field of the batches from ``row`` to before ``stop``, by default of all.
+
+        It is -1 where magic 0 and 1 have no such field, as in Kafka. Raises DamageError.
+        """
+
+    def field(self, name: str, row: int) -> int:
+        """Return a header field of one batch."""
+        return self.column(name, row, row + 1)[0]
+
+    def least(self, name: str, row: int = 0, stop: int | None = None) -> int:
+        """Return the least number of a column. Raises ValueError for no batches."""
+        return min(self.column(name, row, stop))
+
+    def greatest(self, name: str, row: int = 0, stop: int | None = None) -> int:
+        """Return the greatest number of a column. Raises ValueError for no batches."""
+        return max(self.column(name, row, stop))
+
+
+class RecordBatch(Batches):
+    """A batch of magic 2, or one entry (message or wrapper) of magic 0 or 1.
 
     Fields that magic 0 and 1 do not have are None. Properties raise DamageError where the stored value makes no sense.
     """
 
     __slots__ = ("limit", "position", "size")
 
-    position: int
-    """Where the batch starts in the file, in bytes."""
-    size: int
-    """Its size in bytes, the log overhead of 12 bytes included."""
     limit: int
-    """Bytes that it may unpack to; more is damage."""
+    """Largest uncompressed size in bytes; a larger one is damage."""
+    batch_count = 1
 
     @property
-    def end(self) -> int:
-        """The position behind the batch."""
-        return self.position + self.size
+    def first(self) -> RecordBatch:
+        return self
+
+    @property
+    def last(self) -> RecordBatch:
+        return self
+
+    def batch(self, row: int) -> RecordBatch:  # noqa: ARG002  there is one
+        return self
+
+    def batches(self, row: int = 0) -> Iterable[RecordBatch]:
+        return () if row else (self,)
+
+    def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:  # noqa: ARG002  there is one
+        value = getattr(self, _PROPERTIES.get(name, name))
+        return (-1 if value is None else value,)
 
     @property
     @abstractmethod
@@ -42,10 +128,6 @@ class RecordBatch:  # no ABC: each isinstance() of a walk would cost five times 
     @abstractmethod
     def base_offset(self) -> int:
         """The first offset. In a wrapper of magic 0 or 1 that of its first inner message, which must be unpacked."""
-
-    @property
-    @abstractmethod
-    def last_offset(self) -> int: ...
 
     @property
     @abstractmethod
@@ -111,11 +193,6 @@ class RecordBatch:  # no ABC: each isinstance() of a walk would cost five times 
     @abstractmethod
     def delete_horizon_ms(self) -> int | None:
         """When tombstones or markers of a compacted batch may go (KIP-534), in ms."""
-
-    @property
-    @abstractmethod
-    def raw(self) -> memoryview:
-        """The bytes of the whole batch, log overhead included."""
 
     @abstractmethod
     def records(self, limit: int | None = None) -> Iterator[Record]:

@@ -15,11 +15,11 @@ from kdump.formats import offset_index, time_index, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.formats.time_index import NO_TIMESTAMP
 from kdump.primitives.wire import INT32_MAX
+from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from kdump.formats.txn_index import AbortedTxn
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches, RecordBatch
     from kdump.transaction_replay.replay import EndedTransaction
 if kernel.COMPILED:
     from kdump.kernel import indexes
@@ -55,15 +55,20 @@ class IndexBuilder:
         """The greatest timestamp in ms, and the last offset of the batch that has it."""
         self._aborted: list[AbortedTxn] = []
 
-    def add(self, batch: RecordBatch, ended: EndedTransaction | None = None, *, position: int | None = None) -> None:
-        """Take the next batch, and the transaction that it ends (see :class:`kdump.transaction_replay.replay.Replay`).
+    def add(self, batches: Batches, ended: EndedTransaction | None = None, *, position: int | None = None) -> None:
+        """Take the next batches, and the transaction that a single one ends.
 
-        ``position`` is where it stands in the segment (bytes), if that is not where it was read. Raises DamageError
-        where its offsets do not fit into the segment.
+        ``position`` is the place in the segment (bytes) of the first one, by default the one where it was read. Raises
+        DamageError where an offset does not fit into the segment.
         """
+        position = batches.position if position is None else position
+        taken = indexes.add_run(self, batches.rows, position) if isinstance(batches, Run) else 0
+        for batch in batches.batches(taken):  # the first of a run does not fit, unless the kernel cannot decide
+            self._add(batch, ended, position + batch.position - batches.position)
+
+    def _add(self, batch: RecordBatch, ended: EndedTransaction | None, position: int) -> None:
         last = batch.last_offset
         offset = batch.base_offset if self.first_offsets else last
-        position = batch.position if position is None else position
         if not self.fits(last):
             raise DamageError(
                 "offset",
@@ -82,12 +87,6 @@ class IndexBuilder:
         entry = None if ended is None else ended.as_entry()
         if entry is not None:
             self._aborted.append(entry)
-
-    def add_run(self, run: Run, position: int) -> None:
-        """Take the next batches, data that stand at ``position`` in the segment. Raises DamageError likewise."""
-        taken = indexes.add_run(self, run.rows, position)
-        for batch in run.batches(taken):  # the first of them does not fit, unless the kernel cannot say so
-            self.add(batch, position=position + batch.position - run.position)
 
     def _enter(self, offset: int, position: int) -> None:
         if self.offsets and offset <= self.offsets[-1]:

@@ -25,13 +25,12 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.partition import Segment
 from kdump.records import control
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.recovery.segment_end import FailsError, base_of, indexed_at, lost, read_next_offset
 from kdump.recovery.split_segment import OffsetOverflowError, RefusedError, SegmentSlice, at, split
 from kdump.recovery.swaps import Swaps, after_swaps
 from kdump.segments import read
-from kdump.segments.batch_runs import Run, of_data
 from kdump.segments.regions import ENDS_INSIDE, Damage
 
 if TYPE_CHECKING:
@@ -262,21 +261,18 @@ class _Start:
     def _replay_segment(self, each: Segment, start: int) -> None:
         searching = True
         with each.open() as source:
-            for region in of_data(read.walk_runs(source, indexed_at(each, start) if base_of(each) < start else 0)):
-                if isinstance(region, Run):
-                    searching = searching and region.greatest("base_offset") < start
-                    continue
+            for region in read.walk_runs(source, indexed_at(each, start) if base_of(each) < start else 0):
                 fault = ""
                 if isinstance(region, Damage):
                     raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, "record-size")
-                if not isinstance(region, RecordBatch):
+                if not isinstance(region, Batches):
                     return
                 if searching:
                     try:
-                        searching = region.base_offset < start
+                        searching = region.greatest("base_offset") < start
                     except DamageError as damage:
                         fault = damage.reason
-                if fault or (region.magic >= record_layout.MAGIC_2 and (fault := _marker_fault(each, region))):
+                if fault or (fault := _marker_fault(each, region.first)):
                     raise FailsError(f"{at(each, region.position)}: {fault}", each.name, "control-record")
 
     def find_end(self, last: Segment, end: int) -> None:
@@ -367,27 +363,20 @@ def _recover(each: Segment, interval: int) -> _Recovered:
     reason = ""
     with each.open() as source:
         for region in _recoverable(source, index):
-            if isinstance(region, Run):
-                index.add_run(region, region.position)
-                if index.refused_at is not None:
-                    row = region.column("position").index(index.refused_at)
-                    raise _BackwardsError(_goes_back(region.field("last_offset", row), index.refused_at))
-                valid, next_offset = region.end, region.last_offset + 1
-                continue
-            if not isinstance(region, RecordBatch):
+            if not isinstance(region, Batches):
                 reason = getattr(region, "reason", ENDS_INSIDE)
                 break
-            if reason := _invalid(region):
+            if reason := _invalid(region.first):
                 break
             last = region.last_offset
             if not index.fits(last):
                 raise OffsetOverflowError(each, region.position, last, index.indexed)
             index.add(region)
-            if index.refuses:
-                raise _BackwardsError(_goes_back(last, valid))
-            valid += region.size
-            next_offset = last + 1
-            if region.magic >= record_layout.MAGIC_2 and (reason := _marker_fault(each, region)):
+            if index.refused_at is not None:
+                row = region.column("position").index(index.refused_at)
+                raise _BackwardsError(_goes_back(region.field("last_offset", row), index.refused_at))
+            valid, next_offset = region.end, last + 1
+            if reason := _marker_fault(each, region.first):
                 break
     index.close()
     if index.refuses:
@@ -395,12 +384,10 @@ def _recover(each: Segment, interval: int) -> _Recovered:
     return _Recovered(valid, reason, next_offset, index.indexed)
 
 
-def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region | Run]:
-    """Yield what Kafka's own reader finds; runs are of data, with offsets that fit into the segment."""
-    for region in of_data(read.walk_runs(source)):
-        if isinstance(region, Run) and not (
-            index.fits(region.least("last_offset")) and index.fits(region.greatest("last_offset"))
-        ):
+def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
+    """Yield the regions that Kafka's own reader finds; the offsets of a run fit into the segment."""
+    for region in read.walk_runs(source):
+        if isinstance(region, Batches) and not all(map(index.fits, region.column("last_offset"))):
             yield from region.batches()
         else:
             yield region

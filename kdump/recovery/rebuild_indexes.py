@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.records.soundness import check
 from kdump.recovery.index_builder import IndexBuilder, Indexes
 from kdump.segments import read
-from kdump.segments.batch_runs import Run, of_data
 from kdump.segments.regions import Trailing
 from kdump.segments.resync import padding, zero_tail
 from kdump.transaction_replay.replay import Replay
@@ -60,7 +59,7 @@ class Rebuild:
             replay = Replay()
             for before in earlier:
                 for region in _batches(before, self.note, lambda _: None):
-                    _replay(replay, region)
+                    replay.add(region)
             indexes, _ = self._read(segment, replay)
         return indexes, replay
 
@@ -69,10 +68,6 @@ class Rebuild:
         builder = IndexBuilder(segment.base_offset or 0, interval=self.interval, first_offsets=self.first_offsets)
         aborts = False
         for region in _batches(segment, self.note, self.progress):
-            if isinstance(region, Run):
-                replay.add_data(region)
-                builder.add_run(region, region.position)
-                continue
             ended = replay.add(region)
             aborts = aborts or (ended is not None and ended.aborted)
             builder.add(region, ended)
@@ -87,26 +82,16 @@ def _earlier(partition: Partition, segment: Segment) -> list[Segment]:
     return [one for folder in here for one in folder.segments if one.base_offset is not None and one.base_offset < base]
 
 
-def _replay(replay: Replay, region: RecordBatch | Run) -> None:
-    if isinstance(region, Run):
-        replay.add_data(region)
-    else:
-        replay.add(region)
-
-
-def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int], None]) -> Iterator[RecordBatch | Run]:
+def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int], None]) -> Iterator[Batches]:
     """Yield the batches of a segment, data that are alike as one run, each checked as a broker checks it.
 
     Raises DamageError at the first bad one.
     """
     with segment.open() as source:
-        for region in of_data(read.walk_runs(source)):
-            if isinstance(region, Run):
-                yield region
-                done(region.size)
-            elif isinstance(region, RecordBatch):
+        for region in read.walk_runs(source):
+            if isinstance(region, Batches):
                 try:
-                    check(region)
+                    check(region.first)
                 except DamageError as damage:
                     raise damage.at(region.position) from None
                 yield region

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.errors import DamageError
 from kdump.formats.offset_index import OffsetIndex
 from kdump.log_dirs import file_names
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.recovery.split_segment import at
 from kdump.segments import read
-from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def lost(each: Segment, position: int, reason: str) -> Cut:
     records = 0
     with each.open() as source:
         for region in read.read_runs(source, position, on_error="resync"):
-            if isinstance(region, RecordBatch | Run):
+            if isinstance(region, Batches):
                 begin, end, count = _span(region)
                 first = begin if first is None else min(first, begin)
                 last = end if last is None else max(last, end)
@@ -71,15 +70,12 @@ def lost(each: Segment, position: int, reason: str) -> Cut:
     return Cut(each.name, each.start + position, each.size - position, reason, first, last, records)
 
 
-def _span(region: RecordBatch | Run) -> tuple[int, int, int]:
+def _span(region: Batches) -> tuple[int, int, int]:
     """Return the first offset, the last one and the number of records."""
-    if isinstance(region, Run):
-        count = sum(region.column("records_count"))
-        return region.least("base_offset"), region.greatest("last_offset"), count
-    if region.count is not None:
-        return region.base_offset, region.last_offset, region.count
+    if region.first.count is not None:
+        return region.least("base_offset"), region.greatest("last_offset"), sum(region.column("records_count"))
     try:
-        offsets = [record.offset for record in region.records()]
+        offsets = [record.offset for record in region.first.records()]
     except DamageError:
         return region.last_offset, region.last_offset, 1
     return offsets[0], region.last_offset, len(offsets)
@@ -113,9 +109,9 @@ def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
     searched = "base_offset" if searches_bases else "last_offset"
     with each.open() as source:
         for region in read.walk_runs(source, position):
-            if isinstance(region, RecordBatch | Run):
+            if isinstance(region, Batches):
                 try:
-                    highest = region.greatest(searched) if isinstance(region, Run) else getattr(region, searched)
+                    highest = region.greatest(searched)
                 except DamageError as damage:  # to ask for its base offset unpacks a wrapper
                     text = f"{at(each, region.position)}: {damage.reason}"
                     raise FailsError(text, each.name, "log-unreadable") from None

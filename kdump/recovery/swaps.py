@@ -5,15 +5,15 @@ Source: Kafka's classes LogLoader (``removeTempFilesAndCollectSwapFiles``) and L
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats import txn_index
 from kdump.log_dirs import file_names
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.segment_end import Cut, base_of, lost, read_next_offset
 from kdump.segments import read
-from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -95,9 +95,11 @@ def _border(each: Segment, position: int) -> int:
     """Return where the batch begins that holds the byte at ``position``: without its end it is lost."""
     with each.open() as source:
         for region in read.walk_runs(source):
-            for batch in region.batches() if isinstance(region, Run) else (region,):
-                if not isinstance(batch, RecordBatch) or batch.position + batch.size > position:
-                    return min(batch.position, position) if isinstance(batch, RecordBatch) else position
+            if not isinstance(region, Batches):
+                return position
+            for batch in region.batches() if region.end > position else ():
+                if batch.end > position:
+                    return min(batch.position, position)
     return position
 
 
@@ -175,10 +177,7 @@ def _records(segments: Iterable[Segment]) -> Iterator[tuple[RecordBatch, Record]
     for each in segments:
         with each.open() as source:
             for region in read.read_runs(source, 0, on_error="resync"):
-                for batch in region.batches() if isinstance(region, Run) else (region,):
-                    if isinstance(batch, RecordBatch):
-                        try:
-                            for record in batch.records():
-                                yield batch, record
-                        except DamageError:
-                            continue
+                for batch in region.batches() if isinstance(region, Batches) else ():
+                    with suppress(DamageError):
+                        for record in batch.records():
+                            yield batch, record

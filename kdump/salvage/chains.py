@@ -15,9 +15,9 @@ from zlib import crc32
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.records import control
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import read
-from kdump.segments.batch_runs import Run, of_data
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import ENDS_INSIDE, Damage, Padding, Trailing
 
 if TYPE_CHECKING:
@@ -183,10 +183,10 @@ class Chain:
     def _numbers(self) -> tuple[object, ...]:
         return self.base_offset, self.last_offset, self.size, self.count, self._add_up()
 
-    def regions(self, source: Source) -> Iterator[RecordBatch | Run]:
+    def regions(self, source: Source) -> Iterator[Batches]:
         """Yield its batches, read anew, data that are alike in one go. Raises UnreadableError where they are others."""
         seen: list[Chain] = []
-        for region in of_data(read.read_runs(source, self.position, self.end, on_error="stop")):
+        for region in read.read_runs(source, self.position, self.end, on_error="stop"):
             yield self._seen(region, seen)
         self._make_sure(seen)
 
@@ -195,9 +195,9 @@ class Chain:
         seen: list[Chain] = []
         at = self.position
         while at < self.end:
-            held: list[RecordBatch | Run] = []
+            held: list[Batches] = []
             with self.segment.open() as source:
-                for region in of_data(read.read_runs(source, at, self.end, on_error="stop")):
+                for region in read.read_runs(source, at, self.end, on_error="stop"):
                     held.append(self._seen(region, seen))
                     if seen[0].end - at >= AT_ONCE:
                         break
@@ -209,16 +209,16 @@ class Chain:
                     yield place
         self._make_sure(seen)
 
-    def _seen(self, region: Region | Run, seen: list[Chain]) -> RecordBatch | Run:
+    def _seen(self, region: Region, seen: list[Chain]) -> Batches:
         """Return a region that is batches as they are expected, which are added to the chain that is seen."""
         if isinstance(region, Run) and is_in_order(region):
-            link(seen, row_of(self.segment, region, 0, region.count))
+            link(seen, row_of(self.segment, region, 0, region.batch_count))
         else:
             for place in places(self.segment, [region]):
                 if not isinstance(place, BatchPlace):
                     raise changed(self.segment, place.position)
                 link(seen, place)
-        if len(seen) > 1 or not isinstance(region, (Run, RecordBatch)):
+        if len(seen) > 1 or not isinstance(region, Batches):
             raise changed(self.segment, seen[-1].position)
         return region
 
@@ -241,15 +241,13 @@ def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
         chains.append(Chain(place))
 
 
-def in_rows(
-    each: Segment, regions: Iterable[Region | Run]
-) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
+def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
     """Yield what :func:`places` does; what is between the first and the last batch of a run may come at once."""
     for region in regions:
-        if isinstance(region, Run) and region.count > 2 and is_in_order(region):
+        if isinstance(region, Run) and region.batch_count > 2 and is_in_order(region):
             yield from places(each, [region.batch(0)])
             yield from _rows_of(each, region)
-            yield from places(each, [region.batch(region.count - 1)])
+            yield from places(each, [region.batch(region.batch_count - 1)])
         else:
             yield from places(each, [region])
 
@@ -257,8 +255,8 @@ def in_rows(
 def _rows_of(each: Segment, run: Run) -> Iterator[PlacesInARow]:
     """Yield the batches of a run in order without its first and its last, those of a cell at a time."""
     bases, row = run.column("base_offset"), 1
-    while row < run.count - 1:
-        behind = bisect_left(bases, _end_of_cell(bases[row]), row, run.count - 1)
+    while row < run.batch_count - 1:
+        behind = bisect_left(bases, _end_of_cell(bases[row]), row, run.batch_count - 1)
         yield row_of(each, run, row, behind)
         row = behind
 
@@ -269,7 +267,7 @@ def _end_of_cell(offset: int) -> int:
 
 def is_in_order(run: Run) -> bool:
     """Tell whether a segment can hold the batches of a run of data, each above the one before it."""
-    return not run.first.is_control and run.rises
+    return run.rises
 
 
 def row_of(each: Segment, run: Run, row: int, behind: int) -> PlacesInARow:
@@ -280,13 +278,11 @@ def row_of(each: Segment, run: Run, row: int, behind: int) -> PlacesInARow:
     return PlacesInARow(bases[0], lasts[-1], start, end, behind - row, (bases, lasts, epochs, crcs), each)
 
 
-def places(each: Segment, regions: Iterable[Region | Run]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
+def places(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
     """Yield where the batches stand that regions are, and what else there is."""
     for region in regions:
-        if isinstance(region, Run):
-            yield from _places_of_run(each, region)
-        elif isinstance(region, RecordBatch):
-            yield _place(each, region)
+        if isinstance(region, Batches):
+            yield from _places(each, region)
         elif isinstance(region, Damage):
             yield LeftOutRange(
                 each,
@@ -299,18 +295,19 @@ def places(each: Segment, regions: Iterable[Region | Run]) -> Iterator[BatchPlac
             )
         elif isinstance(region, Trailing):
             yield LeftOutRange(each, region.position, region.size, END_OF_LOG, ENDS_INSIDE)
-        else:
+        elif isinstance(region, Padding):
             yield region
 
 
-def _places_of_run(each: Segment, run: Run) -> Iterator[BatchPlace | LeftOutRange]:
-    names = ("base_offset", "last_offset", "partition_leader_epoch", "crc", "position", "size")
-    columns = [run.column(name) for name in names]
-    if run.first.is_control or min(columns[0]) < 0 or not all(map(_fits, *columns[:2])):
-        for batch in run.batches():
-            yield _place(each, batch)
-    else:
-        yield from map(BatchPlace, *columns, repeat(each))
+def _places(each: Segment, batches: Batches) -> Iterator[BatchPlace | LeftOutRange]:
+    if batches.batch_count > 1:
+        names = ("base_offset", "last_offset", "partition_leader_epoch", "crc", "position", "size")
+        columns = [batches.column(name) for name in names]
+        if min(columns[0]) >= 0 and all(map(_fits, *columns[:2])):
+            yield from map(BatchPlace, *columns, repeat(each))
+            return
+    for batch in batches.batches():
+        yield _place(each, batch)
 
 
 def _fits(base: int, last: int) -> bool:

@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.records.record_batch import RecordBatch
+    from kdump.records.record_batch import Batches
     from kdump.salvage.chains import PlacesInARow
-    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Padding, Region
 
-    T = TypeVar("T", bound=Region | Run)
+    T = TypeVar("T", bound=Region)
 
 
 def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None) -> tuple[list[Chain], Account]:
@@ -51,7 +50,7 @@ def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda 
     return merging.placed, account
 
 
-def batches(chains: Iterable[Chain]) -> Generator[RecordBatch | Run, None, None]:
+def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
     """Yield the batches of chains, read anew, data that are alike in one go. A file stays open from one to the next.
 
     Raises UnreadableError where a file is not any more what it was when its batches were placed.

@@ -8,11 +8,11 @@ from contextlib import closing
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.salvage.chains import BatchPlace, PlacesInARow, in_rows
 from kdump.salvage.sound_batches import ahead, judged
 from kdump.segments import read
-from kdump.segments.batch_runs import Run, of_data
+from kdump.segments.batch_runs import Run
 from kdump.segments.read_ahead import Leash
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class OutOfOrderError(Exception):
 
 def batches(
     copy: Partition, account: Account, progress: Callable[[int], None] = lambda _: None
-) -> Generator[RecordBatch | Run, None, None]:
+) -> Generator[Batches, None, None]:
     """Yield what :func:`kdump.salvage.merge.merge` places of a copy, data that are alike in one go.
 
     Tells the account the same, and ``progress`` the bytes read. Raises OutOfOrderError where batches do not stand in
@@ -39,7 +39,7 @@ def batches(
     if any(one.base_offset == other.base_offset for one, other in pairwise(copy.segments)):
         raise OutOfOrderError
     for each in copy.segments:
-        held: deque[RecordBatch | Run] = deque()
+        held: deque[Batches] = deque()
         spans: list[tuple[int, int]] = []
         with closing(_regions(each)) as regions:
             for place, is_credible in judged(each, _rows(each, regions, held), account, progress):
@@ -55,7 +55,7 @@ def batches(
                 yield from _cut(held.popleft(), spans)
 
 
-def _regions(each: Segment) -> Generator[Region | Run, None, None]:
+def _regions(each: Segment) -> Generator[Region, None, None]:
     with each.open() as source:
         leash = Leash(source)
         regions = read.read_runs(leash, on_error="resync", first_offset=each.base_offset)
@@ -63,17 +63,17 @@ def _regions(each: Segment) -> Generator[Region | Run, None, None]:
 
 
 def _rows(
-    each: Segment, regions: Iterable[Region | Run], held: deque[RecordBatch | Run]
+    each: Segment, regions: Iterable[Region], held: deque[Batches]
 ) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
     """Yield what stands in a segment; regions that have batches are held until these are judged."""
-    for region in of_data(regions):
+    for region in regions:
         rows = list(in_rows(each, [region]))
-        if isinstance(region, (Run, RecordBatch)) and any(isinstance(row, (BatchPlace, PlacesInARow)) for row in rows):
+        if isinstance(region, Batches) and any(isinstance(row, (BatchPlace, PlacesInARow)) for row in rows):
             held.append(region)
         yield from rows
 
 
-def _cut(region: RecordBatch | Run, spans: list[tuple[int, int]]) -> Iterator[RecordBatch | Run]:
+def _cut(region: Batches, spans: list[tuple[int, int]]) -> Iterator[Batches]:
     """Yield the batches of a region that stand in ``spans`` of the file."""
     if region.size == sum([end - start for start, end in spans]):
         yield region

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.errors import DamageError
 from kdump.output import files
 from kdump.output.access import ANY
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import read
-from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -48,15 +47,10 @@ class SliceRange(NamedTuple):
             return True
         return (self.first is None or missing.stop > self.first) and (self.last is None or missing.start <= self.last)
 
-    def holds(self, batch: RecordBatch) -> bool:
-        """Tell whether a batch holds such offsets."""
-        if self.first is not None and batch.last_offset < self.first:
-            return False
-        return self.last is None or _first(batch) <= self.last
-
-    def rows(self, run: Run) -> list[int]:
-        """Return which batches of a run hold such offsets."""
-        spans = zip(run.column("base_offset"), run.column("last_offset"), strict=True)
+    def rows(self, batches: Batches) -> list[int]:
+        """Return the numbers of the batches that hold such offsets."""
+        bases = batches.column("base_offset") if batches.batch_count > 1 else (_first(batches.first),)
+        spans = zip(bases, batches.column("last_offset"), strict=True)
         first, last = self.first, self.last
         return [
             row
@@ -86,10 +80,9 @@ def write(
     count, last = 0, (0, 0)
     with suppress(_NothingError), files.new_file(out, access=access, note=note) as file:
         for region in _batches(segments, wanted, lost):
-            one, other = (region.first, region.batch(region.count - 1)) if isinstance(region, Run) else (region, region)
-            first = first or (_first(one), one.last_offset)
-            last = _first(other), other.last_offset
-            count += region.count if isinstance(region, Run) else 1
+            first = first or (_first(region.first), region.first.last_offset)
+            last = _first(region.last), region.last_offset
+            count += region.batch_count
             file.write(region.raw)
         if first is None:
             raise _NothingError
@@ -98,7 +91,7 @@ def write(
 
 def _batches(
     segments: Sequence[Segment], wanted: SliceRange, lost: Callable[[Segment, Damage], None]
-) -> Iterator[RecordBatch | Run]:
+) -> Iterator[Batches]:
     """Yield the batches that hold the offsets, those of a run at once where all do."""
     for segment, after in zip(segments, [*segments[1:], None], strict=False):
         if not wanted.may_hold(segment, after):
@@ -107,19 +100,17 @@ def _batches(
             for region in read.read_runs(source, on_error="resync", first_offset=segment.base_offset):
                 if isinstance(region, Damage) and wanted.may_have_lost(region):
                     lost(segment, region)
-                elif isinstance(region, Run):
+                elif isinstance(region, Batches):
                     yield from _held(region, wanted)
-                elif isinstance(region, RecordBatch) and wanted.holds(region):
-                    yield region
 
 
-def _held(run: Run, wanted: SliceRange) -> Iterator[RecordBatch | Run]:
-    """Yield the batches of a run that hold the offsets."""
-    rows = wanted.rows(run)
-    if len(rows) == run.count:
-        yield run
+def _held(batches: Batches, wanted: SliceRange) -> Iterator[Batches]:
+    """Yield those of some batches that hold the offsets."""
+    rows = wanted.rows(batches)
+    if len(rows) == batches.batch_count:
+        yield batches
     else:
-        yield from map(run.batch, rows)
+        yield from map(batches.batch, rows)
 
 
 def _first(batch: RecordBatch) -> int:

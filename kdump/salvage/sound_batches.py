@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
-    from kdump.segments.batch_runs import Run
     from kdump.segments.read_ahead import Leash
     from kdump.segments.regions import Region
 
-    T = TypeVar("T", bound=Region | Run)
+    T = TypeVar("T", bound=Region)
 
 UNREADABLE: Final = "unreadable"
 """The kind of what is lost since the file could not be read, or not to its end."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kdump.formats.checkpoints import PartitionOffset
     from kdump.log_dirs.partition import Partition
     from kdump.output.access import Access
-    from kdump.records.record_batch import RecordBatch
+    from kdump.records.record_batch import Batches, RecordBatch
     from kdump.salvage.chains import LeftOutRange
 
 LOGS: Final = "logs"
@@ -221,7 +221,7 @@ class _LogWriter:
         self._file: BinaryIO | None = None
         self._size = self._flushed = self._reserved = 0
 
-    def add_all(self, regions: Generator[RecordBatch | Run, None, None]) -> None:
+    def add_all(self, regions: Generator[Batches, None, None]) -> None:
         """Write all batches, single ones and runs of data, and the indexes; close the files whatever happens."""
         with closing(self), closing(regions):
             for region in regions:
@@ -241,14 +241,14 @@ class _LogWriter:
         self._finish()
         self.written = self.written._replace(end=max(self._end, self._span.end))
 
-    def _add(self, region: RecordBatch | Run) -> None:
+    def _add(self, region: Batches) -> None:
         if not isinstance(region, Run):
-            self._add_batch(region)
+            self._add_batch(region.first)
             return
         row = 0
-        while row < region.count:
+        while row < region.batch_count:
             behind = self._fitting(region, row)
-            self._add_run(region if behind - row == region.count else region.part(row, behind))
+            self._add_run(region if behind - row == region.batch_count else region.part(row, behind))
             row = behind
 
     def _fitting(self, run: Run, row: int) -> int:
@@ -258,12 +258,12 @@ class _LogWriter:
         left = self._limits.segment - self._size
         highest = self._builder.base_offset + MAX_RELATIVE_OFFSET
         if sum(sizes) <= left and lasts[-1] <= highest:
-            return run.count
+            return run.batch_count
         for number, (last, size) in enumerate(zip(lasts, sizes, strict=True)):
             left -= size
             if number and (left < 0 or last > highest):
                 return row + number
-        return run.count
+        return run.batch_count
 
     def _segment_for(self, base: int, last: int, size: int) -> BinaryIO:
         """Return the file of the segment that takes a batch of ``size`` bytes with these offsets."""
@@ -291,9 +291,9 @@ class _LogWriter:
 
     def _add_run(self, run: Run) -> None:
         file = self._segment_for(run.first.base_offset, run.first.last_offset, run.first.size)
-        self._replay.add_data(run)
-        self._builder.add_run(run, self._size)
-        self._count(file, run, run.count, run.records(0, run.count))
+        self._replay.add(run)
+        self._builder.add(run, position=self._size)
+        self._count(file, run, run.batch_count, run.records(0, run.batch_count))
         if self._log_start is not None and run.first.last_offset < self._log_start:
             for row in zip(*map(run.column, ("base_offset", "last_offset", "size")), strict=True):
                 self._below(*row)
@@ -313,7 +313,7 @@ class _LogWriter:
         self._below(base, last, batch.size)
         self._enter(-1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch, base)
 
-    def _count(self, file: BinaryIO, region: RecordBatch | Run, batches: int, records: int | None) -> None:
+    def _count(self, file: BinaryIO, region: Batches, batches: int, records: int | None) -> None:
         """Write the bytes of batches, and count them."""
         end = self._size + region.size
         if end > max(self._reserved, SMALL):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from kdump import kernel
 from kdump.formats.record_layout import BATCH_HEADER, BatchHeader
 from kdump.records.magic_2 import Batch
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.segments import batch_runs
 from kdump.segments.batch_runs import Run
 from kdump.segments.walk import Window, walk
@@ -79,7 +79,7 @@ Headers: TypeAlias = "list[Brief | Old | Damage | Padding | Trailing]"
 """Regions without the records."""
 
 
-def brief(regions: Iterator[Region | Run], look: Callable[[Run], bytearray]) -> Headers:
+def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Headers:
     """Return regions without the records; ``look`` finds out about the batches of a run."""
     made: Headers = []
     for region in regions:
@@ -87,11 +87,11 @@ def brief(regions: Iterator[Region | Run], look: Callable[[Run], bytearray]) -> 
         if isinstance(run, Run):
             made.append(Brief(run.rows, look(run)))
         else:
-            made.append(Old(run.position) if isinstance(run, RecordBatch) else run)
+            made.append(Old(run.position) if isinstance(run, Batches) else run)
     return made
 
 
-def whole(made: Headers, source: Source) -> Iterator[Region | Run]:
+def whole(made: Headers, source: Source) -> Iterator[Region]:
     """Yield the regions that :func:`brief` took, all batches of magic 2 in runs."""
     window = Window(source, source.size)
     for each in made:

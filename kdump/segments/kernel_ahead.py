@@ -48,7 +48,7 @@ class LinesAhead(Generic[L]):
             kernel: Lines = self._spare.pop()
         except IndexError:
             kernel = self._make_kernel()
-        kernel.stack(run.block, run.rows, WIDTH, 0, run.count)
+        kernel.stack(run.block, run.rows, WIDTH, 0, run.batch_count)
         kernel.last_offset = UNKNOWN
         lines = kernel.run(head, shape, AHEAD)
         run.made = kernel, lines
@@ -57,7 +57,7 @@ class LinesAhead(Generic[L]):
     def begin(self, run: Run, row: int, behind: int) -> tuple[Lines, Bytes]:
         """Return what makes the lines of batches from ``row`` to the one before ``behind``, and those it has made."""
         made, run.made = run.made, None
-        if made is not None and (row, behind) == (0, run.count):
+        if made is not None and (row, behind) == (0, run.batch_count):
             return made
         self.kernel.stack(run.block, run.rows, WIDTH, row, behind)
         self.kernel.stuck = False

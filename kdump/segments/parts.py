@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
     from kdump.formats.record_layout import BatchHeader
     from kdump.log_dirs.files import Source
-    from kdump.segments.batch_runs import Entries, Run
     from kdump.segments.regions import Region
 
-    T = TypeVar("T", bound=Region | Run | Entries)
+    T = TypeVar("T", bound=Region)
 
 MUCH: Final = 12 << 20
 """Bytes from which on several processes read, where nobody says how many: with less, one is as fast."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.files import Source
-    from kdump.segments.batch_runs import Run
     from kdump.segments.regions import OnError, Region
 
 
@@ -31,8 +30,7 @@ def read(
     from kdump.segments.resync import ResyncReader  # it needs the walk
 
     end = source.size if end is None else min(end, source.size)
-    found = ResyncReader(source, start, end, on_error, first_offset, limit=limit).read()
-    return cast("Iterator[Region]", found)  # there are no runs unless one asks for them
+    return ResyncReader(source, start, end, on_error, first_offset, limit=limit).read()
 
 
 def read_runs(
@@ -43,7 +41,7 @@ def read_runs(
     on_error: OnError,
     first_offset: int | None = None,
     packed: bool = False,
-) -> Iterator[Region | Run]:
+) -> Iterator[Region]:
     """Yield what :func:`read` does, sound batches that are alike as one run; with ``packed`` no compressed ones."""
     from kdump.segments.resync import ResyncReader
 
@@ -51,7 +49,7 @@ def read_runs(
     return ResyncReader(source, start, end, on_error, first_offset, limit=None, runs=True, packed=packed).read()
 
 
-def walk_runs(source: Source, start: int = 0, end: int | None = None) -> Iterator[Region | Run]:
+def walk_runs(source: Source, start: int = 0, end: int | None = None) -> Iterator[Region]:
     """Yield what :func:`kdump.segments.walk.walk` does, sound batches that are alike as one run."""
     from kdump.segments import batch_runs
     from kdump.segments.walk import Window

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from kdump.log_dirs.files import Source
-    from kdump.segments.batch_runs import Entries
     from kdump.segments.regions import Region
 
-T = TypeVar("T", bound="Region | Run | Entries")
+T = TypeVar("T", bound="Region")
 
 FIRST: Final = 1 << 17
 """Bytes that are read before it is decided whether threads are started: what they would do shows by then."""
@@ -159,11 +158,11 @@ def read(
         yield from taken
 
 
-def _is_packed(region: Region | Run | Entries) -> bool:
+def _is_packed(region: Region) -> bool:
     return isinstance(region, Batch) and bool(region.header.attributes & CODEC_MASK)
 
 
-def _is_much(taken: Sequence[Region | Run | Entries], left: int, *, unpack: bool) -> bool:
+def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
     """Tell whether threads are worth it for ``left`` bytes, assuming that these are like ``taken``.
 
     They are not where most of the bytes are of compressed batches that are too small for threads.

@@ -12,10 +12,9 @@ from kdump.errors import DamageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.segments.batch_runs import Entries, Run
     from kdump.segments.regions import Region
 
-T = TypeVar("T", bound="Region | Run | Entries")
+T = TypeVar("T", bound="Region")
 
 STRETCHES: Final = 4
 """Stretches that are under way."""

@@ -9,13 +9,13 @@ from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK
 from kdump.records.magic_2 import Batch
+from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdump.primitives.wire import Bytes
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches, RecordBatch
 if kernel.COMPILED:
     from kdump.kernel.batches import WIDTH
     from kdump.kernel.sizes import Sizes
@@ -31,8 +31,15 @@ class RecordSizes(NamedTuple):
     """Bytes of the records with the headers of their batches, without compression."""
 
 
-def of_batch(batch: RecordBatch) -> RecordSizes:
-    """Return the sizes in a batch. Raises DamageError."""
+def of(batches: Batches) -> tuple[RecordSizes, int]:
+    """Return the sizes in the batches before the first that has a malformed record, and the number of these batches.
+
+    Raises DamageError where a single batch has one.
+    """
+    return _of_run(batches) if isinstance(batches, Run) else (_of_batch(batches.first), 1)
+
+
+def _of_batch(batch: RecordBatch) -> RecordSizes:
     if kernel.COMPILED and isinstance(batch, Batch) and batch.count > 0:
         data, start = batch.payload()
         row = array("q", (start, len(data), *batch.header))
@@ -48,23 +55,22 @@ def of_batch(batch: RecordBatch) -> RecordSizes:
     )
 
 
-def of_run(run: Run) -> tuple[RecordSizes, int]:
-    """Return the sizes in a run up to the first batch with a broken record, and of how many batches they are."""
+def _of_run(run: Run) -> tuple[RecordSizes, int]:
     if not run.first.attributes & CODEC_MASK:
-        columns, taken = _columns(run.block, run.rows, WIDTH, run.count)
+        columns, taken = _columns(run.block, run.rows, WIDTH, run.batch_count)
         return RecordSizes(columns[0], columns[1], columns[2], sum(run.column("size", 0, taken))), taken
     offsets, keys, values = array("q"), array("q"), array("q")
     size = 0
-    for row in range(run.count):
+    for row in range(run.batch_count):
         try:
-            one = of_batch(run.batch(row))
+            one = _of_batch(run.batch(row))
         except DamageError:
             return RecordSizes(offsets, keys, values, size), row
         offsets.extend(one.offsets)
         keys.extend(one.keys)
         values.extend(one.values)
         size += one.size
-    return RecordSizes(offsets, keys, values, size), run.count
+    return RecordSizes(offsets, keys, values, size), run.batch_count
 
 
 def _columns(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import many
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 
 UNREAD: Final = "unread"
 """The kind of bytes that the system does not give."""
@@ -104,7 +104,7 @@ class Trailing(NamedTuple):
         return Damage(self.position, self.size, "trailing", ENDS_INSIDE, self.position, found=self.size)
 
 
-Region: TypeAlias = RecordBatch | Damage | Padding | Trailing
+Region: TypeAlias = Batches | Damage | Padding | Trailing
 
 OnError: TypeAlias = Literal["stop", "skip", "resync"]
 

@@ -29,10 +29,9 @@ from kdump.log_dirs.files import Source, data_end, next_data, size_of_holes
 from kdump.primitives import compression
 from kdump.primitives.crc import CRC32, CRC32C, Kind, combine
 from kdump.primitives.wire import Bytes, read_varint
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.records.soundness import check
 from kdump.segments import batch_runs
-from kdump.segments.batch_runs import Run
 from kdump.segments.parts import BUDGET
 from kdump.segments.regions import Damage, Padding, Region, Trailing
 from kdump.segments.walk import BLOCK, Window, as_region, walk
@@ -163,7 +162,7 @@ class ResyncReader:
         self._hashable: int | None = None
         """Bytes that batches may still claim whose checksums are computed; None: any number."""
 
-    def read_part(self, stop: int, hops: int) -> Iterator[Region | Run]:
+    def read_part(self, stop: int, hops: int) -> Iterator[Region]:
         """Yield the regions up to the first sound batch at ``stop`` or behind it; others have read what comes before.
 
         ``hops`` counts the records that they left to be hopped over.
@@ -172,17 +171,17 @@ class ResyncReader:
         self._stop, self._origin, self.hops = stop, 0, hops
         return self.read()
 
-    def read(self) -> Iterator[Region | Run]:
+    def read(self) -> Iterator[Region]:
         """Yield the regions; their sizes sum to the bytes that were asked for."""
         position, bad = self._start, None
         while position < self._end:
             fault = None
             for region in self._walk(position):
                 fault = self._fault(region)
-                if fault is not None or not isinstance(region, (RecordBatch, Run)):
+                if fault is not None or not isinstance(region, Batches):
                     break
                 if bad is not None:
-                    yield self._account(bad, region.first if isinstance(region, Run) else region)
+                    yield self._account(bad, region.first)
                     bad = None
                 if self._stop is not None and region.position >= self._stop:
                     self.reached = region.position
@@ -199,7 +198,7 @@ class ResyncReader:
         elif position < self._end:
             yield padding(self._source, position, self._end)
 
-    def _walk(self, position: int) -> Iterator[Region | Run]:
+    def _walk(self, position: int) -> Iterator[Region]:
         limit = self._source.limit if self._limit is None else self._limit
         if self._runs:
             return batch_runs.walk(
@@ -213,13 +212,11 @@ class ResyncReader:
             )
         return walk(self._source, position, self._end, self._window, limit=limit)
 
-    def _fault(self, region: Region | Run) -> Damage | Trailing | None:
+    def _fault(self, region: Region) -> Damage | Trailing | None:
         """Return what is wrong with ``region``, None for a sound batch or sound ones."""
-        if isinstance(region, Run):
-            region = region.first
-        if isinstance(region, RecordBatch):
+        if isinstance(region, Batches):
             try:
-                check(region)
+                check(region.first)
             except DamageError as damage:
                 return as_region(damage, region.position, self._end - region.position)
             return None

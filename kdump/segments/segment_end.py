@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.formats import offset_index
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.records.soundness import is_sound
 from kdump.segments import read, resync, walk
-from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Trailing
 
 if TYPE_CHECKING:
@@ -43,10 +42,8 @@ def segment_end(segment: Segment) -> SegmentEnd:
         first: RecordBatch | None = None
         last: RecordBatch | None = None
         for region in read.walk_runs(source, start):
-            if isinstance(region, Run):
-                first, last = first or region.first, region.batch(region.count - 1)
-            elif isinstance(region, RecordBatch):
-                first, last = first or region, region
+            if isinstance(region, Batches):
+                first, last = first or region.first, region.last
         end = 0 if last is None else last.end
         if (last is None or is_sound(last)) and (
             end == source.size or resync.zero_tail(source, end, source.size) == end

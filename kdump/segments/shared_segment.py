@@ -12,9 +12,9 @@ from kdump import kernel
 from kdump.errors import UnreadableError
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
+from kdump.records.record_batch import Batches
 from kdump.segments import parts, read_ahead, resync
 from kdump.segments import read as segments_read
-from kdump.segments.batch_runs import Run
 from kdump.segments.parts import BUDGET, SegmentPart
 from kdump.segments.resync import ResyncReader
 
@@ -81,7 +81,7 @@ def read(
     source: Source,
     pieces: list[SegmentPart],
     first_offset: int | None,
-    make: Callable[[Iterator[Region | Run]], R],
+    make: Callable[[Iterator[Region]], R],
 ) -> Generator[R]:
     """Yield what ``make``, called in other processes or threads, returns for the regions of each part.
 
@@ -101,7 +101,7 @@ def read_in_threads(
     source: Source,
     pieces: list[SegmentPart],
     first_offset: int | None,
-    make: Callable[[Iterator[Region | Run]], R],
+    make: Callable[[Iterator[Region]], R],
 ) -> Generator[R]:
     """Yield what ``make``, called in this thread or another, returns for the regions of each part; see :func:`read`.
 
@@ -128,7 +128,7 @@ def _steps(piece: SegmentPart) -> Iterator[SegmentPart]:
         yield SegmentPart(piece.start, stop)
 
 
-def read_headers(source: Source) -> Generator[Region | Run, None, None]:
+def read_headers(source: Source) -> Generator[Region, None, None]:
     """Yield the regions of ``kdump.segments.read.read_runs(source, on_error="resync")``.
 
     Two threads read the parts of a large segment. Each sound batch of magic 2 is in a run then, and a run holds no
@@ -141,7 +141,7 @@ def read_headers(source: Source) -> Generator[Region | Run, None, None]:
 
     from kdump.segments import brief_runs  # needed for large segments alone
 
-    def make(regions: Iterator[Region | Run]) -> Headers:
+    def make(regions: Iterator[Region]) -> Headers:
         return brief_runs.brief(regions, lambda _: bytearray())
 
     with closing(read_in_threads(source, pieces, None, make)) as made:
@@ -152,7 +152,7 @@ def read_headers(source: Source) -> Generator[Region | Run, None, None]:
 class _PartWork(Generic[R]):
     """The reading of the parts of a segment."""
 
-    def __init__(self, source: Source, first_offset: int | None, make: Callable[[Iterator[Region | Run]], R]) -> None:
+    def __init__(self, source: Source, first_offset: int | None, make: Callable[[Iterator[Region]], R]) -> None:
         self._source, self._first_offset, self._make = source, first_offset, make
 
     def assume(self, piece: SegmentPart) -> _Before | None:
@@ -171,11 +171,11 @@ class _PartWork(Generic[R]):
             return _MadeOfPart(self._make(iter(())), None, start)
         failures: list[UnreadableError] = []
 
-        def readable(regions: Iterator[Region | Run]) -> Iterator[Region | Run]:
+        def readable(regions: Iterator[Region]) -> Iterator[Region]:
             count = 0
             try:
                 for region in regions:
-                    count += region.count if isinstance(region, Run) else 1
+                    count += region.batch_count if isinstance(region, Batches) else 1
                     if count > HELD:
                         turn.take()
                     yield region

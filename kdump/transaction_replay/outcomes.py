@@ -21,9 +21,8 @@ from kdump.formats.txn_index import AbortedTxn
 from kdump.log_dirs.file_names import TXN_INDEX
 from kdump.primitives.wire import INT64_END
 from kdump.records import control
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import shared_segment, walk
-from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Padding
 from kdump.transaction_replay.replay import AbortedRanges, EndedTransaction, OpenTransaction, Replay
 
@@ -191,7 +190,7 @@ class TransactionFollower:
         self._met: set[int] = set()
         self._wrong: list[str] = []
         self._entries = self._read(where) if index else []
-        self._behind_hole = self._has_hole = False
+        self._after_hole = self._has_hole = False
 
     def _read(self, where: Segment) -> list[AbortedTxn]:
         """Return the entries of the segment's ``.txnindex``, the last one first."""
@@ -206,16 +205,23 @@ class TransactionFollower:
             self._wrong.append(str(error))
         return []
 
-    def add(self, batch: RecordBatch) -> None:
-        """Take the next batch."""
+    def add(self, batches: Batches) -> None:
+        """Take the next batches."""
+        row = 0
+        while row < batches.batch_count and (batches.first.is_control or self._entries or self._after_hole):
+            self._add(batches.batch(row))
+            row += 1
+        self._replay.add(batches, row)
+
+    def _add(self, batch: RecordBatch) -> None:
         while self._entries and self._entries[-1].last_offset < batch.base_offset:
             self._believe(self._entries.pop())
-        if self._behind_hole:
+        if self._after_hole:
             self._doubt()
         try:
             ended = self._replay.add(batch)
         except DamageError:  # a marker that says nothing sound: the entry for it decides
-            self._behind_hole = True
+            self._after_hole = True
             return
         while self._entries and self._entries[-1].last_offset <= batch.last_offset:
             entry = self._entries.pop()
@@ -227,14 +233,6 @@ class TransactionFollower:
                 ended = ended._replace(first_offset=min(first, entry.first_offset))
         if ended is not None:
             self._end(ended)
-
-    def add_run(self, batches: Run) -> None:
-        """Take the next batches, which are like each other."""
-        row = 0
-        while row < batches.count and (batches.first.is_control or self._entries or self._behind_hole):
-            self.add(batches.batch(row))
-            row += 1
-        self._replay.add_data(batches, row)
 
     @property
     def has_index(self) -> bool:
@@ -251,7 +249,7 @@ class TransactionFollower:
             return
         for one in walk.walk(source, region.position, region.position + region.size):
             if not isinstance(one, RecordBatch) or one.size <= MARKER_BYTES or not 0 <= one.magic <= MAGIC_2:
-                self._behind_hole = True
+                self._after_hole = True
                 return
 
     def _doubt(self) -> None:
@@ -261,7 +259,7 @@ class TransactionFollower:
         self._ended.append(hole)
         self._replay.open.clear()
         self._met.clear()
-        self._behind_hole, self._has_hole = False, True
+        self._after_hole, self._has_hole = False, True
 
     def _hole(self) -> DamagedGap:
         known = (self._replay.end_offset, self._base, INT64_END)
@@ -282,7 +280,7 @@ class TransactionFollower:
         """Return what the segment tells, when all its batches were added."""
         while self._entries:
             self._believe(self._entries.pop())
-        hole = self._hole() if self._behind_hole else None
+        hole = self._hole() if self._after_hole else None
         return Told(tuple(self._ended), tuple(self._replay.open.values()), tuple(self._wrong), hole, self._base)
 
     def unread(self) -> Told:
@@ -372,9 +370,7 @@ def _scan(where: Segment) -> Told:
     follower = TransactionFollower(where)
     with where.open() as source, closing(shared_segment.read_headers(source)) as regions:
         for region in regions:
-            if isinstance(region, Run):
-                follower.add_run(region)
-            elif isinstance(region, RecordBatch):
+            if isinstance(region, Batches):
                 follower.add(region)
             else:
                 follower.lose(source, region)

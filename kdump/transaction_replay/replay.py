@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.formats.txn_index import CURRENT_VERSION, AbortedTxn
 from kdump.primitives.wire import INT64_END
@@ -17,29 +17,10 @@ from kdump.records import control
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.formats.record import Record
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches, RecordBatch
 
 _ENDED_KEPT: Final = 64
 """How many ended transactions the heap of first offsets may hold besides as many as there are open ones."""
-
-
-class TxnBatch(Protocol):
-    """What is needed of a batch; every :class:`kdump.records.record_batch.RecordBatch` has it."""
-
-    @property
-    def base_offset(self) -> int: ...
-    @property
-    def last_offset(self) -> int: ...
-    @property
-    def producer_id(self) -> int | None: ...
-    @property
-    def producer_epoch(self) -> int | None: ...
-    @property
-    def is_transactional(self) -> bool: ...
-    @property
-    def is_control(self) -> bool: ...
-    def records(self) -> Iterator[Record]: ...
 
 
 class OpenTransaction(NamedTuple):
@@ -105,12 +86,18 @@ class Replay:
                 heappush(self._firsts, (before.first_offset, producer_id))
         self._undo, self.end_offset = None, self._marked_end
 
-    def add(self, batch: TxnBatch) -> EndedTransaction | None:
-        """Take the next batch; return the transaction that it ends, if any.
+    def add(self, batches: Batches, row: int = 0) -> EndedTransaction | None:
+        """Take the next batches, those from ``row`` on; return the transaction that a single one ends, if any.
 
         Raises DamageError when the record of a marker cannot be read.
         """
-        self.end_offset = batch.last_offset + 1
+        if row == batches.batch_count:
+            return None
+        self.end_offset = batches.last_offset + 1
+        if batches.batch_count > 1:
+            self._add_data(batches, row)
+            return None
+        batch = batches.first
         producer_id = batch.producer_id
         if producer_id is None or producer_id < 0:
             return None
@@ -120,11 +107,7 @@ class Replay:
             self._go_on(producer_id, batch.producer_epoch or 0, batch.base_offset)
         return None
 
-    def add_data(self, batches: Run, row: int = 0) -> None:
-        """Take the next batches, from ``row`` on those of a run of data."""
-        if row == batches.count:
-            return
-        self.end_offset = batches.last_offset + 1
+    def _add_data(self, batches: Batches, row: int) -> None:
         if batches.first.is_transactional:
             names = ("producer_id", "producer_epoch", "base_offset")
             for producer_id, epoch, offset in zip(*(batches.column(name, row) for name in names), strict=True):
@@ -140,7 +123,7 @@ class Replay:
             self.open[producer_id] = OpenTransaction(producer_id, epoch, offset)
             heappush(self._firsts, (offset, producer_id))
 
-    def _end(self, batch: TxnBatch, producer_id: int) -> EndedTransaction | None:
+    def _end(self, batch: RecordBatch, producer_id: int) -> EndedTransaction | None:
         for record in batch.records():
             key = control.read_key(record.key)
             if key.type not in control.MARKERS:
@@ -185,7 +168,7 @@ class Replay:
         return self.first_open_offset(self.end_offset or 0)
 
 
-def ended(batches: Iterable[TxnBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
+def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
     """Yield each transaction at its marker. ``replay`` holds what is open after the last batch."""
     replay = replay or Replay()
     for batch in batches:
@@ -208,7 +191,7 @@ class AbortedRanges:
                 ranges.setdefault(transaction.producer_id, []).append(span)
         self._ranges = {producer_id: sorted(spans) for producer_id, spans in ranges.items()}
 
-    def hold(self, batch: TxnBatch) -> bool:
+    def hold(self, batch: RecordBatch) -> bool:
         """Tell whether ``batch`` is data of an aborted transaction."""
         spans = self._ranges.get(-1 if batch.producer_id is None else batch.producer_id)
         if spans is None or not batch.is_transactional or batch.is_control:

@@ -25,8 +25,8 @@ class Offsets(Collector):
     def begin(self, place):  # noqa: ARG002  the pass gives it
         return Reading(Needs.HEADERS, self.since)
 
-    def add(self, batch):
-        self.met.append(batch.base_offset)
+    def add(self, batches):
+        self.met += batches.column("base_offset")
 
     def lose(self, region):
         self.lost.append(region.position)

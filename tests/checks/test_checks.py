@@ -9,10 +9,9 @@ from kdump.checks import partition
 from kdump.checks.indexes import IndexCheck, PartitionState, SegmentFiles
 from kdump.findings import Level
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.segments import batch_runs
-from kdump.segments.batch_runs import Run
 from kdump.segments.walk import Window
 from kdump.transaction_replay.replay import Replay
 from testing import GOLDEN, forge
@@ -59,13 +58,11 @@ def check(
     )
     together = IndexCheck(files, deepcopy(state))
     for region in runs(log or b""):
-        if isinstance(region, Run):
-            together.run(region)
-        elif isinstance(region, RecordBatch):
-            together.batch(region)
+        if isinstance(region, Batches):
+            together.add(region)
     checker = IndexCheck(files, state)
     for batch in batches(log or b""):
-        checker.batch(batch)
+        checker.add(batch)
     found = list(checker.finish())
     assert list(together.finish()) == found
     return found
@@ -376,7 +373,7 @@ def test_a_log_that_lost_its_end_makes_one_finding_for_each_index():
     )
     checker = IndexCheck(torn)
     for batch in batches(LOG)[:3]:
-        checker.batch(batch)
+        checker.add(batch)
     assert wrong(checker.finish(readable=False)) == []
 
 

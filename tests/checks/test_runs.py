@@ -190,13 +190,13 @@ def test_few_of_many_sound_batches_are_looked_at_alone(tmp_path, monkeypatch, pr
         for offset in range(500)
     ]
     (place / f"{0:020}.log").write_bytes(b"".join(log))
-    alone, whole = count(), LogCheck.batch
+    alone, whole = count(), LogCheck._batch
 
     def batch(self, *taken, **rest):
         next(alone)
         whole(self, *taken, **rest)
 
-    monkeypatch.setattr(LogCheck, "batch", batch)
+    monkeypatch.setattr(LogCheck, "_batch", batch)
     (part,) = Finder(WANTED).find([str(place)])
     assert everything.check(part, everything.CheckOptions(), LogDirs()).batches == 500
     assert next(alone) <= 2 * max(1, producers)

@@ -14,7 +14,6 @@ from kdump.formats.time_index import TimeIndex
 from kdump.primitives.wire import INT32_MAX
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.segments import read
-from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
 from testing import GOLDEN
 from tests.helpers.segments import Memory, batches, data, starts
@@ -26,12 +25,7 @@ SIZE = len(LOG) // 6
 def in_runs(log: bytes, base: int, **choice):
     builder, replay = IndexBuilder(base, **choice), Replay()
     for region in read.read_runs(Memory(log), on_error="stop"):
-        if isinstance(region, Run) and not region.first.is_control:
-            replay.add_data(region)
-            builder.add_run(region, region.position)
-        else:
-            for batch in map(region.batch, range(region.count)) if isinstance(region, Run) else (region,):
-                builder.add(batch, replay.add(batch))
+        builder.add(region, replay.add(region))
     return builder.finish()
 
 
@@ -98,13 +92,13 @@ def test_batches_that_are_alike_make_the_same_entries_in_one_go(interval, first_
 def test_the_kernel_takes_the_batches_of_a_run_that_fit(monkeypatch):
     (run,) = read.read_runs(Memory(data(0) + data(INT32_MAX)), on_error="stop")
     with monkeypatch.context() as patch:
-        patch.setattr(IndexBuilder, "add", None)
+        patch.setattr(IndexBuilder, "_add", None)
         builder = IndexBuilder(0, interval=0)
-        builder.add_run(run, 1000)
+        builder.add(run, position=1000)
     assert (list(builder.offsets), list(builder.positions)) == ([INT32_MAX], [1000 + len(data(0))])
     (run,) = read.read_runs(Memory(data(0) + data(INT32_MAX + 1)), on_error="stop")
     with pytest.raises(DamageError, match=str(INT32_MAX + 1)) as raised:
-        builder.add_run(run, 1000)
+        builder.add(run, position=1000)
     assert raised.value.position == 1000 + len(data(0))
 
 
@@ -113,10 +107,7 @@ def outcome(regions, base, **choice):
     builder = IndexBuilder(base, **choice)
     try:
         for region in regions:
-            if isinstance(region, Run):
-                builder.add_run(region, region.position)
-            else:
-                builder.add(region)
+            builder.add(region)
     except DamageError as damage:
         return vars(builder), str(damage)
     return vars(builder), None

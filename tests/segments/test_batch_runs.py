@@ -36,14 +36,14 @@ def first_run(data, at=0):
 
 def rows(found):
     """What the run says of each batch."""
-    return [tuple(found.rows[row * WIDTH : (row + 1) * WIDTH]) for row in range(found.count)]
+    return [tuple(found.rows[row * WIDTH : (row + 1) * WIDTH]) for row in range(found.batch_count)]
 
 
 @pytest.mark.parametrize("at", [0, 91])
 def test_a_row_tells_what_the_batch_does(at):
     data = bytes(at) + b"".join(batch(number) for number in range(5))
     found, batches = first_run(data, at)
-    assert (found.count, found.size, found.end) == (5, len(data) - at, len(data))
+    assert (found.batch_count, found.size, found.end) == (5, len(data) - at, len(data))
     for number, (row, each) in enumerate(zip(rows(found), batches, strict=True)):
         start = each.position - found.start
         others = tuple(getattr(each, name) for name in OTHERS)
@@ -72,7 +72,7 @@ ODD = {
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
 def test_what_is_odd_ends_a_run(odd):
     found, _ = first_run(batch(0) + batch(1) + odd + batch(3))
-    assert found.count == 2
+    assert found.batch_count == 2
 
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
@@ -83,8 +83,8 @@ def test_one_batch_is_no_run(odd):
 def test_another_delete_horizon_ends_a_run():
     same = [batch(number, attributes=DELETE_HORIZON_FLAG, base_timestamp=7) for number in range(2)]
     other = batch(2, attributes=DELETE_HORIZON_FLAG, base_timestamp=8)
-    assert first_run(b"".join(same) + other)[0].count == 2
-    assert first_run(batch(0, base_timestamp=7) + batch(1, base_timestamp=8) + other)[0].count == 2
+    assert first_run(b"".join(same) + other)[0].batch_count == 2
+    assert first_run(batch(0, base_timestamp=7) + batch(1, base_timestamp=8) + other)[0].batch_count == 2
 
 
 def test_no_batch_above_the_limit_is_in_a_run():
@@ -92,13 +92,13 @@ def test_no_batch_above_the_limit_is_in_a_run():
     source = Memory(data)
     window = Window(source, len(data))
     first = next(walk(source, window=window, limit=len(batch(0)) + 50))
-    assert run(first, window).count == 4
+    assert run(first, window).batch_count == 4
 
 
 def test_records_are_counted_and_looked_at():
     broken = forge.batch([forge.record(b"k", b"v"), b"\x02\x00"], base_offset=6, base_sequence=6)
     found, _ = first_run(batch(0) + batch(1) + broken + batch(3))
-    assert (found.count, found.sound, found.last_offset) == (4, 2, 11)
+    assert (found.batch_count, found.sound, found.last_offset) == (4, 2, 11)
     assert (found.records(0, 4), found.records(1, 2), found.records(2, 3)) == (11, 3, 2)
     assert first_run(batch(0) + batch(1))[0].sound == 2
     for last in (batch(1, count=4), batch(1, count=2)):
@@ -124,7 +124,7 @@ def test_batches_follow_each_other_without_a_gap(number, odd):
     assert not found.follows(1 << 63)
     made[number] = batch(number, **odd)
     found, _ = first_run(b"".join(made))
-    assert found.count == 5
+    assert found.batch_count == 5
     assert not found.follows(0)
 
 
@@ -137,7 +137,7 @@ def test_cut_at_every_byte():
         first = next(walk(source, window=window), None)
         if isinstance(first, Batch):
             found = run(first, window)
-            assert (found.count if found else 1) == end // size
+            assert (found.batch_count if found else 1) == end // size
 
 
 FOUR = b"".join(batch(number) for number in range(4))

@@ -63,7 +63,7 @@ def look(run):
     """Whether the records of each batch agree with its header."""
     if isinstance(run, brief_runs.BriefRun):
         return run.found
-    return b"\0" * run.count if run.first.is_control else run.stack(Cursor()).agreeing()
+    return b"\0" * run.batch_count if run.first.is_control else run.stack(Cursor()).agreeing()
 
 
 def flat(regions):
@@ -82,7 +82,7 @@ def test_the_same_is_reported_as_by_a_run_in_memory(log):
     (brief,) = brief_runs.whole(brief_runs.brief(iter([whole]), look), source)
     assert told(brief) == told(whole)
     assert brief.found == whole.stack(Cursor()).agreeing()
-    assert (brief.count, brief.size, brief.end) == (whole.count, whole.size, whole.end)
+    assert (brief.batch_count, brief.size, brief.end) == (whole.batch_count, whole.size, whole.end)
     assert [bytes(each.raw) for each in brief.batches()] == data
 
 

@@ -55,7 +55,7 @@ def packed(number, codec=compression.ZSTD, payload=None):
 def told(regions):
     """What each region holds, or how it is broken."""
     for region in regions:
-        for each in map(region.batch, range(region.count)) if isinstance(region, Run) else [region]:
+        for each in map(region.batch, range(region.batch_count)) if isinstance(region, Run) else [region]:
             try:
                 yield (each.position, each.size, list(each.records()) if isinstance(each, Batch) else type(each))
             except DamageError as damage:

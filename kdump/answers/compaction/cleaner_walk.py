@@ -13,9 +13,10 @@ from kdump.answers.compaction.key_tables import KeyFacts
 from kdump.errors import DamageError
 from kdump.log_reader.region_stream import wrong_crc
 from kdump.records.magic_2 import Batch
+from kdump.records.record_batch import RecordBatch
 from kdump.segments import log_tail
 from kdump.segments.batch_runs import Run
-from kdump.segments.regions import Damage, Padding, Trailing
+from kdump.segments.regions import Damage, Trailing
 from kdump.segments.resync import ResyncReader
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from kdump.kernel import keys as compiled
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
-    from kdump.records.record_batch import RecordBatch
 if kernel.COMPILED:
     from kdump.kernel.batches import WIDTH
 
@@ -60,7 +60,7 @@ class CleanerWalk:
                     found = log_tail.tail(segment, region)
                     if found.is_damage:
                         self._spoiled(f"{segment.name}: byte {region.position}: {found.text}")
-                elif not isinstance(region, Padding):
+                elif isinstance(region, RecordBatch):
                     yield self._of_batch(segment, region)
 
     def _of_damage(self, segment: Segment, source: Source, damage: Damage) -> Iterator[CleanerBatch]:
@@ -80,19 +80,16 @@ class CleanerWalk:
 
     def _of_run(self, segment: Segment, run: Run) -> Iterator[CleanerBatch]:
         """Yield the batches of a run: as one, unless transactions decide of each."""
-        if run.first.is_control:
-            for row in range(run.count):
-                yield self._of_batch(segment, run.batch(row))
-        elif not run.first.is_transactional:
-            yield CleanerRun(segment, run, 0, run.count, self._say, discards=False)
+        if not run.first.is_transactional:
+            yield CleanerRun(segment, run, 0, run.batch_count, self._say, discards=False)
         else:
             first, discards = 0, self._discards(segment, run.first)
-            for row in range(1, run.count):
+            for row in range(1, run.batch_count):
                 now = self._discards(segment, run.batch(row))
                 if now != discards:
                     yield CleanerRun(segment, run, first, row, self._say, discards=discards)
                     first, discards = row, now
-            yield CleanerRun(segment, run, first, run.count, self._say, discards=discards)
+            yield CleanerRun(segment, run, first, run.batch_count, self._say, discards=discards)
 
     def _of_batch(self, segment: Segment, batch: RecordBatch) -> CleanerBatch:
         return CleanerBatch(segment, batch, self._say, discards=self._discards(segment, batch))

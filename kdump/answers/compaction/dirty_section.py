@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import read, walk
-from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -125,11 +124,10 @@ def _last_stable(place: Place, end: int) -> _Limit:
         if following is not None and (following.base_offset or 0) <= replay.since:
             continue
         for region in _batches(segment):
-            for batch in replay.one_by_one(region):
-                try:
-                    replay.add(batch)
-                except DamageError as damage:
-                    place.damage(f"{segment.name}: byte {batch.position + damage.position}: {damage}")
+            try:
+                replay.add(region)
+            except DamageError as damage:
+                place.damage(f"{segment.name}: byte {region.position + damage.position}: {damage}")
     replay.end()
     first_open, watermark = replay.first_open_offset, place.high_watermark
     if first_open is not None and (watermark is None or first_open < watermark):
@@ -137,11 +135,11 @@ def _last_stable(place: Place, end: int) -> _Limit:
     return _Limit(end if watermark is None else min(watermark, end), "highWatermark", "the high watermark")
 
 
-def _batches(segment: Segment) -> Iterator[RecordBatch | Run]:
+def _batches(segment: Segment) -> Iterator[Batches]:
     """Yield the sound batches of a segment."""
     with segment.open() as source:
         for region in read.read_runs(source, on_error="resync", first_offset=segment.base_offset):
-            if isinstance(region, RecordBatch | Run):
+            if isinstance(region, Batches):
                 yield region
 
 

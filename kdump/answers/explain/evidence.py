@@ -14,9 +14,8 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME
 from kdump.log_dirs.tiered_files import TieredFiles
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.segments import read
-from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -98,11 +97,11 @@ class PartitionEvidence:
                 for region in read.read_runs(source, on_error="resync", first_offset=segment.base_offset):
                     if isinstance(region, Damage):
                         replay.lose(region)
-                    for batch in replay.one_by_one(region) if isinstance(region, RecordBatch | Run) else ():
+                    elif isinstance(region, Batches):
                         try:
-                            replay.add(batch)
+                            replay.add(region)
                         except DamageError as damage:
-                            self.place.damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
+                            self.place.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
         replay.end()
         return replay
 
@@ -348,10 +347,8 @@ def leftover_of(partition: Partition) -> Leftover | None:
 def _largest_timestamps(source: Source) -> Iterator[int]:
     """Yield the largest timestamps of batches, or of runs of them, by their headers."""
     for region in read.walk_runs(source):
-        if isinstance(region, Run):
+        if isinstance(region, Batches):
             yield region.greatest("max_timestamp")
-        elif isinstance(region, RecordBatch):
-            yield region.max_timestamp
 
 
 def _state(segment: Segment) -> str | None:

@@ -11,7 +11,7 @@ from kdump.answers.log_dir_pass import first_segment
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
 from kdump.records import control
-from kdump.records.record_batch import RecordBatch, misnumbered
+from kdump.records.record_batch import Batches, RecordBatch, misnumbered
 from kdump.segments import log_tail, read
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
@@ -151,8 +151,8 @@ def look(
     """
     search = _Search(segments, offsets, opened or {}, damage)
     for segment, region in _regions(segments, offsets[0], fail):
-        if isinstance(region, RecordBatch | Run):
-            if not search.add_any(segment, region):
+        if isinstance(region, Batches):
+            if not search.add(segment, region):
                 break
         elif isinstance(region, Damage | Trailing):
             search.lose(segment, region)
@@ -178,20 +178,17 @@ class _Search:
         self._ends: dict[str, int] = {}
         """The offset after the last batch by the segment's name."""
 
-    def add_any(self, segment: Segment, region: RecordBatch | Run) -> bool:
-        """Take the next batches; tell whether more are wanted."""
-        if not isinstance(region, Run):
-            return self.add(segment, region)
+    def add(self, segment: Segment, batches: Batches) -> bool:
+        """Take the next batches; return whether more are wanted."""
         first, last = self._offsets[0], self._offsets[-1]
-        is_behind = bool(self.seen.waiting) and not region.first.is_control and region.least("base_offset") > last
-        if is_behind or region.greatest("last_offset") < first:
-            self._ends[segment.name] = region.last_offset + 1
-            return True
-        return all(self.add(segment, batch) for batch in region.batches())
+        if batches.batch_count > 1:
+            is_past = bool(self.seen.waiting) and batches.least("base_offset") > last
+            if is_past or batches.greatest("last_offset") < first:
+                self._ends[segment.name] = batches.last_offset + 1
+                return True
+        return all(self._add(segment, batch, first, last) for batch in batches.batches())
 
-    def add(self, segment: Segment, batch: RecordBatch) -> bool:
-        """Take the next batch; tell whether another one is wanted."""
-        first, last = self._offsets[0], self._offsets[-1]
+    def _add(self, segment: Segment, batch: RecordBatch, first: int, last: int) -> bool:
         self._ends[segment.name] = batch.last_offset + 1
         if batch.last_offset < first:
             return True
@@ -306,9 +303,7 @@ def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
                 return
 
 
-def _control_batches(region: Region | Run) -> Iterable[RecordBatch]:
-    if isinstance(region, Run):
-        return region.batches() if region.first.is_control else ()
+def _control_batches(region: Region) -> Iterable[RecordBatch]:
     return (region,) if isinstance(region, RecordBatch) and region.is_control else ()
 
 
@@ -356,7 +351,7 @@ def marker_of(batch: RecordBatch) -> str | None:
 
 def _regions(
     segments: Sequence[Segment], first: int, fail: Callable[[UnreadableError], None]
-) -> Iterator[tuple[Segment, Region | Run]]:
+) -> Iterator[tuple[Segment, Region]]:
     """Yield the regions of segments from about an offset on."""
     for segment in segments[first_segment(segments, first) :]:
         try:

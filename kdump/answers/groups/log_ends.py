@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches
     from kdump.segments.regions import Trailing
 
 NEAR: Final = 4 << 20
@@ -42,8 +41,6 @@ class LogEnds(Collector):
     producer snapshot: that is done with ``stable`` alone where it is more than NEAR. This has no lines of its own:
     other answers look up what it found.
     """
-
-    takes_runs = True
 
     def __init__(
         self,
@@ -90,14 +87,10 @@ class LogEnds(Collector):
         self.passed_over.append(size)
         return Reading(Needs.HEADERS, end.offset - 1)  # what cannot be read near the end is to be said
 
-    def add(self, batch: RecordBatch) -> None:
-        """Take the next batch."""
+    def add(self, batches: Batches) -> None:
+        """Take the next batches."""
         if self._replay is not None:
-            self._replay.add(batch)
-
-    def add_run(self, run: Run) -> int:
-        """Take a run of data, where no snapshot may take over in it."""
-        return run.count if self._replay is None else self._replay.add_run(run)
+            self._replay.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
         """Take a range that cannot be read: a transaction may have begun or ended there."""

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.groups.lines import MissingLine, UnreadLine
 from kdump.errors import DamageError
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import BriefRecord, Run
+    from kdump.records.record_batch import Batches, RecordBatch
+    from kdump.segments.batch_runs import BriefRecord
     from kdump.segments.regions import Trailing
 
 
@@ -43,8 +44,18 @@ class TopicLog:
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
         """Take the records of a control batch."""
 
-    def add(self, batch: RecordBatch) -> None:
-        """Take the next batch. Raises DamageError where its records cannot be read."""
+    def add(self, batches: Batches) -> int:
+        """Take the first batches, as many of a run as have well-formed records; return how many.
+
+        Raises DamageError where the records of a single one cannot be read.
+        """
+        if isinstance(batches, Run):
+            return self._add_run(batches)
+        for batch in batches.batches():
+            self._add(batch)
+        return batches.batch_count
+
+    def _add(self, batch: RecordBatch) -> None:
         self.end_offset = batch.last_offset + 1
         try:
             records = [(one.offset, one.timestamp, one.key, one.value, one.size) for one in batch.records()]
@@ -57,9 +68,8 @@ class TopicLog:
             self.lost.append(Lost(batch.base_offset, batch.last_offset + 1, damage.reason))
             raise
 
-    def add_run(self, run: Run) -> int:
-        """Take the first batches of a run, all those whose records are well-formed; return how many."""
-        if run.first.is_control or run.first.is_transactional:
+    def _add_run(self, run: Run) -> int:
+        if run.first.is_transactional:
             return 0
         records, taken = run.unpack()
         if taken:
@@ -81,8 +91,6 @@ class TopicLog:
 class TopicLogs(Collector):
     """A collector of partitions of coordinators' topics. Of several replicas of a partition the longest counts."""
 
-    takes_runs = True
-
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], TopicLog] = {}
         self._key = ("", 0)
@@ -98,14 +106,9 @@ class TopicLogs(Collector):
         self._now = self.log_of(*self._key)
         return Needs.FILES if self._now is None else Needs.RECORDS
 
-    def add(self, batch: RecordBatch) -> None:
-        """Take the next batch. Raises DamageError."""
-        if self._now is not None:
-            self._now.add(batch)
-
-    def add_run(self, run: Run) -> int:
-        """Take the records of many batches together; return of how many."""
-        return 0 if self._now is None else self._now.add_run(run)
+    def add(self, batches: Batches) -> int | None:
+        """Take the next batches. Raises DamageError."""
+        return None if self._now is None else self._now.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
         """Take note of what is lost of a coordinator's partition."""

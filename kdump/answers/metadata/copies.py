@@ -9,9 +9,8 @@ from kdump.answers.metadata.records import TOPIC
 from kdump.checks import kraft_snapshot
 from kdump.errors import UnreadableError
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_tail, read
-from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Trailing
 from kdump.segments.resync import ResyncReader
 
@@ -106,7 +105,7 @@ class Copies:
         """Return where the logs begin, None where none holds a segment."""
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
-    def batches(self, start: int) -> Iterator[RecordBatch | Run]:
+    def batches(self, start: int) -> Iterator[Batches]:
         """Yield the batches from offset ``start`` on: where copies differ, those of the newer leader epoch.
 
         Of one copy alone, like batches in a row come as a run.
@@ -119,7 +118,7 @@ class Copies:
         found = self._log(log, start, runs=False)
         return (batch for batch in found if isinstance(batch, RecordBatch))
 
-    def _log(self, log: tuple[Segment, ...], start: int, *, runs: bool) -> Iterator[RecordBatch | Run]:
+    def _log(self, log: tuple[Segment, ...], start: int, *, runs: bool) -> Iterator[Batches]:
         for number, segment in enumerate(log):
             following = log[number + 1].base_offset if number + 1 < len(log) else None
             if following is not None and following <= start:
@@ -129,11 +128,11 @@ class Copies:
             except UnreadableError as error:
                 self._said.fail(error)
 
-    def _segment(self, segment: Segment, start: int, *, runs: bool) -> Iterator[RecordBatch | Run]:
+    def _segment(self, segment: Segment, start: int, *, runs: bool) -> Iterator[Batches]:
         with segment.open() as source:
             reader = ResyncReader(source, 0, source.size, "resync", segment.base_offset, limit=None, runs=runs)
             for region in reader.read():
-                if isinstance(region, RecordBatch | Run):
+                if isinstance(region, Batches):
                     if region.last_offset >= start:
                         yield region
                 elif isinstance(region, Damage):

@@ -13,12 +13,13 @@ from kdump.internal_topics.decode import decode
 from kdump.internal_topics.interpreter import Reader, read_fields
 from kdump.internal_topics.schema import by_type
 from kdump.records import control
-from kdump.records.record_batch import RecordBatch
+from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches, RecordBatch
+
 if kernel.COMPILED:
     from kdump.kernel.schema_reader import FramedMessages, SchemaReader
 
@@ -65,13 +66,13 @@ class Appended(NamedTuple):
     records: Iterable[MetadataRecord | Undecoded]
 
 
-def appended(found: RecordBatch | Run) -> Iterator[Appended]:
+def appended(found: Batches) -> Iterator[Appended]:
     """Yield a batch, or each batch of a run, with its records decoded."""
-    if isinstance(found, RecordBatch):
-        yield _appended(found)
-        return
-    for row in range(0, found.count, TOGETHER):
-        yield from _appended_in_run(found, row, min(row + TOGETHER, found.count))
+    if isinstance(found, Run):
+        for row in range(0, found.batch_count, TOGETHER):
+            yield from _appended_in_run(found, row, min(row + TOGETHER, found.batch_count))
+    else:
+        yield from map(_appended, found.batches())
 
 
 TOGETHER: Final = 256
@@ -79,14 +80,12 @@ TOGETHER: Final = 256
 
 
 def _appended_in_run(run: Run, row: int, behind: int) -> Iterator[Appended]:
-    if not run.first.is_control:
-        messages = run.stack(FramedMessages(), row, behind)
-        left = iter(messages.decoded(_known, MetadataRecord, _read_data))
-        heads = [run.column(name, row, messages.row) for name in _HEAD]
-        for base, last, timestamp, epoch, count in zip(*heads, strict=True):
-            yield Appended(base, last, timestamp, epoch, list(islice(left, count)))
-        row = messages.row
-    for left_over in range(row, behind):
+    messages = run.stack(FramedMessages(), row, behind)
+    left = iter(messages.decoded(_known, MetadataRecord, _read_data))
+    heads = [run.column(name, row, messages.row) for name in _HEAD]
+    for base, last, timestamp, epoch, count in zip(*heads, strict=True):
+        yield Appended(base, last, timestamp, epoch, list(islice(left, count)))
+    for left_over in range(messages.row, behind):
         yield _appended(run.batch(left_over))
 
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.records import Fields
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches
 
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 BOUNDS = frozenset((BEGIN, END, ABORT))
@@ -84,7 +83,7 @@ class MetadataReplay:
         self._observer = observer
         self._held: list[MetadataRecord] = []
 
-    def add(self, found: RecordBatch | Run) -> bool:
+    def add(self, found: Batches) -> bool:
         """Apply the records of a batch or of a run of batches; tell whether the next one is wanted."""
         return all(map(self.append, appended(found)))
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Self
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record_layout import LOG_OVERHEAD
 from kdump.log_dirs.files import next_data
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_tail, read
-from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import Damage, Region, Trailing
 from kdump.segments.resync import ResyncReader
@@ -121,7 +120,7 @@ class LogCopy:
         """Return where the last valid batch ends that lies between two bytes ahead of the position; else ``start``."""
         first, last = self._position + start, self._position + end
         for region in ResyncReader(self.source, first, last, "resync", None, limit=None, runs=True).read():
-            if isinstance(region, RecordBatch | Run):
+            if isinstance(region, Batches):
                 start = region.position + region.size - self._position
         return start
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import UnreadableError
 from kdump.formats.time_index import TimeIndex
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.segments import batch_runs
-from kdump.segments.batch_runs import Run
 from kdump.segments.segment_end import segment_end
 from kdump.segments.walk import Window
 
@@ -98,10 +97,8 @@ def _last_written(segment: Segment) -> int:
     with segment.open() as source:
         end = source.size
         for region in batch_runs.walk(source, 0, end, Window(source, end), limit=segment.limit, packed=False):
-            if isinstance(region, Run):
+            if isinstance(region, Batches):
                 largest = max(largest, region.greatest("max_timestamp"))
-            elif isinstance(region, RecordBatch):
-                largest = max(largest, region.max_timestamp)
     return largest
 
 

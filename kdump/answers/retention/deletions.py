@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.topic_configs import TopicConfigs
     from kdump.log_dirs.partition import Segment
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+    from kdump.records.record_batch import Batches
     from kdump.segments.regions import Damage, Trailing
 
 _KEYS: Final = (
@@ -78,8 +77,6 @@ class Retention(Collector):
     Of the active segment after an unclean stop it takes the batches up to the first damage, as a broker's start does.
     """
 
-    takes_runs = True
-
     def __init__(
         self,
         configs: TopicConfigs,
@@ -104,14 +101,9 @@ class Retention(Collector):
     def turn_to(self, segment: Segment) -> None:
         self._takes = self._active is not None and segment.path == self._active.path
 
-    def add(self, batch: RecordBatch) -> None:
+    def add(self, batches: Batches) -> None:
         if self._takes:
-            self._largest = max(self._largest, batch.max_timestamp)
-
-    def add_run(self, run: Run) -> int:
-        if self._takes:
-            self._largest = max(self._largest, run.greatest("max_timestamp"))
-        return run.count
+            self._largest = max(self._largest, batches.greatest("max_timestamp"))
 
     def lose(self, region: Damage | Trailing) -> None:  # noqa: ARG002  whatever it is, the log ends there
         self._takes = False

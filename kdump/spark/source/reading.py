@@ -19,7 +19,7 @@ from kdump.log_reader.filter import Filter
 from kdump.primitives.terminal import say
 from kdump.primitives.wire import INT64_END
 from kdump.records import magic_2
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import log_tail
 from kdump.segments import read as segments_read
@@ -124,9 +124,9 @@ def _contents(split: Split, source: files.Source, options: SourceOptions, rows: 
     for region in segments_read.read(source, split.start, split.end, on_error="resync"):
         if rows is not None and isinstance(region, magic_2.Batch) and _read(region, rows, split, options):
             content, lost = BatchContent(region, []), []
-        elif isinstance(region, RecordBatch):
-            items = list(selection.select(region, split.file))
-            content = BatchContent(region, [kept for item in items if (kept := _kept(item, split, options))])
+        elif isinstance(region, Batches):
+            items = list(selection.select(region.first, split.file))
+            content = BatchContent(region.first, [kept for item in items if (kept := _kept(item, split, options))])
             lost = [item for item in items if isinstance(item, DamagedRange)]
         elif isinstance(region, Trailing) and not inside and log_tail.is_written_at(split.files, split.path):
             content = DamagedRange(split.file, region.damage()._replace(reason=GROWING))
@@ -251,7 +251,7 @@ def damage_in(splits: Iterable[Split], options: SourceOptions) -> Iterator[Damag
             continue
         with source:
             for region in segments_read.read(source, split.start, split.end, on_error="resync"):
-                if not isinstance(region, RecordBatch | Padding):
+                if isinstance(region, Damage | Trailing):
                     yield region
 
 
