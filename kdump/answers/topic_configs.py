@@ -7,7 +7,6 @@ broker's properties file sets is in no log dir: it must come from the command li
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -82,8 +81,7 @@ class Setting(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True)
-class TopicConfig:
+class TopicConfig(NamedTuple):
     """The configs of one topic on one broker, by Kafka's names."""
 
     settings: Mapping[str, Setting]

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NEWEST: Final = ".".join(map(str, max(LAST_MINORS.items())))
 """The newest release that kdump knows."""
-_NEWEST_MESSAGES: Final = by_type(cluster_metadata.MESSAGES, "Record")
 
 
 class StartRelease(NamedTuple):
@@ -69,8 +68,8 @@ def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int
     number, version = value[1], value[2]
     message = messages.get(number)
     if message is None:
-        name = _NEWEST_MESSAGES[number].name if number in _NEWEST_MESSAGES else f"record type {number}"
-        return f"{name} is unknown"
+        newest = by_type(cluster_metadata.MESSAGES, "Record").get(number)
+        return f"{f'record type {number}' if newest is None else newest.name} is unknown"
     versions = message.versions(release)
     return "" if versions is None or version <= versions.highest else f"can't read version {version} of {message.name}"
 

@@ -84,6 +84,7 @@ class LogCheck:
         self._records = records
         self._remarks = LogRemarks(at)
         self._decode = _decoder(topic)
+        self._is_payload = _is_payload(topic)
         self._epochs, self._epochs_file = epochs, epochs_file
         self._starts = [entry.start_offset for entry in epochs or ()]
         self._cleaned = cleaned
@@ -615,12 +616,13 @@ class LogCheck:
         """
         if run.found is not None:
             return run.found
-        if self._records and self._decode is not None:
+        if self._records and self._decode is not None and (self._is_payload is None or run.first.codec):
             return bytearray(run.batch_count)
         if not self._records:
             return bytearray(b"\1") * run.batch_count
         if not run.first.codec:
-            return run.stack(Cursor()).agreeing()
+            agrees = run.stack(Cursor()).agreeing()
+            return agrees if self._is_payload is None else _with_payloads(run, agrees, self._is_payload)
         found = bytearray(run.batch_count)
         for row in range(run.batch_count):
             with suppress(DamageError):  # it is met once more, and told, where the batch is taken
@@ -640,6 +642,27 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
     from kdump.internal_topics.decode import decoder_of  # few logs are Kafka's own
 
     return decoder_of(topic)
+
+
+def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], bool] | None:
+    """Return what tells quickly that a key and value are well-formed; None where only :func:`_decoder` does."""
+    if f"{topic}-" != METADATA_LOG or not kernel.COMPILED:
+        return None
+    from kdump.internal_topics.well_formed import is_metadata_record
+
+    return is_metadata_record
+
+
+def _with_payloads(run: Run, agrees: bytearray, is_payload: Callable[[bytes | None, bytes | None], bool]) -> bytearray:
+    """Return ``agrees`` with 0 for each batch of a run that holds a record with another payload."""
+    records, whole = run.unpack()
+    at = 0
+    for row, count in enumerate(run.column("records_count", 0, whole)):
+        until = at + count
+        agrees[row] &= all(is_payload(key, value) for _, _, key, value, _ in records[at:until])
+        at = until
+    agrees[whole:] = bytes(len(agrees) - whole)
+    return agrees
 
 
 def _at(batch: RecordBatch, field: str) -> int:

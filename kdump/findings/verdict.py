@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import many
 from kdump.findings import Level, joined
@@ -28,8 +27,7 @@ STOPS: Final = frozenset({"metadata log missing"})
 """Kinds with which a broker starts, and after which nothing is served."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartVerdict:
+class StartVerdict(NamedTuple):
     """One line for people, and shell commands in order. ``is_safe``: a start loses nothing."""
 
     text: str

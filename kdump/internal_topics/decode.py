@@ -5,7 +5,6 @@ Nothing is lost: what no schema knows, and what is broken, comes back as the raw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -30,8 +29,7 @@ Decoder: TypeAlias = "Callable[[bytes | None, bytes | None], DecodedRecord]"
 """Decodes a key and a value."""
 
 
-@dataclass(frozen=True)
-class Decoded:
+class Decoded(NamedTuple):
     """A key or value: its message and values, or the reason why there are none."""
 
     raw: bytes
@@ -48,8 +46,7 @@ class Decoded:
     """The layout that the values have."""
 
 
-@dataclass(frozen=True)
-class DecodedRecord:
+class DecodedRecord(NamedTuple):
     """A record of an internal topic."""
 
     type: int | None

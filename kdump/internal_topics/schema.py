@@ -107,8 +107,7 @@ class PerRelease(Generic[T]):
         return [item for item, era in self.items if era.has(release)]
 
 
-@dataclass(frozen=True)
-class FieldSchema:
+class FieldSchema(NamedTuple):
     """A field as declared."""
 
     name: str
@@ -124,8 +123,7 @@ class FieldSchema:
     """The fields of a struct."""
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """A field in one version of a message."""
 
     name: str
@@ -174,6 +172,7 @@ class MessageSchema:
         self.flexible = flexible
         self.fields = tuple(fields)
         self._made: dict[tuple[int, Release], Struct] = {}
+        self._releases: list[Release] = []
 
     def versions(self, release: Release = NEWEST) -> Versions | None:
         """Return the versions that ``release`` can read, or None when it does not know the message."""
@@ -199,9 +198,11 @@ class MessageSchema:
 
     def releases(self) -> list[Release]:
         """Return a release of each era between changes of the message, newest first."""
-        eras = [era for dated in (self.types, self.declared_versions, self.flexible) for _, era in dated.items]
-        bounds = {bound for era in [*eras, *_eras(self.fields)] for bound in era}
-        return sorted({(), *bounds} - {ALWAYS.before}, reverse=True)
+        if not self._releases:
+            eras = [era for dated in (self.types, self.declared_versions, self.flexible) for _, era in dated.items]
+            bounds = {bound for era in [*eras, *_eras(self.fields)] for bound in era}
+            self._releases = sorted({(), *bounds} - {ALWAYS.before}, reverse=True)
+        return self._releases
 
     def changed(self, release: Release) -> Release:
         """Return the release, up to ``release``, since which nothing of the message changed."""

@@ -6,11 +6,13 @@ what is wrong; so is everything where there is no kernel.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
+from kdump.internal_topics import cluster_metadata, frame
 from kdump.internal_topics.interpreter import FIXED, LONGEST_STRING
+from kdump.internal_topics.schema import by_type
 
 if TYPE_CHECKING:
     from kdump.internal_topics.schema import Struct, Values
@@ -27,3 +29,28 @@ def read(schema: Struct, data: bytes, start: int) -> Values | None:
 def reader(schema: Struct) -> SchemaReader:
     """Return what reads a message whose version is known; there must be a kernel."""
     return SchemaReader(schema, {kind: layout.size for kind, layout in FIXED.items()}, LONGEST_STRING)
+
+
+FRAME: Final = 3
+"""Bytes of a frame whose three numbers are small, as those of all known messages are."""
+
+
+@lru_cache(maxsize=256)
+def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
+    """Return the name and the reader of a message of the metadata log by the bytes of its frame.
+
+    None where the newest release does not know it; there must be a kernel.
+    """
+    message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == frame.CURRENT else None
+    versions = None if message is None else message.versions()
+    if message is None or versions is None or not versions.has(head[2]):
+        return None
+    return message.name, reader(message.struct(head[2]))
+
+
+def is_metadata_record(key: bytes | None, value: bytes | None) -> bool:
+    """Tell whether a record of the metadata log is well-formed. False leaves it to the interpreter."""
+    if key is not None or value is None or len(value) < FRAME:
+        return False
+    found = metadata_message(value[:FRAME])
+    return found is not None and found[1].read(value, FRAME) is not None

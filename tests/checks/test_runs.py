@@ -156,6 +156,39 @@ def test_a_batch_that_lies_among_others(tmp_path, producers, lie):
     alike(place)
 
 
+NO_OP = bytes((1, 20, 0, 0))
+"""NoOpRecord, version 0, in its frame."""
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, NO_OP),
+        (b"k", NO_OP),
+        (None, None),
+        (None, b""),
+        (None, NO_OP[:2]),
+        (None, NO_OP[:3]),
+        (None, NO_OP + b"x"),
+        (None, b"\0" + NO_OP[1:]),
+        (None, bytes((1, 99, 0, 0))),
+        (None, bytes((1, 20, 77, 0))),
+        (None, bytes((1, 2, 0, 9, 65))),
+    ],
+)
+def test_a_payload_among_others_in_a_metadata_log(tmp_path, key, value):
+    place = tmp_path / "__cluster_metadata-0"
+    place.mkdir()
+    log = [forge.batch([forge.record(None, NO_OP)], base_offset=at, base_timestamp=NOW) for at in range(40)]
+    two = [forge.record(None, NO_OP), forge.record(key, value, offset=1)]
+    log[20:22] = [forge.batch(two, base_offset=20, base_timestamp=NOW)]
+    (place / f"{0:020}.log").write_bytes(b"".join(log))
+    alike(place)
+    is_sound = key is None and value == NO_OP
+    kinds = [finding.kind for finding in next(iter(said(place))).findings if "payload" in finding.kind]
+    assert len(kinds) == (not is_sound and value is not None)
+
+
 @pytest.mark.parametrize("release", sorted((GOLDEN / "brokers").iterdir()), ids=lambda path: path.name)
 def test_what_brokers_wrote(release):
     alike(release)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump import kernel
 from kdump.errors import DamageError, KdumpError
-from kdump.internal_topics import cluster_metadata, control_records, frame, well_formed
+from kdump.internal_topics import cluster_metadata, control_records
 from kdump.internal_topics.decode import decode
 from kdump.internal_topics.interpreter import Reader, read_fields
 from kdump.internal_topics.schema import by_type
+from kdump.internal_topics.well_formed import metadata_message
 from kdump.records import control
 from kdump.segments.batch_runs import Run
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
 
 if kernel.COMPILED:
-    from kdump.kernel.schema_reader import FramedMessages, SchemaReader
+    from kdump.kernel.schema_reader import FramedMessages
 
 TOPIC: Final = cluster_metadata.TOPIC
 
@@ -81,7 +81,7 @@ TOGETHER: Final = 256
 
 def _appended_in_run(run: Run, row: int, behind: int) -> Iterator[Appended]:
     messages = run.stack(FramedMessages(), row, behind)
-    left = iter(messages.decoded(_known, MetadataRecord, _read_data))
+    left = iter(messages.decoded(metadata_message, MetadataRecord, _read_data))
     heads = [run.column(name, row, messages.row) for name in _HEAD]
     for base, last, timestamp, epoch, count in zip(*heads, strict=True):
         yield Appended(base, last, timestamp, epoch, list(islice(left, count)))
@@ -107,19 +107,6 @@ def read_batch(batch: RecordBatch) -> Iterator[MetadataRecord | Undecoded]:
 
 def _reader(batch: RecordBatch) -> Callable[[int, int, bytes | None, bytes | None], MetadataRecord | Undecoded]:
     return _read_control if batch.is_control else _read_data
-
-
-_MESSAGES: Final = by_type(cluster_metadata.MESSAGES, "Record")
-
-
-@lru_cache(maxsize=256)
-def _known(head: bytes) -> tuple[str, SchemaReader] | None:
-    """Return the name of a message that a release of today knows, and what reads it, by the bytes of its frame."""
-    if head[0] == frame.CURRENT and head[1] in _MESSAGES:
-        message = _MESSAGES[head[1]]
-        if (versions := message.versions()) is not None and versions.has(head[2]):
-            return message.name, well_formed.reader(message.struct(head[2]))
-    return None
 
 
 def _read_data(offset: int, timestamp: int, _: bytes | None, value: bytes | None) -> MetadataRecord | Undecoded:

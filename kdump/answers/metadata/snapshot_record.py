@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.dump_log_segments.decoders import java
-from kdump.dump_log_segments.decoders.framed import metadata_head
 from kdump.internal_topics.cluster_metadata import MESSAGES
 
 if TYPE_CHECKING:
@@ -50,10 +47,15 @@ class SnapshotRecord(NamedTuple):
     @property
     def text(self) -> str:
         """The JSON of ``--cluster-metadata-decoder``: type, version, data."""
+        from kdump.dump_log_segments.decoders import java  # a replay needs neither
+        from kdump.dump_log_segments.decoders.framed import metadata_head
+
         return f"{metadata_head(self.struct, self.version)}{java.json(self.struct, self.fields)}}}"
 
     @property
     def plain(self) -> dict[str, Any]:
         """The same as an object."""
+        import json  # slow to import, and few runs print an image
+
         plain: dict[str, Any] = json.loads(self.text)
         return plain
