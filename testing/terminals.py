@@ -46,6 +46,8 @@ ANSWERS = (
     ["schemas", "--history"],
     ["connect"],
     ["du"],
+    ["ls"],
+    ["ls", "--segments"],
     ["stats", "--records"],
     ["retention", "--at", "2026-11-22"],
     ["compaction", "--records", "--config", "*:cleanup.policy=compact"],

@@ -92,7 +92,7 @@ def command(
         dirs = LogDirs()
         for step in of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail):
             if isinstance(step, everything.CheckedPartition):
-                _tell(step, run, told)
+                tell(step, run, told)
             elif isinstance(step, list):
                 told.tell(step)
             else:
@@ -148,7 +148,7 @@ def _remote(
         checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
         has_all = not (listed.known or closed or unread or unlisted)  # else some are local or cannot be read
         kept = (finding for finding in checked.findings if finding.kind != "gap" or has_all)
-        _tell(checked._replace(findings=tuple(kept)), run, told)
+        tell(checked._replace(findings=tuple(kept)), run, told)
     if unlisted:  # it may have listed what is there, and said of what is gone that it was deleted
         run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}, which could not be read whole")
     else:
@@ -157,7 +157,7 @@ def _remote(
     return closed
 
 
-def _tell(checked: CheckedPartition, run: session.Session, told: Telling) -> None:
+def tell(checked: CheckedPartition, run: session.Session, told: Telling) -> None:
     """Tell what was found in a partition, and what of it cannot be read."""
     for error in checked.failed:
         run.fail(error)

@@ -15,7 +15,7 @@ from kdump.commands.limit_options import CACHE, JOBS, MAX_BATCH_BYTES, RAW_OUTPU
 from kdump.dump_log_segments.options import DEFAULT_MAX_MESSAGE_SIZE, Options
 from kdump.errors import KdumpError
 from kdump.output.stdout import CLOSED_PIPE, give_up
-from kdump.primitives.terminal import harmless_line, shell_path
+from kdump.primitives.terminal import harmless_line, shell_word
 from kdump.primitives.wire import INT32_MAX, to_int32
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "Look": {
+        "ls": "List partitions, or the segments of a partition's folder.",
         "dump": "Print the records of Kafka's log segments.",
         "get": "Show one record, or its batch, field by field.",
         "sql": "Query logs and answers with SQL, by DuckDB.",
@@ -204,8 +205,10 @@ class Root(click.Group):
             from kdump.commands.usage_hints import command_of_path, of_other_tool
 
             if args and (command := command_of_path(args[0])) is not None:
-                text = f"{args[0]!r} is a path, not a command. Try: kdump {command} {shell_path(args[0])}"
-                raise click.UsageError(text, ctx) from None
+                if all(map(command_of_path, args)):
+                    return OVERVIEW, _Overview(OVERVIEW, hidden=True), args
+                line: str | None = " ".join([f"kdump {command}", *map(shell_word, args)])
+                raise click.UsageError(f"{args[0]!r} is a path: name a command before it. Try: {line}", ctx) from None
             from kdump.primitives.near_names import did_you_mean
 
             if args and (line := of_other_tool(args)) is not None:
@@ -213,6 +216,23 @@ class Root(click.Group):
             if args and (near := did_you_mean(args[0], COMMANDS, " Did")):
                 raise click.UsageError(error.message + near, ctx) from None
             raise
+
+
+OVERVIEW: Final = "overview"
+"""The name, in messages alone, of what ``kdump PATH`` does."""
+
+
+class _Overview(click.Command):
+    """What ``kdump PATH...`` does: paths alone, no options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.args = args
+        return args
+
+    def invoke(self, ctx: click.Context) -> int:
+        from kdump.commands.overview import overview  # many modules
+
+        return overview(tuple(ctx.args))
 
 
 @click.group(
@@ -284,6 +304,7 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
     """Read Apache Kafka's files on disk, with no broker and no JVM. Files are opened read-only.
 
     \b
+    kdump PATH...         what is there, and what to run next
     kdump COMMAND --help  the options of a command
     kdump help            what to run when, and all topics
     kdump help files      --files: as kafka-dump-log.sh

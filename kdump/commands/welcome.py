@@ -10,6 +10,8 @@ WELCOME: Final = f"""\
 kdump {__version__} reads Apache Kafka's files on disk, with no broker and no JVM.
 It never changes what it reads.
 
+  kdump /var/kafka           what is in these log dirs, and what to run next
+
 The broker does not start, or a disk is in doubt:
   kdump check /var/kafka
 Records are missing, or a consumer stops:

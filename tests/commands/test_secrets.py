@@ -179,6 +179,7 @@ ANSWERS = [
     ["diff", "{dir}", "{home}/sound"],
     ["groups", "{dir}"],
     ["du", "{dir}"],
+    ["ls", "{dir}", "--segments"],
     ["stats", "{dir}", "--records"],
     ["retention", "{dir}", "--at", "2026-11-22"],
     ["schemas", "{dir}"],

@@ -90,7 +90,7 @@ def folders(log_dir):
 
 def test_what_usage_errors_suggest_names_the_path(log_dir, monkeypatch, capfd):
     for path in folders(log_dir):
-        assert meant(suggested(monkeypatch, capfd, path)) == ["kdump", "check", path]
+        assert meant(suggested(monkeypatch, capfd, path, "--json")) == ["kdump", "check", path, "--json"]
         assert meant(suggested(monkeypatch, capfd, "get", "X@0", path)) == ["kdump", "get", "X@0", "--in", path]
 
 

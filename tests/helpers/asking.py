@@ -27,6 +27,7 @@ LINES: Final = {
     "metadata": ["metadata", "{folder}"],
     "metadata --events": ["metadata", "{folder}", "--events"],
     "du": ["du", "{folder}"],
+    "ls": ["ls", "{folder}", "--segments"],
     "stats": ["stats", "{folder}"],
     "stats --records": ["stats", "{folder}", "--records", "--what-if", "zstd", "--jobs", "2"],
     "retention": ["retention", "{folder}", "--at", "2026-11-22"],

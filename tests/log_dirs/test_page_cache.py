@@ -104,7 +104,7 @@ COMMANDS = {
     "slice": ["slice", "{path}", "--offset", "0..", "--out", "{out}/sliced.log", "-q"],
     **{name: line for name, line in LINES.items() if " " not in name},
 }
-READ_SOME = {"get", "du", "explain", "retention"}
+READ_SOME = {"get", "du", "explain", "ls", "retention"}
 """Commands that read the bytes that they need, not the whole file."""
 WRITE_NOTHING_THAT_IS_READ = {"mcp", "compat", "completion", "coordinator", "help", "spark-export"}
 

@@ -28,6 +28,7 @@ ANSWERED_BY = {
     "statistics": "stats",
     "what_if": "stats",
     "replica_diff": "diff",
+    "segment_listing": "ls",
     "sequences": "producers",
     "transactional_ids": "transactions",
 }

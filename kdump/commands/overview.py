@@ -1,0 +1,218 @@
+"""``kdump PATH``: what is there, whether its headers are sound, and what to run next.
+
+The log is read where it has at most CHECKED bytes: a check of the headers of 1 GiB takes about a second.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import sys
+from collections import Counter
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
+
+from kdump import checking
+from kdump.answers.collector import unsaid
+from kdump.answers.disk_usage import DiskUsage, PartitionUsage
+from kdump.answers.log_dir_pass import Sayings
+from kdump.checks import everything
+from kdump.checks.log_dir import LogDirs
+from kdump.commands.check import tell
+from kdump.commands.findings_output import Telling
+from kdump.commands.session import Session
+from kdump.log_dirs.absent import with_names
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.output.stdout import is_terminal, terminal_width
+from kdump.primitives import timestamps
+from kdump.primitives.terminal import harmless_line, shell_path, shell_pattern
+from kdump.printers.findings_report import conclusion
+from kdump.printers.quantities import counted, size, time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.broker_start.outcome import BrokerStart
+    from kdump.findings import Finding
+    from kdump.log_dirs.log_dir_state import LogDirStates
+    from kdump.log_dirs.partition import Partition
+    from kdump.printers.findings_report import CheckSummary
+
+CHECKED: Final = 1 << 30
+"""Bytes of log up to which the headers are checked."""
+BATCHES: Final = 5
+"""Batches of a segment that are shown."""
+WIDE: Final = 50
+"""Columns of a command line up to which its explanation stands beside it."""
+LARGEST: Final = 3
+"""Topics that are named."""
+
+
+class _Verdict:
+    """An ending of a check that keeps what is said at the end alone."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def block(self, name: str, findings: Sequence[Finding]) -> None:
+        """Leave out each finding."""
+
+    def start(self, start: BrokerStart) -> None:
+        """Leave out each start."""
+
+    def end(self, summary: CheckSummary, status: int) -> None:
+        self.lines = conclusion(summary, status)
+
+
+def overview(paths: tuple[str, ...]) -> int:
+    """Print what is at ``paths``; return the exit status, which is that of a check of the headers."""
+    run = Session()
+    finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True), fail=run.fail)
+    found = list(finder.find(paths, None))
+    if len(found) == len(paths) == 1 and found[0].is_named and len(found[0].segments) == 1 and _is_file(paths[0]):
+        return _segment(paths[0], found[0], run)
+    silent = Sayings(unsaid, unsaid, unsaid, unsaid)  # the check reports what is wrong
+    states = silent.states()
+    usage = DiskUsage()
+    silent.reader([usage], states).run(list(with_names(found, unsaid)))
+    lines = [line for line in usage.answer(0) if isinstance(line, PartitionUsage)]
+    for text in _what(paths, lines, states, found):
+        _print(text)
+    total = sum(partition.size for partition in found)
+    if not any(partition.segments for partition in found):
+        return run.status
+    _print("")
+    if total <= CHECKED:
+        for line in _verdict(paths, found, run):
+            _print(line)
+    else:
+        _print(f"Not checked: {size(total)} of log. kdump check reads all of it.")
+    _print("")
+    _print("Next:")
+    rows = list(_next(" ".join(map(shell_path, paths)), lines))
+    widest = max(len(line) for line, _ in rows)
+    for line, what in rows:
+        _print(f"  {line.ljust(widest)}  {what}" if widest <= WIDE else f"  {line}")
+        if widest > WIDE:
+            _print(f"      {what}")
+    return run.status
+
+
+def _is_file(path: str) -> bool:
+    return not os.path.isdir(path)  # noqa: PTH112  pathlib is slow to import
+
+
+def _what(
+    paths: Sequence[str], lines: Sequence[PartitionUsage], states: LogDirStates, found: Sequence[Partition]
+) -> Iterator[str]:
+    """Yield what is in each log dir, then its times and its largest topics."""
+    by_dir: dict[str, list[PartitionUsage]] = {}
+    for line in lines:
+        by_dir.setdefault(line.log_dir, []).append(line)
+    if not lines:
+        yield f"There is no partition in {', '.join(paths)}."
+    for log_dir, within in by_dir.items():
+        state = next(states.of(one) for one in found if states.of(one).path == log_dir)
+        owner = f"broker {within[0].broker_id}" if within[0].broker_id is not None else "no meta.properties"
+        cluster = state.properties.cluster_id if state.properties is not None else None
+        yield f"{log_dir}: {owner}{f', cluster {cluster}' if cluster else ''}"
+        live = [line for line in within if line.state in {"current", "metadata"}]
+        other = Counter(line.state for line in within if line not in live)
+        topics = len({line.topic for line in live})
+        segments = counted(sum(line.segments for line in live), "segment")
+        log = size(sum(line.log_bytes for line in live))
+        yield f"  {counted(len(live), 'partition')} of {counted(topics, 'topic')}, {segments}, {log} of log"
+        if other:
+            states_of = [f"{counted(count, 'folder')} {state}" for state, count in sorted(other.items())]
+            yield f"  beside them: {', '.join(states_of)}"
+    times = [at for line in lines for at in (line.oldest_ms, line.newest_ms) if at is not None]
+    if times:
+        yield f"  records from {time(min(times))} to {time(max(times))}"
+    sizes: Counter[str] = Counter()
+    for line in lines:
+        sizes[line.topic] += line.log_bytes
+    if len(sizes) > 1:
+        yield f"  largest topics: {', '.join(f'{name} {size(count)}' for name, count in sizes.most_common(LARGEST))}"
+
+
+def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) -> list[str]:
+    """Check the headers; return the conclusion."""
+    how = everything.CheckOptions(records=False, at=timestamps.now())
+    wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True)
+    of, how = checking.prepared(paths, partitions, wanted, how, run.fail)
+    verdict, dirs = _Verdict(), LogDirs()
+    told = Telling(run, verdict)
+    for step in of.steps((everything.check(one, how, dirs, run.progress) for one in partitions), dirs, run.fail):
+        if isinstance(step, everything.CheckedPartition):
+            tell(step, run, told)
+        elif isinstance(step, list):
+            told.tell(step)
+        else:
+            told.start(step)
+    told.end()
+    return verdict.lines
+
+
+def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, str]]:
+    """Yield command lines for what is there, and what each does."""
+    yield f"kdump check {words}", "what is wrong, what a start would lose, what to do"
+    yield f"kdump ls {words}", "every partition, with sizes, offsets and times"
+    yield f"kdump report {words} --out report.html", "the whole picture on one page, for the ticket"
+    topics = {line.topic for line in lines}
+    own = [line for line in lines if not line.topic.startswith("__") and line.latest]
+    if own:
+        line = max(own, key=lambda line: line.log_bytes)
+        topic, offset = shell_pattern(line.topic), max((line.latest or 1) - 1, 0)
+        yield f"kdump dump {words} --topic {topic} --tail 10", "the newest records"
+        record = f"{shell_pattern(f'{line.topic}-{line.partition}')}@{offset}"
+        yield f"kdump explain {record} --in {words.split(maxsplit=1)[0]}", "why a consumer gets a record, or not"
+    for topic, command, what in _OF_TOPICS:
+        if topic in topics:
+            yield f"kdump {command} {words}", what
+    yield f"kdump du {words}", "what fills the disk"
+    yield "kdump help", "more incidents, and the command for each"
+
+
+_OF_TOPICS: Final = (
+    ("__cluster_metadata", "metadata", "topics, configs and brokers of the cluster"),
+    ("__consumer_offsets", "groups", "where each consumer group was"),
+    ("__transaction_state", "transactions", "transactions that are open or hang"),
+)
+"""Kafka's own topics, and the command for each."""
+
+
+def _segment(path: str, partition: Partition, run: Session) -> int:
+    """Print what a file is and its first batches; return the exit status."""
+    shown = shell_path(path)
+    is_log = partition.segments[0].path.endswith(".log") or partition.segments[0].base_offset is not None
+    _print(f"{path}: {size(partition.segments[0].size)}, {'a segment' if is_log else 'batches'} of {partition.name}")
+    beside = ", ".join(posixpath.basename(each) for _, each in sorted(partition.segments[0].siblings.items()))
+    _print(f"  beside it: {beside or 'no index'}")
+    _print("")
+    sys.stdout.flush()
+    from kdump.commands import dump
+
+    words = [path, "--batches", "--limit", str(BATCHES), "-o", "table", "-q", "--no-pager"]
+    status = dump.command.main(words, prog_name="kdump dump", standalone_mode=False)
+    run.meets(status if isinstance(status, int) else 0)
+    _print("")
+    _print("Next:")
+    for line, what in (
+        (f"kdump dump {shown}", "its records"),
+        (f"kdump check {shown}", "whether it is sound, with the files beside it"),
+        (f"kdump ls {shell_path(posixpath.dirname(path) or '.')}", "the segments beside it"),
+        (f"kdump --files {shown} --print-data-log", "as kafka-dump-log.sh prints it"),
+    ):
+        _print(f"  {line}")
+        _print(f"      {what}")
+    return run.status
+
+
+def _print(text: str) -> None:
+    """Print a line; on a terminal one that is longer is wrapped, but for a command."""
+    text = harmless_line(text)
+    lines = [text]
+    if is_terminal() and not text.startswith("  kdump"):
+        lines = wrap(text, terminal_width(), break_on_hyphens=False, break_long_words=False) or [""]
+    for line in lines:
+        sys.stdout.write(f"{line}\n")

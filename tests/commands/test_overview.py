@@ -1,0 +1,123 @@
+"""``kdump PATH`` and ``kdump ls``: what is there, and what to run next."""
+
+import json
+import re
+import shlex
+
+import pytest
+
+from kdump.commands import overview
+from testing import GOLDEN, forge, terminals
+from testing.processes import kdump
+from tests.helpers import log_dirs
+
+BROKER = GOLDEN / "brokers" / "4.2.2"
+
+
+def batch(first, timestamp):
+    record = forge.record(b"k", b"v", offset=0, timestamp=0)
+    return forge.batch([record], base_offset=first, base_timestamp=timestamp, max_timestamp=timestamp)
+
+
+@pytest.fixture
+def broker(tmp_path):
+    tmp_path /= "kafka"
+    log_dirs.write(tmp_path, "orders-0", {0: batch(0, 1000) + batch(1, 2000), 2: batch(2, 3000)})
+    log_dirs.write(tmp_path, "empty-0", {7: b""})
+    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=3\n")
+    return tmp_path
+
+
+def listed(*words):
+    return [json.loads(line) for line in kdump("ls", *words, "-o", "jsonl", check=True).stdout.splitlines()]
+
+
+def next_commands(text):
+    return re.findall(r"^  (kdump \S.*?)(?=  |$)", text.partition("Next:")[2], re.MULTILINE)
+
+
+def test_a_log_dir_is_summed_up(broker):
+    done = kdump(broker)
+    text = done.stdout.decode()
+    assert f"{broker}: broker 3, cluster nub61tcETP6KClWv92MVHg\n  2 partitions of 2 topics, 3 segments, " in text
+    assert "records from 1970-01-01T00:00:01Z to 1970-01-01T00:00:03Z\n" in text
+    assert done.returncode == kdump("check", broker, "--headers-only").returncode
+
+
+def test_the_verdict_is_that_of_the_check(broker):
+    log = broker / "orders-0" / f"{0:020}.log"
+    log.write_bytes(b"garbage" + log.read_bytes())
+    done = kdump(broker)
+    assert done.returncode == 3
+    conclusion = kdump("check", "--headers-only", broker).stdout.decode().partition("of log: ")[2]
+    assert "Damaged: 1 partition: " in conclusion
+    assert conclusion in done.stdout.decode()
+
+
+def test_each_command_that_it_names_runs(broker, tmp_path):
+    lines = next_commands(kdump(broker).stdout.decode())
+    assert {line.split()[1] for line in lines} >= {"check", "ls", "report", "dump", "explain", "du", "help"}
+    for line in lines:
+        done = kdump(*shlex.split(line.replace("report.html", str(tmp_path / "report.html")))[1:])
+        assert done.returncode in (0, 3, 4), line
+        assert done.stdout or "--out" in line
+
+
+def test_what_is_much_is_not_checked(broker, monkeypatch, capsys):
+    monkeypatch.setattr(overview, "CHECKED", 10)
+    assert overview.overview((str(broker),)) == 0
+    assert "Not checked: " in capsys.readouterr().out
+
+
+def test_a_segment_shows_its_first_batches(broker):
+    done = kdump(broker / "orders-0" / f"{0:020}.log")
+    text = done.stdout.decode()
+    assert done.returncode == 0
+    assert "a segment of orders-0" in text
+    assert "baseOffset" in text
+    assert [line.split()[1] for line in next_commands(text)] == ["dump", "check", "ls", "--files"]
+
+
+def test_nothing_there(tmp_path):
+    done = kdump(tmp_path)
+    assert b"There is no partition in " in done.stdout
+
+
+def test_options_need_a_command(broker):
+    done = kdump(broker, "-o", "jsonl")
+    assert done.returncode == 2
+    assert f"Try: kdump check {broker} -o jsonl\n" in done.stderr.decode()
+
+
+def test_partitions_are_listed(broker):
+    lines = listed(broker)
+    assert [(line["topic"], line["segments"], line["earliest"], line["latest"]) for line in lines] == [
+        ("empty", 1, 7, 7),
+        ("orders", 2, 0, 3),
+    ]
+
+
+def test_segments_of_a_folder_are_listed(broker):
+    lines = listed(broker / "orders-0")
+    keys = ("kind", "baseOffset", "endOffset", "oldestMs", "newestMs", "state")
+    assert [tuple(line[key] for key in keys) for line in lines] == [
+        ("segmentSpan", 0, 2, 1000, 2000, "log"),
+        ("segmentSpan", 2, 3, 3000, 3000, "log"),
+    ]
+    assert lines == listed(broker, "--segments", "--topic", "orders")
+
+
+def test_the_end_of_a_damaged_segment_is_not_known(broker):
+    log = broker / "orders-0" / f"{2:020}.log"
+    log.write_bytes(log.read_bytes()[:-1] + b"x")
+    done = kdump("ls", broker / "orders-0", "-o", "jsonl")
+    assert done.returncode == 3
+    assert json.loads(done.stdout.splitlines()[1])["endOffset"] is None
+    assert b"byte 0: " in done.stderr
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_it_fits_a_terminal(width):
+    shown = terminals.show([str(BROKER)], width=width).shown.decode()
+    long = [line for line in shown.splitlines() if len(line) > width and not line.startswith("  kdump")]
+    assert long == []
