@@ -21,8 +21,7 @@ from kdump.primitives import timestamps
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.rows import columns as rows
 from kdump.rows import values
-from kdump.rows.selection import DamagedRange, SelectedBatch, singly
-from kdump.segments.lazy_records import UnreadRun
+from kdump.rows.selection import DamagedRange, SelectedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -331,11 +330,9 @@ class Log:
             for item in reader.read(partition):
                 if not isinstance(item, SelectedBatch):
                     self._lost(item)
-                elif isinstance(item.records, UnreadRun):
-                    for one in singly(item, item.records, batches=True):
-                        yield LogBatch(one, self._lost)
                 else:
-                    yield LogBatch(item, self._lost)
+                    for one in item.each(batches=True):
+                        yield LogBatch(one, self._lost)
 
     def to_arrow(self, columns: Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Return the records as a stream of Arrow record batches, with some 16,000 rows or 8 MiB each.

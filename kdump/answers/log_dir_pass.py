@@ -13,7 +13,7 @@ from kdump.log_dirs.partition import stretches
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_tail
 from kdump.segments.index_lookup import Seeker
-from kdump.segments.regions import UNREAD, Damage, Trailing
+from kdump.segments.regions import UNREADABLE, Damage, Trailing
 from kdump.segments.resync import ResyncReader
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class LogDirPass:
                     done = region.position + region.size
         except UnreadableError as error:
             self._fail(error)
-            yield Damage(done, max(0, segment.size - done), UNREAD, error.reason, done)
+            yield Damage(done, max(0, segment.size - done), UNREADABLE, error.reason, done)
 
 
 class PassTap:
@@ -209,7 +209,7 @@ class PassTap:
             collector.turn_to(segment)
 
     def _lose(self, segment: Segment, done: int, reason: str) -> None:
-        lost = Damage(done, max(0, segment.size - done), UNREAD, reason, done)
+        lost = Damage(done, max(0, segment.size - done), UNREADABLE, reason, done)
         self._through.feed(self._reading, segment, lost)
 
 

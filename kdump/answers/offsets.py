@@ -90,7 +90,7 @@ class Offsets(Collector):
 
     def lose(self, region: Damage | Trailing) -> None:
         """Leave a partition out whose file cannot be read: there may be more in it than elsewhere."""
-        if isinstance(region, Damage) and region.is_unread:
+        if isinstance(region, Damage) and region.is_unreadable:
             self._partition = None
 
     def end(self) -> None:

@@ -65,7 +65,7 @@ class Producers(Collector):
 
     def lose(self, region: Damage | Trailing) -> None:
         """Leave a partition out whose file cannot be read: producers may have gone on in it."""
-        if isinstance(region, Damage) and region.is_unread:
+        if isinstance(region, Damage) and region.is_unreadable:
             self._replay = None
 
     def end(self) -> None:

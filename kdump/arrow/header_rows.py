@@ -19,7 +19,6 @@ from kdump.records.magic_2 import Batch
 from kdump.rows import columns as rows
 from kdump.rows import values
 from kdump.rows.selection import SelectedBatch
-from kdump.segments.lazy_records import UnreadRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,7 +72,7 @@ class HeaderRows:
             if not isinstance(item, SelectedBatch):
                 self._lost(item)
                 continue
-            if isinstance(item.batch, Batch) and (isinstance(item.records, UnreadRun) or not item.records):
+            if isinstance(item.batch, Batch) and (item.run is not None or not item.records):
                 for found, count in _parts(item, self._columns):
                     while count:
                         some = min(count, ROWS - self._rows)
@@ -126,10 +125,10 @@ def _shown(column: Column, value: Any) -> Any:
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
     """Yield values for the columns, and the number of records that have them."""
-    if not isinstance(item.records, UnreadRun):
+    run = item.run
+    if run is None:
         yield [values.source(column)(item, None) for column in columns], item.batch.count or 0
         return
-    run = item.records
     alike = [None if column.source in _RUN_COLUMNS else values.source(column)(item, None) for column in columns]
     counts = run.run.column("records_count", run.row, run.behind)
     if all(column.source not in _RUN_COLUMNS for column in columns):
@@ -163,10 +162,7 @@ def of_batches(
         if not isinstance(item, SelectedBatch):
             lost(item)
             continue
-        count = 1
-        if isinstance(item.records, UnreadRun):
-            count = item.records.count_of_batches
-        found = [_of_item(column, item, count) for column in columns]
+        found = [_of_item(column, item, item.batch_count) for column in columns]
         for into, more in zip(held, found, strict=True):
             into += more
         if len(held[0]) >= _BATCH_ROWS:
@@ -178,8 +174,8 @@ def of_batches(
 
 def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
     """Return what the batches of an item say for a column."""
-    run = item.records
-    if not isinstance(run, UnreadRun):
+    run = item.run
+    if run is None:
         try:
             return [values.source(column)(item, None)]
         except DamageError:  # a wrapper that cannot be decompressed tells no more

@@ -31,9 +31,7 @@ from kdump.rows.columns import BATCH, RECORD
 from kdump.rows.selection import (
     DamagedRange,
     SelectedBatch,
-    batches_of,
     first_of,
-    last_offset_of,
     may_hold_secrets,
 )
 from kdump.segments import read_ahead, resync
@@ -438,7 +436,7 @@ class Dump:
             after = None if tail is None else end_offset(partition)
             if tail:
                 for item in reader.tail(partition, tail):
-                    after = max(after or -1, last_offset_of(item)) if isinstance(item, SelectedBatch) else after
+                    after = max(after or -1, item.last_offset) if isinstance(item, SelectedBatch) else after
                     yield item
             live[partition.folder] = LiveReader(reader, partition, after)
         looked = time.monotonic()
@@ -472,7 +470,7 @@ class Dump:
 
     def _count(self, item: SelectedBatch) -> int:
         if self.options.batches:
-            return batches_of(item)
+            return item.batch_count
         return len(item.records) or (item.batch.count or 0 if self.options.counting else 0)
 
     def lost(self, item: DamagedRange, printer: Printer | None) -> None:

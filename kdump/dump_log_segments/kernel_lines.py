@@ -176,9 +176,9 @@ class KernelLines:
 
 def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
     """Tell whether some records of a large batch are large: the general path prints them in pieces."""
-    from kdump.segments.lazy_records import Unread, holds_large  # few batches are
+    from kdump.segments.lazy_records import BatchRecords, holds_large  # few batches are
 
-    return holds_large(Unread(batch, data, start))
+    return holds_large(BatchRecords(batch, data, start))
 
 
 def encoded(parts: Iterable[str | int]) -> list[Part]:

@@ -14,7 +14,7 @@ from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import walk
-from kdump.segments.lazy_records import ReadAgain, Unread, UnreadRun
+from kdump.segments.lazy_records import BatchRecords, ReadAgain, RunRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,20 +45,20 @@ class Take(Enum):
     RECORDS = auto()
     """Each batch with its records."""
     RUNS = auto()
-    """The records of a sound batch may come as :class:`kdump.segments.lazy_records.Unread`, those of many as one
-    :class:`kdump.segments.lazy_records.UnreadRun`.
+    """The records of a sound batch may come as :class:`kdump.segments.lazy_records.BatchRecords`, those of many as one
+    :class:`kdump.segments.lazy_records.RunRecords`.
     """
     UNCHECKED_RUNS = auto()
-    """The same; records of an UnreadRun may be not well-formed. Whoever meets one ends the run before its batch, before
-    the next item is asked for: that is the batch by itself.
+    """The same; records of RunRecords may be malformed. The code that meets one ends the run before its batch, and then
+    takes the next item: that is the batch by itself.
     """
     BATCHES = auto()
     """Batches; records are read only where the filter needs them."""
     BATCH_RUNS = auto()
-    """The same; many batches may come as one UnreadRun, whose records may be no sound ones."""
+    """The same; many batches may come as one RunRecords, whose records may be malformed."""
     HEADERS = auto()
     """Batches of magic 2, of which the header tells the number of records: they come without records, many as one
-    UnreadRun, and no compressed one is decompressed. Those of magic 0 and 1 have their records.
+    RunRecords, and no compressed one is decompressed. Those of magic 0 and 1 have their records.
     """
     COUNT = auto()
     """The number of records: a sound batch without records holds as many as its header says."""
@@ -123,13 +123,13 @@ class BatchSelection:
         counts = self._take is Take.COUNT and (takes_all or not self._filter.looks_into_records)
         if counts and (takes_all or self._is_sound(batch)):
             yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
-        elif looks and is_lazy and (unread := Unread.of(batch, self._filter.takes_all)) is not None:
+        elif looks and is_lazy and (unread := BatchRecords.of(batch, self._filter.takes_all)) is not None:
             records = () if self._of_batches else unread
             yield SelectedBatch(file, batch, batch.base_offset, records, outcome, batch.crc_valid)
         else:
             yield from self._read(batch, file, outcome, looks=looks)
 
-    def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, UnreadRun] | None:
+    def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
         """Return all records of the sound batches that a run begins with, and these; None where none come in one go.
 
         That is for a filter which takes all, or all that is committed. A thread may ask.
@@ -137,14 +137,14 @@ class BatchSelection:
         if not _is_plain(run):
             return None
         if self._take is Take.UNCHECKED_RUNS:
-            records = UnreadRun(run, 0, run.batch_count, may_break=True)
+            records = RunRecords(run, 0, run.batch_count, may_break=True)
         elif self._of_batches:
-            records = UnreadRun(run, 0, run.batch_count if run.has_usual_numbers else 0)
+            records = RunRecords(run, 0, run.batch_count if run.has_usual_numbers else 0)
         elif self._take is Take.HEADERS:
             packed = run.first.codec != compression.NONE and run.least("records_count") >= 0
-            records = UnreadRun(run, 0, run.batch_count if packed else run.sound)
+            records = RunRecords(run, 0, run.batch_count if packed else run.sound)
         else:
-            records = UnreadRun(run, 0, run.sound)
+            records = RunRecords(run, 0, run.sound)
         if not records.behind or (self._stable is not None and records.offsets[1] >= self._stable):
             return None
         return SelectedBatch(file, run.first, run.first.base_offset, records), records
@@ -185,7 +185,7 @@ class BatchSelection:
                 behind += 1
             batch = run.batch(row)
             if behind > row:
-                yield SelectedBatch(file, batch, batch.base_offset, UnreadRun(run, row, behind))
+                yield SelectedBatch(file, batch, batch.base_offset, RunRecords(run, row, behind))
                 done = behind
             else:
                 yield from self.select(batch, file)

@@ -17,7 +17,7 @@ from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.tail_marks import TailMarks, joined, without_first
 from kdump.records.record_batch import RecordBatch
-from kdump.rows.selection import DamagedRange, SelectedBatch, batches_of, last_batches_of, last_of
+from kdump.rows.selection import DamagedRange, SelectedBatch, last_batches_of, last_of
 from kdump.segments import log_tail
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Trailing
@@ -227,7 +227,7 @@ class PartitionReader:
             self.fail(error)
 
     def _size(self, item: SelectedBatch) -> int:
-        return batches_of(item) if self._of_batches else len(item.records)
+        return item.batch_count if self._of_batches else len(item.records)
 
     def _begin(self, partition: Partition, *, told: bool = False) -> tuple[BatchSelection, SegmentFacts]:
         """Return what selects the batches of a partition, and what rows say of its segments.

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.rows.selection import DamagedRange, SelectedBatch
-from kdump.segments.lazy_records import UnreadRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -50,7 +49,7 @@ class TailMarks:
 
     def _add(self, item: SelectedBatch, held: int) -> None:
         start = item.batch.position
-        end = item.records.end if isinstance(item.records, UnreadRun) else item.batch.end
+        end = item.end
         numbers = self._numbers
         self.held += held
         if not self._is_cut and numbers[-3] <= start and end - numbers[-4] <= STRETCH and numbers[-1] == item.crc_valid:

@@ -17,8 +17,7 @@ from kdump.formats.record import Record
 from kdump.primitives.java_text import java_text
 from kdump.primitives.terminal import path_text
 from kdump.rows.redaction import PREFIX
-from kdump.rows.selection import singly
-from kdump.segments.lazy_records import Unread, UnreadRun, holds_large
+from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,15 +72,13 @@ class DumpText:
     def found(self, item: SelectedBatch) -> None:
         printer = self._of(item)
         records = item.records
-        if self._by_kernel and isinstance(records, UnreadRun):
+        if self._by_kernel and isinstance(records, RunRecords):
             printer.unread(records, deep=not self.batches)
-        elif self._by_kernel and isinstance(records, Unread) and (self.batches or not holds_large(records)):
+        elif self._by_kernel and isinstance(records, BatchRecords) and (self.batches or not holds_large(records)):
             printer.batch(item.batch, deep=not self.batches)
-        elif isinstance(records, UnreadRun):
-            for one in singly(item, records, batches=self.batches):
-                self._records(printer, one.batch, one.records)
         else:
-            self._records(printer, item.batch, records)
+            for one in item.each(batches=self.batches):
+                self._records(printer, one.batch, one.records)
 
     def make(self, item: SelectedBatch, run: Run) -> int:
         """Make the first lines of a run ahead of time, for a thread; return how many bytes they are."""
@@ -152,7 +149,7 @@ class _Printer(LogPrinter):
         if not values:
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
-    def unread(self, records: UnreadRun, *, deep: bool) -> None:
+    def unread(self, records: RunRecords, *, deep: bool) -> None:
         """Print the batches of a run, unchecked ones up to the first that cannot be printed whole."""
         if not records.may_break:
             self.batches(records.run, records.row, records.behind, deep=deep)

@@ -23,7 +23,7 @@ from kdump.rows import columns as rows
 from kdump.rows import values
 from kdump.rows.redaction import HASHED, PREFIX
 from kdump.segments.kernel_ahead import LinesAhead
-from kdump.segments.lazy_records import UnreadRun
+from kdump.segments.lazy_records import RunRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import SegmentFacts, SelectedBatch
     from kdump.segments.batch_runs import Run
-    from kdump.segments.lazy_records import Unread
+    from kdump.segments.lazy_records import BatchRecords
 
 CHUNK: Final = 1 << 22
 """Bytes of output after which a batch's rows go out."""
@@ -117,7 +117,7 @@ class KernelRows:
         hidden = [pair if pair.value is None else Header(pair.key, self.shown(pair.value)) for pair in pairs]
         return json_text.headers(hidden, self.encoding).encode()
 
-    def rows(self, item: SelectedBatch, records: Unread | UnreadRun) -> Iterator[Bytes] | None:
+    def rows(self, item: SelectedBatch, records: BatchRecords | RunRecords) -> Iterator[Bytes] | None:
         """Return the rows of a batch, or of a run of them, in regions, each good until the next.
 
         None leaves them to the general path; the batches of a run may be given to this one by one.
@@ -125,7 +125,7 @@ class KernelRows:
         shape = self.shape_of(item)
         if shape is None:
             return None
-        if isinstance(records, UnreadRun):
+        if isinstance(records, RunRecords):
             return self._of_run(shape, records)
         return self._of_batch(shape) if self.begin(records) else None
 
@@ -139,7 +139,7 @@ class KernelRows:
         shape = self.shapes.get(self._kind(item, marks))
         return 0 if shape is None else self.ahead.make(run, None, shape)
 
-    def begin(self, records: Unread) -> bool:
+    def begin(self, records: BatchRecords) -> bool:
         """Turn the kernel to the records of a batch; return whether it can."""
         others = [getattr(records.batch, name) for name in OTHERS]
         return self.kernel.begin(records.data, records.start, records.batch.header, others)
@@ -160,9 +160,7 @@ class KernelRows:
         """Return what the columns of marks say of all rows of a batch or a run; None where rows differ in it."""
         if not self.marked:
             return ()
-        offsets = item.base_offset, item.batch.last_offset
-        if isinstance(item.records, UnreadRun):
-            offsets = item.records.offsets
+        offsets = (item.base_offset, item.batch.last_offset) if item.run is None else item.run.offsets
         if any(values.crosses(column, item, offsets) for column in self.marked):
             return None
         return tuple([values.value(column, item) for column in self.marked])
@@ -182,7 +180,7 @@ class KernelRows:
                 raise self._stuck()
             yield lines
 
-    def _of_run(self, shape: Shape, records: UnreadRun) -> Iterator[Bytes]:
+    def _of_run(self, shape: Shape, records: RunRecords) -> Iterator[Bytes]:
         """Yield the rows of batches of a run, of unchecked ones up to the first that cannot be printed whole."""
         head, of_record = self.lines(shape)
         kernel, lines = self.ahead.begin(records.run, records.row, records.behind)
@@ -211,10 +209,10 @@ class KernelRows:
     def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
         """Return the shape of rows for batches of this kind, None when the kernel does not know a part."""
         variants = []
-        records = item.records
+        run = item.run
         if self.batches:
             item = item._replace(records=())
-        elif isinstance(records, UnreadRun) and records.may_break and not records.begins_sound:
+        elif run is not None and run.may_break and not run.begins_sound:
             return None
         for null in range(4):
             parts = self.parts(item, {source for bit, source in _NULLS.items() if null & bit})

@@ -9,8 +9,7 @@ from kdump.kernel.row_lines import SLOTS, WIDEST, left, right
 from kdump.primitives.encodings import to_text
 from kdump.printers import cells
 from kdump.printers.kernel_rows import CHUNK, LATEST, KernelRows, is_literal, number
-from kdump.rows.selection import singly
-from kdump.segments.lazy_records import SomeRecords, Unread, UnreadRun
+from kdump.segments.lazy_records import BatchRecords, RunRecords, SomeRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,16 +90,16 @@ class TableRows(KernelRows):
         None leaves all of them to it.
         """
         records = item.records
-        if not isinstance(records, (Unread, UnreadRun)):
+        if not isinstance(records, (BatchRecords, RunRecords)):
             return None
         shape = self.shape_of(item)
         if shape is None:
             return None
-        if isinstance(records, UnreadRun):
+        if isinstance(records, RunRecords):
             return self._of_table(item, records, shape)
         return self._of_one(item, records, shape)
 
-    def _of_table(self, item: SelectedBatch, records: UnreadRun, shape: Shape | None) -> Iterator[SelectedBatch]:
+    def _of_table(self, item: SelectedBatch, records: RunRecords, shape: Shape | None) -> Iterator[SelectedBatch]:
         """Draw the rows of a run of batches."""
         kernel, run, row = self.kernel, records.run, records.row
         while row < records.behind:
@@ -115,14 +114,14 @@ class TableRows(KernelRows):
             if not kernel.stuck:
                 return
             row = kernel.row - (kernel.left > 0)
-            (stuck,) = singly(item, UnreadRun(run, row, row + 1), batches=self.batches)
+            (stuck,) = item._replace(records=RunRecords(run, row, row + 1)).each(batches=self.batches)
             yield _rest(stuck, kernel.left)
             row += 1
             shape = self.shape_of(item)
-        for one in singly(item, UnreadRun(run, row, records.behind), batches=self.batches):
+        for one in item._replace(records=RunRecords(run, row, records.behind)).each(batches=self.batches):
             yield _rest(one, 0)
 
-    def _of_one(self, item: SelectedBatch, records: Unread, shape: Shape) -> Iterator[SelectedBatch]:
+    def _of_one(self, item: SelectedBatch, records: BatchRecords, shape: Shape) -> Iterator[SelectedBatch]:
         """Draw the rows of a batch."""
         kernel = self.kernel
         if not self.begin(records):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump import kernel
-from kdump.rows.selection import singly
-from kdump.segments.lazy_records import Unread, UnreadRun, holds_large, in_chunks
+from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large, in_chunks
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
@@ -38,18 +37,18 @@ class RecordRows:
         if not records and not self.batches:
             return
         rows = None
-        unread = UnreadRun if self.batches else (Unread, UnreadRun)
+        unread = RunRecords if self.batches else (BatchRecords, RunRecords)
         if kernel.COMPILED and isinstance(records, unread) and (self.batches or not holds_large(records)):
             rows = self._of_kernel().rows(item, records)
         if rows is not None:
             for region in rows:
                 self.region(region)
-        elif isinstance(records, UnreadRun):
-            for one in singly(item, records, batches=self.batches):
+        elif item.run is not None:
+            for one in item.each(batches=self.batches):
                 self.found(one)
         elif self.batches:
             self.batch(item)
-        elif isinstance(records, Unread):
+        elif isinstance(records, BatchRecords):
             for some in in_chunks(records):
                 self.found(item._replace(records=some))
         else:

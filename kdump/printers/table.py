@@ -19,9 +19,8 @@ from kdump.output.stdout import terminal_width
 from kdump.primitives.terminal import harmless
 from kdump.printers.cells import GROUP, LONGEST, NUMBERS, rows
 from kdump.rows.columns import CONTROL_TYPE
-from kdump.rows.selection import singly
 from kdump.rows.values import value
-from kdump.segments.lazy_records import Unread, UnreadRun, holds_large, in_chunks
+from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large, in_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -100,13 +99,13 @@ class Tables:
 
     def found(self, item: SelectedBatch) -> None:
         records = item.records
-        if not isinstance(records, (Unread, UnreadRun)):
+        if not isinstance(records, (BatchRecords, RunRecords)):
             self._records(item)
         elif self._widths is not None and not holds_large(records) and (rest := self._of_kernel(item)) is not None:
             for one in rest:
                 self._records(one)
-        elif isinstance(records, UnreadRun):
-            for one in singly(item, records, batches=self.batches):
+        elif item.run is not None:
+            for one in item.each(batches=self.batches):
                 self.found(one)
         else:
             for some in in_chunks(records):

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.segments.lazy_records import Unread, UnreadRun
+from kdump.segments.lazy_records import BatchRecords, RunRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,6 +43,41 @@ class SelectedBatch(NamedTuple):
     transaction: str | None = "none"
     crc_valid: bool = True
 
+    @property
+    def run(self) -> RunRecords | None:
+        """The records of a run of batches, None for a single batch."""
+        return self.records if isinstance(self.records, RunRecords) else None
+
+    @property
+    def batch_count(self) -> int:
+        """The number of batches."""
+        return 1 if self.run is None else self.run.count_of_batches
+
+    @property
+    def last_offset(self) -> int:
+        """The greatest of the last offsets of the batches."""
+        return self.batch.last_offset if self.run is None else self.run.offsets[1]
+
+    @property
+    def end(self) -> int:
+        """The position after the last batch."""
+        return self.batch.end if self.run is None else self.run.end
+
+    def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
+        """Yield the batches one by one, with ``batches`` those of a run without their records.
+
+        A run that may break ends here: its reader yields the batches.
+        """
+        run = self.run
+        if run is None:
+            yield self
+            return
+        if run.may_break:
+            run.behind = run.row
+        for batch in map(run.run.batch, range(run.row, run.behind)):
+            records: Sequence[Record] = () if batches else BatchRecords(batch, *batch.payload())
+            yield self._replace(batch=batch, base_offset=batch.base_offset, records=records)
+
 
 class DamagedRange(NamedTuple):
     """A stretch of a file that cannot be read."""
@@ -56,74 +91,52 @@ def may_hold_secrets(topic: str | None) -> bool:
     return topic is None or topic == "__cluster_metadata" or "config" in topic
 
 
-def singly(item: SelectedBatch, run: UnreadRun, *, batches: bool) -> Iterator[SelectedBatch]:
-    """Yield the batches of a run one by one, with ``batches`` without their records.
-
-    Those of a run that may break are left to its reader: the run ends before them.
-    """
-    if run.may_break:
-        run.behind = run.row
-    for batch in map(run.run.batch, range(run.row, run.behind)):
-        records: Sequence[Record] = () if batches else Unread(batch, *batch.payload())
-        yield item._replace(batch=batch, base_offset=batch.base_offset, records=records)
-
-
 def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
     """Yield the first ``count`` records, of one or more, of a batch or of a run of batches, which has as many."""
-    run = item.records
-    if not isinstance(run, UnreadRun):
-        yield item if len(run) <= count else item._replace(records=run[:count])
+    run = item.run
+    if run is None:
+        yield item if len(item.records) <= count else item._replace(records=item.records[:count])
         return
     ends = _ends(run)
     row = run.row + bisect_left(ends, count)
     row += ends[row - run.row] == count
     if row > run.row:
-        yield item._replace(records=UnreadRun(run.run, run.row, row))
+        yield item._replace(records=RunRecords(run.run, run.row, row))
         count -= ends[row - run.row - 1]
     if count:
-        for one in singly(item, UnreadRun(run.run, row, row + 1), batches=False):
+        for one in item._replace(records=RunRecords(run.run, row, row + 1)).each(batches=False):
             yield one._replace(records=one.records[:count])
-
-
-def batches_of(item: SelectedBatch) -> int:
-    """Return how many batches there are."""
-    return item.records.count_of_batches if isinstance(item.records, UnreadRun) else 1
-
-
-def last_offset_of(item: SelectedBatch) -> int:
-    """Return the greatest of the last offsets of its batches."""
-    return item.records.offsets[1] if isinstance(item.records, UnreadRun) else item.batch.last_offset
 
 
 def last_batches_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
     """Yield the last ``count`` batches, of one or more, of a batch or of a run of batches, which has as many."""
-    run = item.records
-    yield _from_row(item, run, run.behind - count) if isinstance(run, UnreadRun) else item
+    run = item.run
+    yield item if run is None else _from_row(item, run, run.behind - count)
 
 
 def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
     """Yield the last ``count`` records, of one or more, of a batch or of a run of batches, which has as many."""
-    run, less = item.records, len(item.records) - count
-    if not isinstance(run, UnreadRun):
-        yield item._replace(records=run[less:]) if less else item
+    run, less = item.run, len(item.records) - count
+    if run is None:
+        yield item._replace(records=item.records[less:]) if less else item
         return
     ends = _ends(run)
     row = run.row + bisect_right(ends, less)
     before = ends[row - run.row - 1] if row > run.row else 0
     if less > before:
-        for one in singly(item, UnreadRun(run.run, row, row + 1), batches=False):
+        for one in item._replace(records=RunRecords(run.run, row, row + 1)).each(batches=False):
             yield one._replace(records=one.records[less - before :])
         row += 1
     if row < run.behind:
         yield _from_row(item, run, row)
 
 
-def _from_row(item: SelectedBatch, run: UnreadRun, row: int) -> SelectedBatch:
+def _from_row(item: SelectedBatch, run: RunRecords, row: int) -> SelectedBatch:
     """Return the batches of a run from a row on."""
     batch = run.run.batch(row)
-    return item._replace(batch=batch, base_offset=batch.base_offset, records=UnreadRun(run.run, row, run.behind))
+    return item._replace(batch=batch, base_offset=batch.base_offset, records=RunRecords(run.run, row, run.behind))
 
 
-def _ends(run: UnreadRun) -> list[int]:
+def _ends(run: RunRecords) -> list[int]:
     """Return how many records there are up to each batch of a run and in it."""
     return list(accumulate(run.run.column("records_count", run.row, run.behind)))

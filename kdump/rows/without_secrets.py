@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError
 from kdump.records import control
-from kdump.rows.selection import may_hold_secrets, singly
-from kdump.segments.lazy_records import ChangedRecords, UnreadRun
+from kdump.rows.selection import may_hold_secrets
+from kdump.segments.lazy_records import ChangedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,11 +44,9 @@ class Secrets:
         mask = self.mask(item)
         if mask is None or item.batch.is_control:
             yield item
-        elif isinstance(item.records, UnreadRun):
-            for one in singly(item, item.records, batches=False):
-                yield _masked(one, mask)
         else:
-            yield _masked(item, mask)
+            for one in item.each(batches=False):
+                yield _masked(one, mask)
 
     def may_be_in(self, file: SegmentFacts) -> bool:
         """Tell whether the fields of damaged bytes in a segment may be secrets."""

@@ -1,7 +1,8 @@
 """The records of a batch that are read when they are iterated: a record takes some 300 bytes as an object.
 
-Lines that the kernel writes need no objects of well-formed records (:class:`Unread`, :class:`UnreadRun`); without the
-kernel there are none of these. What a filter takes of a large batch is read again each time (:class:`ReadAgain`).
+The kernel writes lines of well-formed records without such objects (:class:`BatchRecords`, :class:`RunRecords`).
+Without the kernel there are none of these. Records that a filter takes of a large batch are read again each time
+(:class:`ReadAgain`).
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ class ChangedRecords(LazyRecords):
         return map(self._change, self._records)
 
 
-class Unread(LazyRecords):
-    """All records of a batch of magic 2, which are known to be well-formed. They are read when somebody asks for them.
+class BatchRecords(LazyRecords):
+    """All records of a batch of magic 2, which are known to be well-formed. They are read when they are iterated.
 
     ``data`` holds them unpacked, from ``start`` on.
     """
@@ -104,7 +105,7 @@ class Unread(LazyRecords):
         self.start = start
 
     @classmethod
-    def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> Unread | None:
+    def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> BatchRecords | None:
         """Return the records of a batch, None where they take the general path.
 
         That is so unless they are data of magic 2, well-formed, and ``takes_all`` says yes to their lowest and highest
@@ -114,7 +115,7 @@ class Unread(LazyRecords):
             return None
         try:
             data, start = batch.payload()
-        except DamageError:  # told of where the records are read
+        except DamageError:  # reported where the records are read
             return None
         cursor = Cursor()
         if not cursor.begin(data, start, batch.header, ()):
@@ -128,7 +129,7 @@ class Unread(LazyRecords):
     def __iter__(self) -> Iterator[Record]:
         reader = Records()
         reader.begin(self.data, self.start, self.batch.header, ())
-        size = 1  # who asks for the first record wants no more
+        size = 1  # a caller may want no more than the first record
         while reader.left:
             yield from reader.records(size)
             size = CHUNK
@@ -149,15 +150,15 @@ def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def holds_large(records: object) -> bool:
-    """Tell whether some unread records are so large that they are printed in pieces, and not by the kernel."""
-    if isinstance(records, Unread):
+    """Return whether some lazy records are so large that they are printed in pieces, and not by the kernel."""
+    if isinstance(records, BatchRecords):
         return len(records.data) >= LARGE_BATCH and _largest(records) >= LARGE
-    if not isinstance(records, UnreadRun) or len(records.run.block) < LARGE_BATCH:
+    if not isinstance(records, RunRecords) or len(records.run.block) < LARGE_BATCH:
         return False
     return any(len(one.data) >= LARGE_BATCH and _largest(one) >= LARGE for one in records.batches())
 
 
-def _largest(records: Unread) -> int:
+def _largest(records: BatchRecords) -> int:
     """Return the bytes of the largest record."""
     from kdump.kernel.sizes import Sizes  # few batches are that large
 
@@ -166,11 +167,11 @@ def _largest(records: Unread) -> int:
     return reader.largest()
 
 
-class UnreadRun(LazyRecords):
-    """All records of batches of a run, from ``row`` on and before the row ``behind``.
+class RunRecords(LazyRecords):
+    """All records of the batches of a run from ``row`` to before the row ``behind``.
 
-    All are well-formed, unless the reader was asked for batches alone, or some ``may_break``. Whoever meets such a
-    record sets ``behind`` to the row of its batch.
+    All are well-formed, unless only batches are wanted, or some ``may_break``. The code that meets a malformed record
+    sets ``behind`` to the row of its batch.
     """
 
     __slots__ = ("behind", "may_break", "row", "run")
@@ -183,13 +184,13 @@ class UnreadRun(LazyRecords):
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """The lowest and the highest offset that the headers tell: batches that were written twice go back."""
+        """The lowest and the highest offset in the headers: batches that were written twice go back."""
         rows = self.row, self.behind
         return self.run.least("base_offset", *rows), self.run.greatest("last_offset", *rows)
 
     @property
     def end(self) -> int:
-        """The position behind the last batch."""
+        """The position after the last batch."""
         return self.run.field("position", self.behind - 1) + self.run.field("size", self.behind - 1)
 
     @property
@@ -204,11 +205,11 @@ class UnreadRun(LazyRecords):
         """The number of batches."""
         return self.behind - self.row
 
-    def batches(self) -> Iterator[Unread]:
+    def batches(self) -> Iterator[BatchRecords]:
         """Yield the same batch by batch."""
         for row in range(self.row, self.behind):
             batch = self.run.batch(row)
-            yield Unread(batch, *batch.payload())
+            yield BatchRecords(batch, *batch.payload())
 
     def __bool__(self) -> bool:
         return any(self.run.column("records_count", self.row, self.behind))

@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from kdump.errors import many
 from kdump.records.record_batch import Batches
 
-UNREAD: Final = "unread"
-"""The kind of bytes that the system does not give."""
+UNREADABLE: Final = "unread"
+"""The kind of bytes that the system cannot read (an I/O error); outputs have this word."""
 
 
 class Damage(NamedTuple):
@@ -36,9 +36,9 @@ class Damage(NamedTuple):
     """Bytes of it that are in holes of a sparse file: they are zeros, and are not read."""
 
     @property
-    def is_unread(self) -> bool:
-        """Whether the system does not give the bytes: they may be sound."""
-        return self.kind == UNREAD
+    def is_unreadable(self) -> bool:
+        """Whether the system cannot read the bytes: they may be valid."""
+        return self.kind == UNREADABLE
 
     @property
     def end(self) -> int:

@@ -35,7 +35,7 @@ from kdump.primitives.wire import INT64_END
 from kdump.printers.findings_report import finding_line
 from kdump.rows import values
 from kdump.rows.redaction import bare
-from kdump.rows.selection import DamagedRange, SelectedBatch, batches_of, may_hold_secrets
+from kdump.rows.selection import DamagedRange, SelectedBatch, may_hold_secrets
 from kdump.rows.without_secrets import Secrets
 from kdump.sql import conditions
 from kdump.sql.views import BATCHES, DAMAGE, FindingView, LineView, RowView
@@ -283,7 +283,7 @@ class QueryReading:
     def _counted(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[SelectedBatch | DamagedRange]:
         for item in items:
             if isinstance(item, SelectedBatch):
-                self.batches_read += batches_of(item)
+                self.batches_read += item.batch_count
             yield item
 
     def _records(

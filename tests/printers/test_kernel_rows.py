@@ -28,7 +28,7 @@ from kdump.rows.redaction import Redactor
 from kdump.rows.selection import SegmentFacts
 from kdump.rows.values import MARKS
 from kdump.segments import read_ahead, reader_threads
-from kdump.segments.lazy_records import Unread, UnreadRun
+from kdump.segments.lazy_records import BatchRecords, RunRecords
 from testing import GOLDEN, forge
 from tests.helpers.in_place import InPlace
 
@@ -84,9 +84,9 @@ def printed(
             if hasattr(item, "damage"):
                 printer.lost(item)
                 continue
-            if isinstance(item.records, UnreadRun):
+            if isinstance(item.records, RunRecords):
                 taken += 1 if runs else item.records.count_of_batches
-            taken += isinstance(item.records, Unread) and not runs
+            taken += isinstance(item.records, BatchRecords) and not runs
             printer.found(item if mark is None else item._replace(file=mark))
     printer.end()
     return out.getvalue(), taken
@@ -419,12 +419,12 @@ def test_broken_batches_print_the_same(tmp_path):
 def test_records_can_still_be_read():
     data = forge.batch([forge.record(b"%d" % number, b"v", offset=number) for number in range(2500)])
     made = magic_2.Batch(memoryview(data), 0, len(data), 1 << 20)
-    unread = Unread.of(made, lambda *_: True)
+    unread = BatchRecords.of(made, lambda *_: True)
     want = list(made.records())
     assert list(unread) == want
     assert (len(unread), unread[0], unread[-1], list(unread[3:7])) == (2500, want[0], want[-1], want[3:7])
-    assert Unread.of(made, lambda *_: False) is None
-    assert Unread.of(made, lambda low, high, *_: (low, high) != (0, 2499)) is None
+    assert BatchRecords.of(made, lambda *_: False) is None
+    assert BatchRecords.of(made, lambda low, high, *_: (low, high) != (0, 2499)) is None
 
 
 def batches(count, **header):
@@ -559,7 +559,7 @@ def listed(path, take, kind, mark, tail=None):
             if hasattr(item, "damage"):
                 printer.lost(item)
             else:
-                runs += isinstance(item.records, UnreadRun)
+                runs += isinstance(item.records, RunRecords)
                 printer.found(item)
     printer.end()
     return out.getvalue(), runs

@@ -176,7 +176,7 @@ def test_what_is_large_is_no_matter_of_a_batch_of_small_records():
     records = [forge.record(b"k", b"v" * 1000, offset=number) for number in range(5000)]
     data = forge.batch(records)
     batch = magic_2.Batch(memoryview(data), 0, len(data))
-    unread = lazy_records.Unread(batch, *batch.payload())
+    unread = lazy_records.BatchRecords(batch, *batch.payload())
     assert not lazy_records.holds_large(unread)
     assert [len(some) for some in lazy_records.in_chunks(unread)] == [1000] * 5
 

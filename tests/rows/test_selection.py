@@ -6,8 +6,8 @@ from kdump import kernel
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.reader import PartitionReader
-from kdump.rows.selection import batches_of, first_of, last_batches_of, last_of, last_offset_of
-from kdump.segments.lazy_records import SomeRecords, UnreadRun
+from kdump.rows.selection import first_of, last_batches_of, last_of
+from kdump.segments.lazy_records import RunRecords, SomeRecords
 from testing import forge
 
 COUNTS = [(3, 0, 2, 1, 0, 0, 4), (0, 0), (1, 1, 1), (0, 5), (5, 0), (7,)]
@@ -27,7 +27,7 @@ def items(tmp_path, counts, take):
 
 def ends(item):
     """Where the last batch ends."""
-    return item.records.end if isinstance(item.records, UnreadRun) else item.batch.end
+    return item.records.end if isinstance(item.records, RunRecords) else item.batch.end
 
 
 @pytest.mark.parametrize("take", [Take.RUNS, Take.RECORDS])
@@ -46,22 +46,22 @@ def test_the_first_and_the_last_records(tmp_path, counts, take):
 @pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel there are no runs")
 def test_whole_batches_of_a_run_stay_unread(tmp_path):
     (item,) = items(tmp_path, COUNTS[0], Take.RUNS)
-    assert [type(one.records) for one in first_of(item, 5)] == [UnreadRun]
-    assert [type(one.records) for one in first_of(item, 6)] == [UnreadRun]
-    assert [type(one.records) for one in first_of(item, 7)] == [UnreadRun, SomeRecords]
-    assert [type(one.records) for one in last_of(item, 4)] == [UnreadRun]
-    assert [type(one.records) for one in last_of(item, 6)] == [SomeRecords, UnreadRun]
+    assert [type(one.records) for one in first_of(item, 5)] == [RunRecords]
+    assert [type(one.records) for one in first_of(item, 6)] == [RunRecords]
+    assert [type(one.records) for one in first_of(item, 7)] == [RunRecords, SomeRecords]
+    assert [type(one.records) for one in last_of(item, 4)] == [RunRecords]
+    assert [type(one.records) for one in last_of(item, 6)] == [SomeRecords, RunRecords]
 
 
 @pytest.mark.parametrize("take", [Take.BATCH_RUNS, Take.BATCHES])
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
 def test_the_last_batches(tmp_path, counts, take):
     found = items(tmp_path, counts, take)
-    assert sum(map(batches_of, found)) == len(counts)
-    assert max(map(last_offset_of, found)) == sum(max(1, count) for count in counts) - 1
+    assert sum(item.batch_count for item in found) == len(counts)
+    assert max(item.last_offset for item in found) == sum(max(1, count) for count in counts) - 1
     for item in found:
-        for number in range(1, batches_of(item) + 1):
+        for number in range(1, item.batch_count + 1):
             (last,) = last_batches_of(item, number)
-            assert batches_of(last) == number
+            assert last.batch_count == number
             assert last.base_offset == last.batch.base_offset
             assert ends(last) == ends(item)
