@@ -425,7 +425,7 @@ class Log:
         if self._decoding is not None and self._decoder is None:
             self._decoder = self._decoding.decoder(self._paths, self._wanted)
         return PartitionReader(
-            self._filter, take, on_error=self._on_error, wrong_index=note, note=note, decoder=self._decoder
+            self._filter, take, on_error=self._on_error, wrong_index=note, damage=note, note=note, decoder=self._decoder
         )
 
     def _partitions(self) -> Iterator[Partition]:

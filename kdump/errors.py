@@ -119,3 +119,8 @@ def _zeros(text: str) -> str:
 
 def _cut(shown: str, whole: str) -> str:
     return f"{shown[:_SHOWN]}... ({len(whole)} characters)"
+
+
+def refused(path: str, damage: DamageError) -> str:
+    """Return the sentence on a file beside the logs that a broker refuses: every command has it, with status 3."""
+    return f"{path}: {damage}; it is not used, and a broker refuses it (kdump check reports what to do)"

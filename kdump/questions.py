@@ -287,7 +287,7 @@ class QuestionRun:
 
     def places(self) -> Iterator[Place]:
         """Yield the partitions that the question means, each with the state of its log dir."""
-        states = LogDirStates(in_words(self.say.wrong), self.say.fail)
+        states = LogDirStates(in_words(self.say.damage), self.say.fail)
         for one in self.meant():
             yield Place(one, states.of(one), self.say.damage, self.say.wrong, fail=self.say.fail)
 
@@ -401,7 +401,7 @@ def _explain(run: QuestionRun, ranges: Sequence[OffsetRange]) -> Iterable[Answer
 def _diff(runs: Sequence[QuestionRun], *, records: bool = False) -> Iterable[AnswerLine]:
     copies = by_partition([BrokerReplica(each.where, place) for place in each.places()] for each in runs)
     say = runs[0].say
-    return compare_all(pairs(copies), records=records, damage=say.damage, wrong=say.wrong, fail=say.fail)
+    return compare_all(pairs(copies), records=records, damage=say.damage, fail=say.fail)
 
 
 _CLOCK: Final = frozenset({"startTimeMs", "clock"})

@@ -246,7 +246,7 @@ class Sayings(NamedTuple):
 
     def states(self) -> LogDirStates:
         """Return a reader of log-dir files that says here what it does not use."""
-        return LogDirStates(in_words(self.wrong), self.fail)
+        return LogDirStates(in_words(self.damage), self.fail)
 
     def reader(
         self, collectors: Sequence[Collector], states: LogDirStates, progress: Callable[[int], None] = lambda _: None

@@ -177,7 +177,7 @@ class _PartitionPass:
 def _newest_epoch(place: Place) -> int | None:
     """Return the newest epoch in the partition's ``leader-epoch-checkpoint``, None when it has none."""
     try:
-        entries = place.partition.leader_epochs(place.wrong)
+        entries = place.partition.leader_epochs(place.damage)
     except UnreadableError as error:
         place.fail(error)
         return None

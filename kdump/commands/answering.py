@@ -167,7 +167,7 @@ class Answering:
         Each has a topic, where not every folder is asked for; ``loose`` is the name of logs whose folder gives none.
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
-        finder = Finder(wanted, fail=self.session.fail, wrong=self.session.wrong_index)
+        finder = Finder(wanted, fail=self.session.fail, wrong=self.session.damage)
         where = self.paths if paths is None else paths
         found = list(finder.find(where, None))
         self.met |= finder.met

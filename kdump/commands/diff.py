@@ -58,7 +58,7 @@ def command(*, records: bool, **options: Any) -> int:
     run = Answering(options)
     if len(run.paths) < 2:
         raise UsageError("diff compares two brokers or more: name a path for each")
-    states = LogDirStates(in_words(run.session.wrong_index), run.session.fail)
+    states = LogDirStates(in_words(run.session.damage), run.session.fail)
     copies = brokers.by_partition(_replicas(path, run, states) for path in run.paths)
     alone = [f"{topic}-{number}" for (topic, number), replicas in copies.items() if len(replicas) == 1]
     if alone:
@@ -72,7 +72,6 @@ def command(*, records: bool, **options: Any) -> int:
         found,
         records=records,
         damage=run.session.damage,
-        wrong=run.session.wrong_index,
         fail=run.session.fail,
         workers=None
         if records or len(found) < 2

@@ -171,7 +171,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
 
         decoder = decoding.payload_decoder(given, paths, run, options.wanted)
     dump = Dump(run, options, decoder)
-    finder = Finder(options.wanted, note=run.note, fail=run.fail, wrong=run.wrong_index)
+    finder = Finder(options.wanted, note=run.note, fail=run.fail, wrong=run.damage)
     partitions: Iterable[Partition] = finder.find(paths)
     if not (options.every_replica or options.follow):
         partitions = _each_once(partitions, paths, run)
@@ -314,6 +314,7 @@ class Dump:
             include_damaged=options.include_damaged,
             note=run.note,
             wrong_index=run.wrong_index,
+            damage=run.damage,
             fail=run.fail,
             progress=run.progress,
             decoder=self.decoder,

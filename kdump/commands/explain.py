@@ -114,7 +114,7 @@ def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]
     session, damage = run.session, once(run.session.damage)
     metadata = Finder(run.asked._replace(topics=(METADATA,), leftovers=False, remote=None), fail=session.fail)
     wrong = once(session.wrong_index)
-    states = LogDirStates(in_words(wrong), session.fail)
+    states = LogDirStates(in_words(damage), session.fail)
     found = run.partitions() or _loose(run, ranges)
     if not run.met and not session.met:
         session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))

@@ -107,6 +107,7 @@ def command(
         decoder=decoder,
         include_damaged=True,
         wrong_index=run.wrong_index,
+        damage=run.damage,
         fail=run.fail,
     )
     there = False
@@ -147,9 +148,9 @@ def partitions_of(
 ) -> list[Partition]:
     """Return the partitions that are meant: all where ``topic`` is None; loose segments where none has the name."""
     if topic is None:
-        return list(Finder(wanted, note=run.note, fail=run.fail, wrong=run.wrong_index).find(paths))
+        return list(Finder(wanted, note=run.note, fail=run.fail, wrong=run.damage).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
-    partitions = list(Finder(one, fail=run.fail, wrong=run.wrong_index).find(paths))
+    partitions = list(Finder(one, fail=run.fail, wrong=run.damage).find(paths))
     if partitions:
         return partitions
     named = [path for path in paths if not option_values.is_folder(path)]

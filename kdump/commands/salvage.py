@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.salvage.sound_batches import Account
 
-    _Salvaged: TypeAlias = tuple[str, writer.WrittenLog, Account, list[UnreadableError]]
+    _Salvaged: TypeAlias = tuple[str, writer.WrittenLog, Account, list[str], list[UnreadableError]]
     _Progress: TypeAlias = Callable[[int], None]
 
 TOPIC_BYTES: Final = 249
@@ -95,7 +95,7 @@ def command(
     finder = Finder(wanted._replace(remote=None), note=run.note, fail=fail)
     elsewhere = Finder(wanted, note=run.note, fail=fail)
     copies: dict[str, _Copies] = {}
-    marks = CheckpointMarks(run.note, fail)
+    marks = CheckpointMarks(run.damage, fail)
     for part in finder.find(paths, None):
         if part.segments:
             copies.setdefault(_name(part), _Copies()).add(part, marks.facts(part).log_start)
@@ -122,11 +122,10 @@ def command(
             jobs = min(len(copies), who_reads.each_in_one(found, who_reads.many_records(found)))
         run.watched(found)
         done = 0
-        for name, written, account, errors in _salvaged(jobs, folder, limits, copies, run.progress):
+        for name, written, account, refused, errors in _salvaged(jobs, folder, limits, copies, run.progress):
             done += copies[name].size
             run.progress(done - run.progress.done)  # of what is there twice only one is written
-            for error in errors:
-                run.fail(error)
+            _report(run, refused, errors)
             all_written.append(written)
             missing += sum(map(len, account.gaps))
             where = many(written.segments, "segment")
@@ -198,13 +197,21 @@ def _salvaged(
 
 
 def _salvage(folder: Path, limits: writer.SegmentLimits, progress: _Progress, named: tuple[str, _Copies]) -> _Salvaged:
-    """Write one partition; return what is written, what became of the copies, and the errors of reading."""
+    """Write one partition; return the log, the account of the copies, refused files, and errors of reading."""
     name, copies = named
+    refused: list[str] = []
     errors: list[UnreadableError] = []
     written, account = writer.write(
-        name, copies.parts, folder, limits, log_start=copies.log_start, fail=errors.append, progress=progress
+        name,
+        copies.parts,
+        folder,
+        limits,
+        log_start=copies.log_start,
+        damage=refused.append,
+        fail=errors.append,
+        progress=progress,
     )
-    return name, written, account, errors
+    return name, written, account, refused, errors
 
 
 def _one_of_several(folder: Path, limits: writer.SegmentLimits, named: tuple[str, _Copies]) -> _Salvaged:
@@ -256,6 +263,14 @@ def _name(part: Partition) -> str:
         end = f".{sha256(raw).hexdigest()[:HASH_DIGITS]}"
         topic = raw[: TOPIC_BYTES - len(end)].decode("utf-8", "ignore") + end
     return f"{topic}-{number}"
+
+
+def _report(run: session.Session, refused: Iterable[str], errors: Iterable[UnreadableError]) -> None:
+    """Report files beside the logs that a broker refuses, and files that cannot be read."""
+    for text in refused:
+        run.damage(text)
+    for error in errors:
+        run.fail(error)
 
 
 def _tell(name: str, account: Account, run: session.Session) -> None:

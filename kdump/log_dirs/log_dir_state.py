@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, UnreadableError, refused
 from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
@@ -50,9 +50,6 @@ class WrongFile(NamedTuple):
     path: str
     damage: DamageError
 
-    def __str__(self) -> str:
-        return f"{self.path}: {self.damage}"
-
 
 class LogDirState(NamedTuple):
     """A log dir. Offsets are by topic and partition; a file that is missing or cannot be read gives none.
@@ -88,8 +85,8 @@ class LogDirState(NamedTuple):
 
 
 def in_words(say: Callable[[str], None]) -> Callable[[WrongFile], None]:
-    """Return what says as a sentence that a file is wrong."""
-    return lambda file: say(str(file))
+    """Return a function that reports a wrong file as a sentence."""
+    return lambda file: say(refused(file.path, file.damage))
 
 
 class LogDirStates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, refused
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
@@ -127,8 +127,8 @@ class Partition(NamedTuple):
     def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
         """Return the topic id of ``partition.metadata``, None without a sound one.
 
-        A file that is not what its format says is a derived file that is not used: ``wrong`` is called with a sentence
-        on it. Raises UnreadableError.
+        A broker refuses a file that is not what its format says: ``wrong`` is called with the sentence on it, which is
+        damage in every command. Raises UnreadableError.
         """
         from kdump.formats import partition_metadata  # most runs need none
 
@@ -149,7 +149,7 @@ class Partition(NamedTuple):
         try:
             return None if data is None else read(data)
         except DamageError as damage:
-            wrong(f"{self.files.shown(posixpath.join(self.folder, name))}: {damage}")
+            wrong(refused(self.files.shown(posixpath.join(self.folder, name)), damage))
             return None
 
     def path_beside(self, name: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.log_dirs.file_names import HIGH_WATERMARKS, LOG_STARTS
 from kdump.log_dirs.finder import raise_it
-from kdump.log_dirs.log_dir_state import READERS, LogDirStates
+from kdump.log_dirs.log_dir_state import READERS, LogDirStates, in_words
 from kdump.rows.selection import SegmentFacts
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class CheckpointMarks:
         self, wrong: Callable[[str], None] = lambda _: None, fail: Callable[[UnreadableError], None] = raise_it
     ) -> None:
         readers = {name: READERS[name] for name in (HIGH_WATERMARKS, LOG_STARTS)}
-        self._states = LogDirStates(lambda file: wrong(f"{file.path} is not believed: {file.damage}"), fail, readers)
+        self._states = LogDirStates(in_words(wrong), fail, readers)
 
     def facts(self, partition: Partition) -> SegmentFacts:
         """Return what rows say of every segment of a partition; the segment's name is still empty."""

@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 class PartitionReader:
     """Reads partitions through a filter.
 
-    ``wrong_index`` is called with what is wrong with a file beside the log, ``fail`` with a file that cannot be read
-    (by default that raises), ``progress`` with the bytes that are done.
+    ``wrong_index`` is called with what is wrong with a file that a broker rebuilds, ``damage`` with a file beside the
+    log that a broker refuses, ``fail`` with a file that cannot be read (by default that raises), ``progress`` with the
+    bytes that are done.
     """
 
     offer: Offer | None = None
@@ -63,6 +64,7 @@ class PartitionReader:
         on_error: OnError = "resync",
         include_damaged: bool = False,
         wrong_index: Callable[[str], None] = lambda _: None,
+        damage: Callable[[str], None] = lambda _: None,
         fail: Callable[[UnreadableError], None] = raise_it,
         note: Callable[[str], None] = lambda _: None,
         progress: Callable[[int], None] = lambda _: None,
@@ -80,7 +82,7 @@ class PartitionReader:
         self._followed: tuple[Partition, Outcomes] | None = None
         self._ahead: dict[int, Outcomes] = {}
         """By the identity of the partition."""
-        self.marks = CheckpointMarks(self.wrong_index, self.fail)
+        self.marks = CheckpointMarks(damage, self.fail)
         in_runs = self.take not in (Take.RECORDS, Take.BATCHES)
         self._of_batches = self.take in (Take.BATCHES, Take.BATCH_RUNS)
         self._runs = in_runs and self.filter.takes_runs and not self.include_damaged

@@ -257,7 +257,7 @@ def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) ->
         [BrokerReplica(name, place) for place in places] for name, places in zip(names, owners.values(), strict=True)
     ]
     found = brokers.pairs(brokers.by_partition(replicas))
-    lines = brokers.compare_all(found, records=False, damage=say.damage, wrong=say.wrong, fail=say.fail)
+    lines = brokers.compare_all(found, records=False, damage=say.damage, fail=say.fail)
     return ReportAnswer(asked.line("diff", paths=names), _lines(lines))
 
 

@@ -22,7 +22,7 @@ from kdump.formats import checkpoints, leader_epoch, record_layout
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
-from kdump.log_dirs.files import next_data, read_whole
+from kdump.log_dirs.files import next_data
 from kdump.log_dirs.finder import raise_it
 from kdump.output import files
 from kdump.output.access import of_sources
@@ -100,13 +100,15 @@ def write(
     limits: SegmentLimits,
     *,
     log_start: int | None = None,
+    damage: Callable[[str], None] = lambda _: None,
     fail: Callable[[UnreadableError], None] = raise_it,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[WrittenLog, Account]:
     """Write one partition below ``out``, which :func:`kdump.output.files.new_folder` gives.
 
-    ``fail`` is told of a partition.metadata that cannot be read, ``progress`` of the bytes of the copies that are done;
-    a copy that is read twice counts half each time. What is written has the modes of the copies.
+    ``damage`` is called with a file beside the log that a broker refuses, ``fail`` with one that cannot be read,
+    ``progress`` with the bytes of the copies that are done; a copy that is read twice counts half each time. What is
+    written has the modes of the copies.
 
     ``log_start`` is the log start offset, None where no checkpoint has it: what lies below it was removed by
     DeleteRecords or by retention.
@@ -119,9 +121,9 @@ def write(
     log, account = _write_log(folder, copies, limits, log_start, access, span, progress)
     if account.last_offset is not None:
         account.gaps.between(account.last_offset, span.end)
-    epochs = EpochHistory(log.epochs).completed([EpochHistory(noted(copy, _nothing)) for copy in copies])
+    epochs = EpochHistory(log.epochs).completed([EpochHistory(noted(copy, damage)) for copy in copies])
     files.fill(folder / file_names.LEADER_EPOCHS, leader_epoch.encode(epochs.entries), access)
-    _copy_metadata(copies, folder, fail, access)
+    _copy_metadata(copies, folder, damage, fail, access)
     lost = files.make_folders(out, files.LOST_AND_FOUND, name, access=access)
     _write_account(account, name, copies, lost, log.written, log_start, access)
     return log.written, account
@@ -144,10 +146,6 @@ class _Bounds(NamedTuple):
     def of(cls, copies: Iterable[Partition]) -> _Bounds:
         bases = [each.base_offset for copy in copies for each in copy.segments if each.base_offset is not None]
         return cls(min(bases, default=None), max(bases, default=0))
-
-
-def _nothing(_: str) -> None:
-    """Say nothing: a check of the file reports it."""
 
 
 def begin(out: Path, access: Access) -> None:
@@ -368,19 +366,25 @@ class _LogWriter:
 
 
 def _copy_metadata(
-    copies: list[Partition], folder: Path, fail: Callable[[UnreadableError], None], access: Access
+    copies: list[Partition],
+    folder: Path,
+    damage: Callable[[str], None],
+    fail: Callable[[UnreadableError], None],
+    access: Access,
 ) -> None:
+    """Copy the first valid ``partition.metadata``: a broker does not start with one that it refuses."""
     for copy in copies:
-        for entry in copy.others:
-            if entry.name == file_names.PARTITION_METADATA:
-                try:
-                    with copy.files.open(entry.path) as source:
-                        data = read_whole(source)
-                except UnreadableError as error:
-                    fail(error)
-                    continue
-                files.fill(folder / entry.name, data, access)
-                return
+        if not copy.is_listed:
+            continue
+        try:
+            topic_id = copy.topic_id(damage)
+            data = None if topic_id is None else copy.file(file_names.PARTITION_METADATA)
+        except UnreadableError as error:
+            fail(error)
+            continue
+        if data is not None:
+            files.fill(folder / file_names.PARTITION_METADATA, data, access)
+            return
 
 
 def _write_account(

@@ -247,6 +247,7 @@ class QueryReading:
             wanted,
             take,
             wrong_index=report.wrong,
+            damage=report.damage,
             fail=report.fail,
             note=report.note,
             progress=self._progress,

@@ -31,7 +31,6 @@ def ask(*paths, records=False, workers=None):
         brokers.pairs(brokers.by_partition(copies)),
         records=records,
         damage=said.append,
-        wrong=said.append,
         fail=raise_,
         workers=workers,
     )

@@ -87,3 +87,40 @@ def test_damage_in_json_lines_has_the_sentence_as_its_reason(place):
     lines = map(json.loads, kdump("dump", "d", "-o", "jsonl", cwd=place).stdout.splitlines())
     (damage,) = [each for each in lines if each["kind"] == "damage"]
     assert (damage["damage"], damage["reason"]) == ("trailing", ENDS)
+
+
+REFUSED = {
+    "explain": ["explain", "c-none-0@3", "--in", "d"],
+    "groups": ["groups", "d"],
+    "dump --remote": ["dump", "d/c-none-0", "--remote", "d", "--count"],
+    "get --remote": ["get", "c-none-0@3", "--in", "d", "--remote", "d"],
+    "salvage": ["salvage", "d", "--out", "out"],
+    "check": ["check", "d"],
+    "report": ["report", "d", "--json"],
+    "offsets": ["offsets", "d"],
+    "diff": ["diff", "d", "whole"],
+    "dump": ["dump", "d", "-o", "jsonl"],
+    "stats": ["stats", "d"],
+}
+BROKEN = {
+    "partition.metadata": (b"version: 0\ntopic_id: short", {"explain", "groups", "dump --remote", "salvage"}),
+    "leader-epoch-checkpoint": (b"0\n1\nx y\n", {"offsets", "diff", "salvage"}),
+    "../replication-offset-checkpoint": (b"0\n1\nc-none\n", {"explain", "offsets", "diff", "dump", "stats"}),
+}
+"""Files that a broker refuses, with broken content, and what reads them beside check and report."""
+
+
+@pytest.mark.parametrize("file", BROKEN)
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_a_broker_refuses_is_damage_in_every_command_that_reads_it(place, name, file):
+    content, readers = BROKEN[file]
+    shutil.copytree(BROKER / "__consumer_offsets-0", place / "d" / "__consumer_offsets-0")
+    (place / "d" / "c-none-0" / file).write_bytes(content)
+    done = kdump(*REFUSED[name], cwd=place)
+    said = done.stdout.decode() + done.stderr.decode()
+    named = file.removeprefix("../") in said
+    if name in readers | {"check", "report"}:
+        assert named, said
+    assert done.returncode == (3 if named else 0), said
+    if name == "salvage" and file == "partition.metadata":
+        assert not (place / "out" / "logs" / "c-none-0" / file).exists()

@@ -6,7 +6,6 @@ import pytest
 
 from kdump.log_dirs.finder import Finder
 from testing import GOLDEN
-from testing.processes import kdump
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 
@@ -52,33 +51,3 @@ def test_files_cut_at_every_byte_and_with_garbage_before(broker, name):
     told = []
     assert getattr(partition(path.parent), read)(told.append) is None
     assert len(told) == 1
-
-
-def test_a_broken_partition_metadata_is_a_wrong_derived_file(broker):
-    path = broker / "c-none-0" / "partition.metadata"
-    path.write_bytes(b"version: 0\ntopic_id: short")
-    told = []
-    assert partition(path.parent).topic_id(told.append) is None
-    for line in (
-        ["explain", "c-none-0@3", "--in", broker],
-        ["groups", broker],
-        ["dump", broker / "c-none-0", "--remote", broker, "--count"],
-        ["get", "c-none-0@3", "--in", broker, "--remote", broker],
-    ):
-        done = kdump(*line)
-        said = [text for text in done.stderr.decode().splitlines() if "partition.metadata" in text]
-        assert done.returncode == (4 if said else 0), (line, done.stderr)  # a command that needs no id reads none
-        assert all(text.startswith(f"kdump: {told[0]}") for text in said)
-    assert kdump("check", broker).returncode == 3  # a broker does not start with it
-
-
-def test_a_broken_leader_epoch_checkpoint_is_a_wrong_derived_file(broker):
-    path = broker / "c-none-0" / "leader-epoch-checkpoint"
-    path.write_bytes(b"0\n1\nx y\n")
-    other = broker.parent / "other"
-    shutil.copytree(broker / "c-none-0", other / "c-none-0")
-    (other / "c-none-0" / path.name).unlink()
-    for line in (["offsets", broker], ["diff", broker, other]):
-        done = kdump(*line)
-        assert done.returncode == 4, (line, done.stderr)
-        assert f"kdump: {path}: byte ".encode() in done.stderr

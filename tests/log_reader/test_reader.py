@@ -71,7 +71,10 @@ class Taken:
 def take(path, *, tail=None, batches=False, reader=None, **wanted):
     taken = Taken([], [], [])
     reader = reader or PartitionReader(
-        filter=Filter(**wanted), take=Take.BATCHES if batches else Take.RECORDS, wrong_index=taken.notes.append
+        filter=Filter(**wanted),
+        take=Take.BATCHES if batches else Take.RECORDS,
+        wrong_index=taken.notes.append,
+        damage=taken.notes.append,
     )
     for partition in Finder().find([str(path)]):
         for item in reader.read(partition) if tail is None else reader.tail(partition, tail):

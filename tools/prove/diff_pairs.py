@@ -40,7 +40,7 @@ def compared(left: Path, right: Path) -> Lines:
 
     states = LogDirStates(in_words(lambda _: None), fail)
     finder = Finder(Wanted(siblings=True, log_dirs=True))
-    lines = compare(replica(left), replica(right), records=True, damage=lambda _: None, wrong=lambda _: None)
+    lines = compare(replica(left), replica(right), records=True, damage=lambda _: None)
     return [as_json(line) for line in lines]
 
 

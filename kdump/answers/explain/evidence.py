@@ -83,7 +83,7 @@ class PartitionEvidence:
     @cached_property
     def topic_id(self) -> bytes | None:
         """The topic id in the folder, None where there is none."""
-        return None if self.place is None else self.place.partition.topic_id(self.place.wrong)
+        return None if self.place is None else self.place.partition.topic_id(self.place.damage)
 
     @cached_property
     def _producers(self) -> ProducerReplay | None:
@@ -189,7 +189,7 @@ class PartitionEvidence:
         """The leader epochs of the log."""
         if self.place is None:
             return None
-        return lineage(self.place.partition._replace(segments=self.segments), self.place.wrong)
+        return lineage(self.place.partition._replace(segments=self.segments), self.place.damage)
 
     @cached_property
     def other_logs(self) -> tuple[tuple[OtherCopy, Partition, Lineage], ...]:
@@ -198,7 +198,7 @@ class PartitionEvidence:
         for other in self.others:
             copy = other.place.partition
             log = copy._replace(segments=tuple(one for one in copy.segments if not _state(one)))
-            found.append((other, log, lineage(log, other.place.wrong)))
+            found.append((other, log, lineage(log, other.place.damage)))
         return tuple(found)
 
     @cached_property

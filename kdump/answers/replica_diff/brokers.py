@@ -49,7 +49,6 @@ class Compared:
 
     lines: list[AnswerLine] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
     failed: list[UnreadableError] = field(default_factory=list)
 
 
@@ -57,7 +56,7 @@ def compare_pair(pair: ReplicaPair) -> Compared:
     """Compare a pair: the work of a process."""
     done = Compared()
     try:
-        done.lines.extend(compare(*pair, records=False, damage=done.damaged.append, wrong=done.wrong.append))
+        done.lines.extend(compare(*pair, records=False, damage=done.damaged.append))
     except UnreadableError as error:
         done.failed.append(error)
     return done
@@ -68,7 +67,6 @@ def compare_all(
     *,
     records: bool,
     damage: Callable[[str], None],
-    wrong: Callable[[str], None],
     fail: Callable[[UnreadableError], None],
     workers: Workers | None = None,
     progress: Callable[[int], None] = lambda _: None,
@@ -76,21 +74,19 @@ def compare_all(
     """Yield the lines of all pairs in order; ``workers`` compare several pairs at a time.
 
     With ``records`` this process does all: there may be more records than memory holds.
-    ``damage`` and ``wrong`` are called once with what several pairs meet.
+    ``damage`` is called once with what several pairs meet.
     """
-    damage, wrong = once(damage), once(wrong)
+    damage = once(damage)
     if workers is None or records:
         for pair in found:
             try:
-                yield from compare(*pair, records=records, damage=damage, wrong=wrong, progress=progress)
+                yield from compare(*pair, records=records, damage=damage, progress=progress)
             except UnreadableError as error:
                 fail(error)
         return
     for pair, done in zip(found, workers.results(compare_pair, found), strict=True):
         for text in done.damaged:
             damage(text)
-        for text in done.wrong:
-            wrong(text)
         for failed in done.failed:
             fail(failed)
         progress(size(pair))

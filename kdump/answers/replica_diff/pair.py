@@ -148,16 +148,14 @@ def compare(
     *,
     records: bool,
     damage: Callable[[str], None],
-    wrong: Callable[[str], None],
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[RecordDifference | PairDifference]:
     """Yield, with ``records``, each difference of two replicas of one partition, then the sum of them.
 
-    ``damage`` is called with what cannot be read, ``wrong`` with a checkpoint that is not used, as a sentence. Raises
-    UnreadableError.
+    ``damage`` is called with what cannot be read, as a sentence. Raises UnreadableError.
     """
     topic, number = left.place.key or ("", 0)
-    one, other = lineage(left.place.partition, wrong), lineage(right.place.partition, wrong)
+    one, other = lineage(left.place.partition, damage), lineage(right.place.partition, damage)
     stale, cut = _truncation(one, other)
     counts = _Counts((one, other), stale, cut)
     start = max(left.log_start, right.log_start)

@@ -118,7 +118,7 @@ class AnswerPlan:
         self.found: list[Partition] = list(with_names(found, note, every=output.every_folder))
         for text in absent(self.asked, finder.met, [without_secret(path) for path in options.paths]):
             note(text)
-        self.states = LogDirStates(in_words(self.say.wrong), self.say.fail)
+        self.states = LogDirStates(in_words(self.say.damage), self.say.fail)
 
     def meant(self, *also: str) -> list[Partition]:
         """Return the partitions that are asked for, and those of the topics ``also``."""
@@ -298,7 +298,7 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
     columns = output.columns
     said: list[Row] = []
     say = _sayings(said, unsaid, skip=task.skip)
-    states = LogDirStates(in_words(say.wrong), say.fail, known=task.states)
+    states = LogDirStates(in_words(say.damage), say.fail, known=task.states)
     output.feed(task.collector, task.partitions, lambda one, found: say.reader([one], states).run(found))
     lines = (
         columns.row(line)
