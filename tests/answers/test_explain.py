@@ -127,6 +127,23 @@ def test_a_wrong_offset_in_a_batch_that_counts_a_record_for_each_is_no_work_of_t
     assert said == [f"{place}: record 2 of 3 has offset 10 where 2 belongs"]
 
 
+@pytest.mark.parametrize(
+    ("at", "indexed", "reason"),
+    [(70, False, "visible"), (8, False, "damaged"), (8, True, "visible")],
+    ids=["crc", "length", "length, with an index entry after it"],
+)
+def test_a_record_after_damage_is_visible_where_a_fetch_gets_past_the_damage(tmp_path, at, indexed, reason):
+    first, bad, last = several(0, 3), bytearray(data(3, 2)), data(5, 2)
+    bad[at] ^= 1 if at > 8 else 0x40
+    folder = replica(tmp_path, {0: first + bytes(bad) + last})
+    if indexed:
+        entry = (5).to_bytes(4, "big") + (len(first) + len(bad)).to_bytes(4, "big")
+        (folder / f"{0:020}.index").write_bytes(entry)
+    found = one(5, tmp_path)
+    check(found, reason, "log", *([True, True] if reason == "visible" else []))
+    assert ("stops there" in found["because"]) == (reason == "visible")
+
+
 def test_a_damaged_end_below_the_high_watermark(tmp_path):
     bad = bytearray(data(3, 2))
     bad[70] ^= 1

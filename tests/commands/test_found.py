@@ -114,3 +114,12 @@ def test_an_archive_of_archives_names_them(cases):
     done = kdump("check", "outer.tgz", cwd=cases / "archives")
     assert done.returncode == 1
     assert b"name the archives in it: outer.tgz:bundle.tar.gz" in done.stderr
+
+
+@pytest.mark.parametrize(("offset", "status"), [("3", 3), ("0..9", 3)])
+def test_a_record_after_damage_that_a_fetch_cannot_pass_is_not_visible(cases, offset, status):
+    done = kdump("explain", f"sales-0@{offset}", "--in", "bundle.zip:d1", "-o", "jsonl", cwd=cases / "archives")
+    (line,) = [line for line in lines(done) if line["kind"] == "explanation"]
+    assert (line["reason"], line["readUncommitted"], line["readCommitted"]) == ("damaged", False, False), line
+    assert "kdump salvage" in line["because"]
+    assert done.returncode == status

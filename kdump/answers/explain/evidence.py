@@ -14,8 +14,9 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME
 from kdump.log_dirs.tiered_files import TieredFiles
-from kdump.records.record_batch import Batches
-from kdump.segments import read
+from kdump.records.record_batch import Batches, RecordBatch
+from kdump.recovery.segment_end import FailsError, indexed_at
+from kdump.segments import read, walk
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -79,6 +80,23 @@ class PartitionEvidence:
     def deleted(self) -> tuple[Segment, ...]:
         """The segments that are marked for deletion and still there."""
         return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
+
+    def fetches(self, seen: Sighting, offset: int) -> bool:
+        """Tell whether a broker that is asked for an offset returns the batch of a record. Raises UnreadableError."""
+        segment = next((one for one in self.segments if one.name == seen.batch.path), None)
+        if segment is None:
+            return True
+        try:
+            start = indexed_at(segment, offset)
+        except FailsError:
+            return False
+        with segment.open() as source:
+            for region in walk.walk(source, start):
+                if not isinstance(region, RecordBatch):
+                    return False
+                if region.last_offset >= offset:
+                    return region.position == seen.batch.position
+        return False
 
     @cached_property
     def topic_id(self) -> bytes | None:

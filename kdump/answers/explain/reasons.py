@@ -329,6 +329,25 @@ def _is_old(asked: Question, span: int) -> bool:
     return largest < 0 or asked.at - largest > span
 
 
+def behind_damage(asked: Question) -> Cause | None:
+    """A fetch of the offset does not find the record: damaged bytes stand before its batch.
+
+    The broker reads from the entry of its index on, and returns the first batch that ends at the offset or later
+    (LogSegment.translateOffset). No checksum counts there.
+    """
+    seen = asked.seen
+    damage = None if seen is None else asked.block.log.damage_before(seen.batch)
+    if seen is None or damage is None or asked.block.partition.fetches(seen, asked.offset):
+        return None
+    at, reason = damage
+    because = (
+        f"its batch is whole, but a fetch of this offset ends at the damaged bytes before it (byte {at}: {reason}): "
+        "kdump salvage gets the record back"
+    )
+    facts = (Fact(seen.batch.path, at, f"cannot be read: {reason}"), _holds(seen))
+    return Cause("damaged", "log", because, facts=facts)
+
+
 def control_marker(asked: Question) -> Cause | None:
     """The record is a marker that the broker wrote: consumers skip it."""
     seen = asked.seen
@@ -383,7 +402,17 @@ def visible(asked: Question) -> Cause | None:
     if seen.transaction == "unknown":
         because = "it is there; the marker of its transaction cannot be read, so that it may be aborted"
         return Cause("visible", "log", because, True, None, (_holds(seen),), ("aborted-transaction",))
-    return Cause("visible", "log", "it is in the log, and every consumer is given it", True, True, (_holds(seen),))
+    because = "it is in the log, and every consumer is given it"
+    facts: tuple[Fact, ...] = (_holds(seen),)
+    damage = asked.block.log.damage_before(seen.batch)
+    if damage is not None:
+        at, reason = damage
+        because = (
+            f"it is in the log, and a consumer that seeks to its batch is given it. One that reads from before the "
+            f"damage at byte {at} ({reason}) stops there"
+        )
+        facts = (Fact(seen.batch.path, at, f"cannot be read: {reason}"), *facts)
+    return Cause("visible", "log", because, True, True, facts)
 
 
 def cleaned(asked: Question) -> Cause | None:
@@ -493,6 +522,7 @@ REASONS: Final[tuple[Callable[[Question], Cause | None], ...]] = (
     replaced,
     above_high_watermark,
     below_log_start,
+    behind_damage,
     control_marker,
     aborted_transaction,
     open_transaction,

@@ -70,6 +70,8 @@ class Sightings:
     batches: list[Span] = field(default_factory=list)
     lost: list[LostRange] = field(default_factory=list)
     waiting: dict[int, list[int]] = field(default_factory=dict)
+    damaged: list[tuple[str, int, str]] = field(default_factory=list)
+    """Every damaged range that was met: file, first byte, reason. It may hold none of the offsets."""
     older: dict[int, list[Sighting]] = field(default_factory=dict)
     """Further records at an offset that ``records`` has, of the same or an older leader epoch: two leaders wrote it."""
     _sorted: list[Span] = field(default_factory=list)
@@ -111,6 +113,11 @@ class Sightings:
             if lost.first <= offset and lost.until is not None and offset < lost.until:
                 return lost
         return None
+
+    def damage_before(self, batch: Span) -> tuple[int, str] | None:
+        """Return byte and reason of the last damaged range before a batch in its file, None without one."""
+        before = [(at, reason) for path, at, reason in self.damaged if path == batch.path and at < batch.position]
+        return max(before, default=None)
 
     def doubt(self) -> None:
         """Call unknown what became of the records that wait."""
@@ -265,10 +272,11 @@ class _Search:
         is_end = isinstance(region, Trailing) and not following
         if is_end:
             until = _torn_until(segment, region, start)
+        self.seen.damaged.append((segment.name, region.position, reason))
         here = start <= self._offsets[-1] and (until is None or until > self._offsets[0])
         if here:
             self.seen.lost.append(LostRange(segment.name, region.position, reason, start, until))
-        if here or (self.seen.waiting and not is_end):  # a marker may have stood there
+        if here or not is_end:  # a marker may have stood there, and a consumer does not pass it
             self._damage(f"{segment.name}: byte {region.position}: {reason}")
             self.seen.give_up()
 
