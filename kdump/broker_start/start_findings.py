@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import Code, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs, metadata_command
+from kdump.broker_start.shortfall import absent_text, missing_text
 from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside
 from kdump.errors import many
@@ -327,18 +328,17 @@ class _StartFindings:
         where = (
             "" if log.log_dir is None else f" in {log.log_dir}" + (f" (directory.id {directory})" if directory else "")
         )
+        text = absent_text(name, self.broker, where, told)
         if told and not most:
-            text = f"{name} is assigned to {self.broker}{where}, and no folder holds it: it was empty"
             yield Finding(
                 level=Level.REMARK, file=log.log_dir or self.start.log_dirs[0], kind="partition missing", text=text
             )
             return
-        gone = f"{many(most, 'record')} are missing ({_said(told)})" if most else "a start begins an empty log"
         yield Finding(
             level=Level.LOG,
             file=posixpath.join(log.log_dir or self.start.log_dirs[0], name),
             kind="partition missing",
-            text=f"{name} is assigned to {self.broker}{where}, and no folder holds it: {gone}",
+            text=text,
             expected=f"a folder {name}",
             found="no folder",
             missing=most,
@@ -398,8 +398,7 @@ class _StartFindings:
                 level=Level.LOG,
                 file=where,
                 kind="records missing",
-                text=f"{many(most - end, 'record')} are missing: the log ends at offset {end}, and offsets up to "
-                f"{most} were written ({_said(evidence)}){copy}",
+                text=missing_text(end, evidence) + copy,
                 offset=end,
                 expected=f"{most} or later",
                 found=end,
@@ -444,10 +443,6 @@ class _StartFindings:
             advice="Correct the line of the checkpoint before a broker starts.",
             commands=(f"sed -i.bak {shell_word(f's/^{pattern} .*/{line} {first}/')} {shell_path(checkpoint)}",),
         )
-
-
-def _said(told: Mapping[str, int]) -> str:
-    return ", ".join(f"{what}: {offset}" for what, offset in told.items())
 
 
 def _kind(code: str) -> str:

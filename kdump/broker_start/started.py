@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.answers.metadata.image import image_of
 from kdump.answers.metadata.topics import id_text
 from kdump.answers.topic_configs import compacted_topics
+from kdump.broker_start.shortfall import committed_offsets, of_groups
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks import kraft_snapshot
 from kdump.checks.evidence import evidence_of
+from kdump.checks.folder import leftover_of
 from kdump.errors import UnreadableError
 from kdump.findings import of_a_copy
 from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
+from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
@@ -110,14 +114,18 @@ def started(
     wanted: Wanted,
 ) -> Iterator[Started]:
     """Yield dry starts with the findings that they make, held against the files of their log dirs."""
-    facts = dict(_facts(partitions, {result.folder: result for result in results}))
+    groups = _Groups(partitions)
+    facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
     for result in found:
         dirs = set(result.log_dirs)
         of_broker = [part for part in partitions if part.files.shown(part.log_dir or ".") in dirs]
         marks = _marks(of_broker)
         context = Context(
             facts,
-            lambda topic, number, marks=marks: marks.get((topic, number), {}),  # type: ignore[misc]  # bound now
+            lambda topic, number, marks=marks: {  # type: ignore[misc]  # bound now
+                **marks.get((topic, number), {}),
+                **groups.of(topic, number),
+            },
             {}
             if image is None
             else {
@@ -168,8 +176,23 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
     return [StartVerdict(text, (), is_safe=True), *made]
 
 
+class _Groups:
+    """The offsets that groups have committed, read where a log is empty or has no folder."""
+
+    def __init__(self, partitions: Sequence[Partition]) -> None:
+        self._partitions = partitions
+
+    def of(self, topic: str, number: int) -> dict[str, int]:
+        """Return the greatest one of a partition, in words."""
+        return of_groups(self._offsets, topic, number)
+
+    @cached_property
+    def _offsets(self) -> dict[tuple[str, int], int]:
+        return committed_offsets(part for part in self._partitions if part.topic == consumer_offsets.TOPIC)
+
+
 def _facts(
-    partitions: Sequence[Partition], checked: Mapping[str, CheckedPartition]
+    partitions: Sequence[Partition], checked: Mapping[str, CheckedPartition], groups: _Groups
 ) -> Iterator[tuple[str, LogEvidence]]:
     for part in partitions:
         shown = part.files.shown(part.folder)
@@ -178,7 +201,10 @@ def _facts(
             continue
         told = any(one.kind in {"high watermark", "recovery"} and one.is_grave for one in result.findings)
         recovers = any(one.kind == "clean marker" for one in result.findings)
-        yield shown, LogEvidence(result.start, result.end, result.size, evidence_of(part), told, recovers)
+        evidence = evidence_of(part)
+        if not result.size and part.partition is not None and not leftover_of(part):
+            evidence |= groups.of(part.topic, part.partition)
+        yield shown, LogEvidence(result.start, result.end, result.size, evidence, told, recovers)
 
 
 def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kdump.errors import UnreadableError
+from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX_NAME
+from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kdump.internal_topics.decode import DecodedRecord
     from kdump.log_dirs.partition import Partition
 
 
@@ -37,3 +41,48 @@ def evidence_of(part: Partition) -> dict[str, int]:
     if epochs and epochs[-1].start_offset > 0:
         told["leader epochs"] = epochs[-1].start_offset
     return told
+
+
+def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:
+    """Yield topic and partition with an offset that a group has committed, or a share group begins at.
+
+    ``partition`` is one of ``topic``, a coordinator's; ``names`` are those of topics by id. What cannot be read is left
+    out.
+    """
+    for record in _records(topic, partition):
+        if record.key is None or record.value is None:
+            continue
+        key: Any = record.key.values
+        value: Any = record.value.values
+        if key is None or value is None:
+            continue
+        if record.key.name.endswith("OffsetCommitKey"):
+            yield (key["topic"], key["partition"]), value["offset"]
+        elif record.key.name in {"ShareSnapshotKey", "ShareUpdateKey"} and key["topicId"] in names:
+            yield (names[key["topicId"]], key["partition"]), value["startOffset"]
+
+
+def _records(topic: str, partition: Partition) -> Iterator[DecodedRecord]:
+    """Yield the records of a copy that can be read."""
+    from kdump.segments import read  # few checks need it
+
+    for segment in partition.segments:
+        try:
+            with segment.open() as source:
+                for region in read.read(source, on_error="resync", first_offset=segment.base_offset):
+                    if isinstance(region, RecordBatch) and not region.is_control:
+                        yield from _of_batch(topic, region)
+        except UnreadableError:  # what reads the partition itself reports it
+            continue
+
+
+def _of_batch(topic: str, batch: RecordBatch) -> Iterator[DecodedRecord]:
+    from kdump.internal_topics.decode import decode  # few checks need it
+
+    try:
+        for record in batch.records():
+            decoded = decode(topic, record.key, record.value)
+            if decoded is not None:
+                yield decoded
+    except DamageError:  # the records before it count
+        return

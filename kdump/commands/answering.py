@@ -204,6 +204,18 @@ class Answering:
             self.reader(collectors).run(found)
         run.progress.clear()
 
+    def shortfalls(
+        self, partitions: Sequence[Partition], paths: Sequence[str] | None = None, names: Collection[Name] = ()
+    ) -> None:
+        """Report partitions of ``paths``, by default all, that lack all their records; of ``names`` where given."""
+        from kdump.commands import shortfalls  # few answers need it
+
+        def takes(topic: str, number: int) -> bool:
+            name = Name(topic, number)
+            return name in names if names else self.asked.takes(name)
+
+        shortfalls.report(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
+
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
         """Return who goes through partitions: this process where remote storage counts, whose keys stay in it."""
         if self.asked.remote is not None and self._who.master is None:

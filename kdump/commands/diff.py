@@ -85,5 +85,8 @@ def command(*, records: bool, **options: Any) -> int:
 
 def _replicas(path: str, run: Answering, states: LogDirStates) -> Iterator[BrokerReplica]:
     """Yield what one broker holds. A comma that belongs to the name of a file or folder parts nothing."""
-    for partition in run.partitions(option_values.log_dirs([path]), COPY):
+    paths = option_values.log_dirs([path])
+    found = run.partitions(paths, COPY)
+    run.shortfalls(found, paths)
+    for partition in found:
         yield BrokerReplica(path, Place(partition, states.of(partition)))

@@ -44,5 +44,7 @@ def command(*, by: By, **options: Any) -> int:
     """
     run = Answering(options, leftovers=True, every_folder=True)
     usage = DiskUsage(by)
-    run.run([usage])
+    found = run.partitions()
+    run.run([usage], found)
+    run.shortfalls(found)
     return run.answer(usage.answer(run.at), disk_usage.tables)

@@ -118,6 +118,7 @@ def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]
     found = run.partitions() or _loose(run, ranges)
     if not run.met and not session.met:
         session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
+    run.shortfalls(found, names={Name(one.topic, one.partition) for one in ranges})
     places = [Place(one, states.of(one), damage, wrong, fail=session.fail) for one in found]
 
     def listed() -> RemoteSegments:

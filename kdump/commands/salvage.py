@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import options, session, who_reads
+from kdump.commands import options, session, shortfalls, who_reads
 from kdump.commands.limit_options import JOBS, PATHS, AtLeast, index_interval
 from kdump.errors import StoreError, UnreadableError, many
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.absent import absent
+from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import RemoteFiles
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
+    from kdump.broker_start.shortfall import Shortfall
     from kdump.log_dirs.partition import Partition
     from kdump.salvage.sound_batches import Account
 
@@ -96,7 +98,8 @@ def command(
     elsewhere = Finder(wanted, note=run.note, fail=fail)
     copies: dict[str, _Copies] = {}
     marks = CheckpointMarks(run.damage, fail)
-    for part in finder.find(paths, None):
+    local = list(finder.find(paths, None))
+    for part in local:
         if part.segments:
             copies.setdefault(_name(part), _Copies()).add(part, marks.facts(part).log_start)
     for part in elsewhere.remote():
@@ -140,7 +143,8 @@ def command(
             log_starts += copies[name].log_start_entries(written)
         writer.write_log_starts(folder, log_starts, access)
     run.progress.clear()
-    run.note(_conclusion(all_written, missing, out, run, _back(copies.values(), all_written)))
+    lacking = shortfalls.report(run, paths, local, lambda topic, number: wanted.takes(Name(topic, number)))
+    run.note(_conclusion(all_written, missing, lacking, out, run, _back(copies.values(), all_written)))
     return run.status
 
 
@@ -227,7 +231,14 @@ def _back(copies: Iterable[_Copies], all_written: list[writer.WrittenLog]) -> st
     return ": records that DeleteRecords removed may be back" if any(one.log_start is None for one in copies) else ""
 
 
-def _conclusion(all_written: list[writer.WrittenLog], missing: int, out: str, run: session.Session, back: str) -> str:
+def _conclusion(
+    all_written: list[writer.WrittenLog],
+    missing: int,
+    lacking: list[Shortfall],
+    out: str,
+    run: session.Session,
+    back: str,
+) -> str:
     batches = sum(written.batches for written in all_written)
     counts = [written.records for written in all_written if written.records is not None]
     held = many(batches, "batch", "batches")
@@ -236,7 +247,12 @@ def _conclusion(all_written: list[writer.WrittenLog], missing: int, out: str, ru
     where = posixpath.join(out, "logs")
     told = f"{held} of {many(len(all_written), 'partition')} {'is' if batches == 1 else 'are'} in {where}"
     gone = f", {many(missing, 'offset')} missing in between" if missing else ""
+    if lacking:
+        lack = "lacks" if len(lacking) == 1 else "lack"
+        gone += f"; {many(len(lacking), 'partition')} of these log dirs {lack} all records"
     if not run.met:
+        if lacking and not missing:
+            return f"{told}{gone}: all that these copies hold"
         if missing:
             return f"{told}{gone} (as compaction leaves them, and lost segments too): all that these copies hold"
         return f"nothing is missing: {told}" if batches else f"{told}: there was none in what was read"
