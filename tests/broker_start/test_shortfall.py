@@ -1,0 +1,125 @@
+"""Partitions that lack all records, in log dirs of real brokers with one stated change each (golden/verdict.tar.xz)."""
+
+import json
+import shutil
+import tarfile
+
+import pytest
+
+from testing import GOLDEN
+from testing.processes import kdump
+
+ABSENT = "d1/orders-0: orders-0 is assigned to broker 1 in d1, and no folder holds it: 10000 records are missing"
+EMPTY = "d1/orders-0: 10000 records are missing: the log ends at offset 0, and offsets up to 10000 were written"
+TRUTH = {
+    "rmdir": (["d1"], [ABSENT]),
+    "rmlog": (["d1"], [EMPTY]),
+    "lost-disk": (
+        ["d1", "d2"],
+        [
+            "d2/metrics-0: metrics-0 is assigned to broker 1 in d2, and no folder holds it: 5000 records are missing",
+            "d1/sales-2: sales-2 is assigned to broker 1 in d1, and no folder holds it: 2000 records are missing",
+        ],
+    ),
+    "nopm-after": (["d1"], ["d1/orders-1: 9000 records are missing: the log ends at offset 0"]),
+    "swapclean": (["d1"], []),
+    "zeroepoch": (["d1"], []),
+}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    place = tmp_path_factory.mktemp("cases")
+    for name in ("verdict", "healthy"):
+        with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
+            archive.extractall(place, filter="tar")
+    return place
+
+
+def said(place, *args):
+    """Return the lines on standard error that are on missing records, and the whole of it."""
+    text = kdump(*args, cwd=place).stderr.decode()
+    return [line.removeprefix("kdump: ") for line in text.splitlines() if "records are missing" in line], text
+
+
+def holds(lines, wanted):
+    return len(lines) == len(wanted) and all(line.startswith(text) for line, text in zip(lines, wanted, strict=True))
+
+
+@pytest.mark.parametrize("case", TRUTH)
+def test_du_and_salvage_report_what_is_missing(cases, tmp_path, case):
+    paths, wanted = TRUTH[case]
+    place = cases / "verdict" / case
+    assert holds(said(place, "du", "-q", *paths)[0], wanted)
+    lines, text = said(place, "salvage", *paths, "--out", tmp_path / "out")
+    assert holds(lines, wanted)
+    assert ("nothing is missing" in text) == (not wanted)
+    assert f"{len(wanted)} partition{'s' * (len(wanted) > 1)} of these log dirs lack" in text or not wanted
+
+
+def test_a_stray_folder_that_holds_the_records_is_named(cases):
+    (line,) = said(cases / "verdict" / "nopm-after", "du", "-q", "d1")[0]
+    assert "committed by a group: 9000" in line
+    assert line.endswith("d1/orders-1.3b0a0fd09d4e4bfbb661f39907a3cefa-stray holds records of it")
+
+
+def test_explain_reports_the_partition_that_is_asked_for(cases):
+    place = cases / "verdict" / "rmlog"
+    assert holds(said(place, "explain", "orders-0@500", "--in", "d1")[0], [EMPTY])
+    assert said(place, "explain", "orders-1@500", "--in", "d1")[0] == []
+
+
+def test_diff_reports_each_side(cases):
+    place = cases / "verdict"
+    lines, _ = said(place, "diff", "rmdir/d1", "swapclean/d1")
+    assert holds(lines, [f"rmdir/{ABSENT.replace(' in d1,', ' in rmdir/d1,')}"])
+
+
+def test_only_wanted_partitions_count(cases):
+    place = cases / "verdict" / "rmdir"
+    assert said(place, "du", "-q", "d1", "--topic", "prices")[0] == []
+    assert holds(said(place, "du", "-q", "d1", "--topic", "orders")[0], [ABSENT])
+
+
+def test_a_partition_folder_is_no_log_dir(cases):
+    """What else belongs to its log dir is not known."""
+    assert said(cases / "verdict" / "rmdir", "du", "-q", "d1/orders-1")[0] == []
+
+
+def test_a_log_dir_that_was_not_given_leaves_its_partitions_open(cases):
+    lines, _ = said(cases / "verdict" / "lost-disk", "du", "-q", "d1")
+    assert holds(lines, TRUTH["lost-disk"][1][1:])
+
+
+def test_another_copy_in_the_paths_has_the_records(cases, tmp_path):
+    place = cases / "verdict"
+    lines, text = said(place, "salvage", "rmdir/d1", "swapclean/d1", "--out", tmp_path / "out")
+    assert len(lines) == 1
+    assert lines[0].endswith("another folder in these paths has records of it")
+    assert "lacks all records" not in text
+
+
+def test_an_emptied_log_whose_segment_has_the_end_in_its_name_lacks_nothing(cases, tmp_path):
+    """As retention leaves it."""
+    place = tmp_path / "rmlog"
+    shutil.copytree(cases / "verdict" / "rmlog", place)
+    (place / "d1" / "orders-0" / f"{10000:020}.log").touch()
+    assert said(place, "du", "-q", "d1")[0] == []
+
+
+@pytest.mark.parametrize("case", ["client-without-producer", "follower-of-compacted", "three-clean-stops"])
+def test_healthy_log_dirs_lack_nothing(cases, case):
+    text = said(cases / "healthy" / case, "du", "-q", ".")[1]
+    assert text == ""
+
+
+def test_check_counts_offsets_that_a_group_has_committed(cases, tmp_path):
+    """Where checkpoints are lost with the log."""
+    place = tmp_path / "nopm-after"
+    shutil.copytree(cases / "verdict" / "nopm-after", place)
+    for name in place.glob("d1/orders-1.*"):
+        shutil.rmtree(name)
+    lines = [json.loads(line) for line in kdump("check", "--json", "d1", cwd=place).stdout.splitlines()]
+    found = [line for line in lines if line["kind"] == "finding" and line["missing"]]
+    assert [(line["missing"], line["file"]) for line in found] == [(9000, "d1/orders-1")]
+    assert "committed by a group: 9000" in found[0]["text"]
