@@ -392,7 +392,11 @@ class _StartFindings:
             evidence["recovery point"] = log.recovery_point
         end = log.log_end_offset if facts.end is None else max(facts.end, log.log_end_offset or 0)
         most = max(evidence.values(), default=0)
-        if end is not None and most > end and not facts.told and not swapped:
+        is_in_stray = not self._records(log) and any(
+            _named_stray(other) and self._records(other) and other.topic_id in {None, self.context.ids.get(log.topic)}
+            for other in self.by_partition[log.topic, log.partition]
+        )  # the finding of that folder has it
+        if end is not None and most > end and not facts.told and not swapped and not is_in_stray:
             copy = "" if log.log_dir in self.start.clean else " (a copy of a running broker can look so)"
             yield Finding(
                 level=Level.LOG,
