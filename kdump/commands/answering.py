@@ -10,7 +10,7 @@ import click
 
 from kdump.commands import option_values, session, who_reads
 from kdump.commands.limit_options import PATHS, Shared
-from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, wanted
+from kdump.commands.options import LAYOUT, LAYOUTS, LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.absent import BY_PATH, absent, with_names
 from kdump.log_dirs.file_names import Name
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
     from kdump.printers.answer_lines import AnswerTable
+    from kdump.printers.answer_terminal import Layout
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -92,6 +93,7 @@ def form(*more: str) -> list[Decorator]:
             show_default=True,
             help="The form: a table for people, JSON lines, CSV.",
         ),
+        *LAYOUTS,
         NO_PAGER,
         click.option(
             "-q",
@@ -246,14 +248,16 @@ def write_answer(
     """Print the lines of an answer as ``output``, one of the forms of FORM."""
     from kdump.printers import answer_lines
 
+    context = click.get_current_context(silent=True)
+    layout: Layout = "fitting" if context is None else context.meta.get(LAYOUT, "fitting")
     with paged(wanted=output == "table"), open_output() as out:
         if output == "jsonl":
             answer_lines.write_jsonl(lines, out)
         elif output == "csv":
             answer_lines.write_csv(lines, out)
-        elif out.isatty():
+        elif out.isatty() or layout == "expanded":
             from kdump.printers import answer_terminal
 
-            answer_terminal.draw(tables(list(lines)), sys.stdout)
+            answer_terminal.draw(tables(list(lines)), sys.stdout, layout=layout)
         else:
             answer_lines.write_plain(tables(list(lines)), out)

@@ -84,6 +84,36 @@ NO_PAGER: Final[Decorator] = click.option(
     callback=_without_pager,
     help=f"On a terminal, show a long table at once: else {' or '.join(pager.CHOICES)} shows it page by page.",
 )
+LAYOUT: Final = "kdump.table_layout"
+"""The key in the meta of a context for how tables are laid out on a terminal; see answer_terminal.Layout."""
+
+
+def _laid_out(ctx: click.Context, param: click.Parameter, given: bool) -> None:
+    if given:
+        ctx.meta[LAYOUT] = str(param.name).replace("_", " ")
+
+
+LAYOUTS: Final[list[Decorator]] = [
+    click.option(
+        "--all-columns",
+        cls=Shared,
+        title="Output",
+        is_flag=True,
+        expose_value=False,
+        callback=_laid_out,
+        help="Tables have all columns, also on a terminal that is too narrow for them.",
+    ),
+    click.option(
+        "-x",
+        "--expanded",
+        cls=Shared,
+        title="Output",
+        is_flag=True,
+        expose_value=False,
+        callback=_laid_out,
+        help="Tables have a line for each field of a row.",
+    ),
+]
 DECODE_MODES: Final = ("none", "auto", "avro", "protobuf", "json")
 DECODE: Final[list[Decorator]] = [
     click.option(

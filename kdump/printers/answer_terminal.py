@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import chain
 from textwrap import wrap
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from kdump.primitives.terminal import harmless_line
@@ -18,55 +18,83 @@ if TYPE_CHECKING:
     from kdump.printers.answer_lines import AnswerTable
 
 WHOLE: Final = 24
-"""Characters up to which a text is never folded: times are as long."""
+"""Characters up to which a cell is never cut: times are as long."""
 MANY: Final = 3
-"""Rows from which on what all of them share is said once."""
+"""Rows from which on what all of them share is said once, and cells may be cut."""
 GAP: Final = 2
 """Columns between two cells."""
+CUT: Final = "…"
+"""What stands in the place of the part of a cell that is cut."""
+Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
+"""How rows are shown: a line each in the width of the terminal, a line each however long, a line for each field."""
 
 
-def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None) -> None:
+def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, *, layout: Layout = "fitting") -> None:
     """Draw tables one after the other, in ``width`` columns, by default those of the terminal.
 
-    Numbers, times and names stay whole, sentences are folded. Where a line has no room for that, what all rows share is
-    said once, above them; then many rows do without columns of ``spare``, which is said too; and where there still is
-    no room, each row is a block.
+    A row is one line. Numbers, times and names stay whole. Where a line has no room for all columns, what all rows
+    share is said once, above them; then columns are left out, those of ``spare`` first, then the last ones, and a line
+    below names them. Paths are cut in the middle, sentences at the end. Fewer than MANY rows have a line for each field
+    instead where a sentence would be cut.
     """
     console = Quiet(file=out, highlight=False, width=width)
     for number, table in enumerate(tables):
         if number:
             console.print()
         if table.title:
-            console.print(Text(harmless_line(table.title), style="bold"))
-        for line in chain(_drawn(console, table), table.below()):
+            for line in _fold(harmless_line(table.title), console.width):
+                out.write(_styled(console, line, "bold") + "\n")
+        for line in chain(_drawn(console, table, layout), table.below()):
             out.write(line + "\n")
 
 
-def _drawn(console: Quiet, table: AnswerTable) -> Iterator[str]:
+def _drawn(console: Quiet, table: AnswerTable, layout: Layout) -> Iterator[str]:
     """Return the lines of the rows of a table."""
     if not table.rows:
         return iter(())
     rows = [["-" if cell is None else harmless_line(str(cell)) for cell in row] for row in table.rows]
     widths = _widths(table, rows)
-    lines: Iterator[str] = iter(())
-    if len(rows) >= MANY and not _fits(widths, console.width):
+    if layout == "expanded":
+        return _blocks(console, table, rows)
+    if layout == "all columns" or _sum(widths) <= console.width:
+        return _lines(console, table, rows, widths)
+    return _fitted(console, table, rows, widths)
+
+
+def _fitted(console: Quiet, table: AnswerTable, rows: list[list[str]], widths: list[int]) -> Iterator[str]:
+    """Yield the lines of a table for which the terminal is too narrow."""
+    needed = [number for number, name in enumerate(table.columns) if name not in table.spare]
+    _, rows_needed, widths_needed = _only(needed, table, rows, widths)
+    if len(rows) < MANY and not _fits(widths_needed, console.width, rows_needed):
+        yield from _blocks(console, table, rows)
+        return
+    if len(rows) >= MANY:
         shared, table, rows, widths = _without_shared(table, rows, widths)
-        lines = _block(console, shared, console.width) if shared else lines
-        table, rows, widths, missing = _without_spare(table, rows, widths, console.width)
-        if missing:
-            told = f"no room for: {', '.join(missing)} (-o jsonl or a wider terminal has them)"
-            lines = chain(lines, _fold(told, console.width))
-    if _fits(widths, console.width):
-        return chain(lines, _lines(console, table, rows, _fitting(widths, console.width)))
-    return chain(lines, _blocks(console, table, rows))
+        if shared:
+            yield from _block(console, shared, console.width)
+    table, rows, widths, missing = _without_spare(table, rows, widths, console.width)
+    narrow = _fitting(widths, console.width)
+    yield from _lines(console, table, rows, narrow)
+    cut = [number for number, width in enumerate(narrow) if width < widths[number]]
+    told = [f"not shown: {', '.join(missing)}"] if missing else []
+    if cut:
+        told.append(f"cut: {', '.join(table.columns[number] for number in cut)}")
+    if told:
+        yield from _fold(f"({'; '.join(told)}; --all-columns or -x shows all)", console.width)
 
 
 def _widths(table: AnswerTable, rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(cell_len, column)) for column in zip(table.columns, *rows, strict=True)]
 
 
-def _fits(widths: Sequence[int], most: int) -> bool:
-    return sum(min(wide, WHOLE) + GAP for wide in widths) - GAP <= most
+def _sum(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) -> bool:
+    """Tell whether columns fit once the wide ones are cut; those of ``rows`` that hold sentences stay whole."""
+    whole = {number for row in rows for number, cell in enumerate(row) if " " in cell}
+    return _sum([wide if number in whole else min(wide, WHOLE) for number, wide in enumerate(widths)]) <= most
 
 
 def _without_shared(
@@ -92,50 +120,61 @@ def _only(
 def _without_spare(
     table: AnswerTable, rows: list[list[str]], widths: list[int], most: int
 ) -> tuple[AnswerTable, list[list[str]], list[int], list[str]]:
-    """Return the table, rows and widths without as few spare columns as let it fit, and their names.
+    """Return the table, rows and widths without as few columns as let it fit, and their names.
 
-    Where it does not fit without all of them, none is left out.
+    Columns of ``spare`` go first, then the others from the last one on. The first that is not spare stays.
     """
+    spare = [name for name in table.spare if name in table.columns]
+    others = [name for name in table.columns if name not in table.spare]
     left, missing = list(range(len(widths))), set[str]()
-    for name in (name for name in table.spare if name in table.columns):
+    for name in (*spare, *others[:0:-1]):
         if _fits([widths[number] for number in left], most):
             break
         missing.add(name)
         left = [number for number in left if table.columns[number] != name]
-    if not missing or not _fits([widths[number] for number in left], most):
-        return table, rows, widths, []
     return *_only(left, table, rows, widths), [name for name in table.columns if name in missing]
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """Return widths of columns that fit into ``most``: the wide ones give way, down to WHOLE."""
+    """Return widths of columns that fit into ``most``: the wide ones give way, down to WHOLE, a single one further."""
     room = most - GAP * (len(widths) - 1)
     found = list(widths)
     left = len(widths)
     for number in sorted(range(len(widths)), key=widths.__getitem__):
-        found[number] = min(widths[number], max(WHOLE, room // left))
+        found[number] = min(widths[number], max(WHOLE if len(widths) > 1 else 1, room // left))
         room -= found[number]
         left -= 1
     return found
 
 
 def _lines(console: Quiet, table: AnswerTable, rows: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
-    """Yield a line for each row, more where cells are folded."""
+    """Yield a line for each row; cells that are wider than their column are cut."""
     right = [name in table.right for name in table.columns]
-    yield from (_styled(console, line, "bold cyan") for line in _row(table.columns, widths, right))
+    yield _styled(console, _row(table.columns, widths, right), "bold cyan")
     for row in rows:
-        yield from _row(row, widths, right)
+        yield _row(row, widths, right)
 
 
-def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    folded = [_fold(cell, width) for cell, width in zip(row, widths, strict=True)]
-    for number in range(max(map(len, folded))):
-        cells = (lines[number] if number < len(lines) else "" for lines in folded)
-        padded = (
-            " " * (width - cell_len(cell)) + cell if is_right else cell + " " * (width - cell_len(cell))
-            for cell, width, is_right in zip(cells, widths, right, strict=True)
-        )
-        yield (" " * GAP).join(padded).rstrip()
+def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    cells = []
+    for cell, width, is_right in zip(row, widths, right, strict=True):
+        shown = cell if cell_len(cell) <= width else shortened(cell, width)
+        blanks = " " * (width - cell_len(shown))
+        cells.append(blanks + shown if is_right else shown + blanks)
+    return (" " * GAP).join(cells).rstrip()
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text cut to ``width`` columns: a path or name without blanks in its middle, a sentence at its end."""
+    if cell_len(text) <= width:
+        return text
+    if " " in text or width < MANY:
+        return set_cell_size(text, width - 1).rstrip() + CUT
+    last = (width - 1) * 2 // 3
+    first = set_cell_size(text, width - 1 - last).rstrip()
+    while cell_len(text) > last:
+        text = text[1:]
+    return f"{first}{CUT}{text}"
 
 
 def _blocks(console: Quiet, table: AnswerTable, rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -41,7 +41,37 @@ def test_wide_terminals_have_a_line_for_each_row():
     assert len(drawn(TABLE, 250)) == 4
 
 
-def test_narrow_terminals_have_a_block_for_each_row():
+MANY = TABLE._replace(rows=[*TABLE.rows, ("orders-1", 5, 6, WHEN.replace("22", "23", 1), "open")])
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_many_rows_have_a_line_each_whatever_the_width(width):
+    lines = drawn(MANY, width)
+    assert max(map(cell_len, lines)) <= width
+    assert len(lines) == 6
+    assert lines[-1].startswith("(")
+    assert "--all-columns or -x" in lines[-1]
+    assert [line.split()[0] for line in lines[2:-1]] == ["orders-0", "payments-17", "orders-1"]
+    assert lines[2].endswith("…") or "STATE" in lines[-1]
+
+
+def test_all_columns_are_shown_on_request():
+    for layout in ("all columns", "expanded"):
+        out = io.StringIO()
+        answer_terminal.draw([MANY], out, 60, layout=layout)
+        text = " ".join(out.getvalue().split())
+        assert SENTENCE in text
+        assert "not shown" not in text
+
+
+def test_paths_are_cut_in_the_middle():
+    assert answer_terminal.shortened("/var/kafka/orders-0/00000000000000000000.log", 24) == "/var/kaf…00000000000.log"
+    assert answer_terminal.shortened("a sentence of words", 12) == "a sentence…"
+    assert answer_terminal.shortened("short", 12) == "short"
+    assert cell_len(answer_terminal.shortened("表" * 20, 12)) <= 12
+
+
+def test_few_rows_on_narrow_terminals_have_a_line_for_each_field():
     lines = drawn(TABLE, 60)
     assert lines[0] == "one title"
     assert [line.split()[0] for line in lines if line.startswith("PARTITION")] == ["PARTITION", "PARTITION"]
@@ -60,7 +90,7 @@ def test_what_many_rows_share_is_said_once_where_there_is_no_room():
     assert "log dir  " not in "".join(drawn(table._replace(rows=rows[:2]), 100)[2:])
     assert len(drawn(table, 100)) == 5
     alike = table._replace(rows=[rows[0]] * 3)
-    assert sum(line.startswith("log dir") for line in drawn(alike, 50)) == 3
+    assert [line.split()[1] for line in drawn(alike, 50)[2:5]] == ["orders-0"] * 3
 
 
 SPARE = AnswerTable(
@@ -79,17 +109,21 @@ def test_many_rows_do_without_the_least_needed_columns_and_that_is_said(width, m
     varied = SPARE._replace(rows=[(n, first, f"{n}{last[1:]}", *rest) for n, first, last, *rest in SPARE.rows])
     lines = drawn(varied, width)
     assert max(map(len, lines)) <= width
-    told = " ".join(lines[1:-9])
-    assert told == (f"no room for: {', '.join(missing)} (-o jsonl or a wider terminal has them)" if missing else "")
-    assert lines[-9].split() == [name for name in SPARE.columns if name not in missing]
+    told = " ".join(lines[10:])
+    assert told.replace("\n", " ") == (
+        f"(not shown: {', '.join(missing)}; --all-columns or -x shows all)" if missing else ""
+    )
+    assert lines[1].split() == [name for name in SPARE.columns if name not in missing]
     left = [number for number, name in enumerate(SPARE.columns) if name not in missing]
-    assert [line.split() for line in lines[-8:]] == [[str(row[number]) for number in left] for row in varied.rows]
+    assert [line.split() for line in lines[2:10]] == [[str(row[number]) for number in left] for row in varied.rows]
 
 
-def test_where_even_the_needed_columns_have_no_room_blocks_hold_all():
+def test_where_even_the_needed_columns_have_no_room_the_last_go_too():
     lines = drawn(SPARE, 10)
-    assert sum(line.startswith("first") for line in lines) == len(SPARE.rows)
-    assert "no room" not in " ".join(lines)
+    assert [line for line in lines if line.startswith("  ") and line.strip().isdigit()] == [
+        f"{n:5}" for n in range(1, 9)
+    ]
+    assert max(map(len, lines)) <= 10
     assert sum(line.startswith("first") for line in drawn(SPARE._replace(rows=SPARE.rows[:2]), 60)) == 2
 
 
@@ -107,7 +141,7 @@ def test_ten_thousand_rows_are_drawn_at_once():
 
 
 def test_what_is_twice_as_wide_is_folded_by_its_width():
-    lines = drawn(AnswerTable("", ("NAME", "WHY"), [("表" * 20, "表" * 40)]), 60)
+    lines = drawn(AnswerTable("", ("NAME", "WHY"), [("表" * 20, "表 " * 40)]), 60)
     assert max(map(cell_len, lines)) <= 60
     assert "".join(lines).count("表") == 60
 

@@ -30,7 +30,7 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     freed = size(sum(line.superseded_bytes for line in partitions if line.due))
     of = f"{due} of {many(len(partitions), 'compacted partition')} {'is' if due == 1 else 'are'} due"
     title = f"{of}; superseded in {'it' if due == 1 else 'them'}: {freed}"
-    yield AnswerTable(title, _DUE, list(map(_due, partitions)), frozenset(_DUE[2:-1]))
+    yield AnswerTable(title, _DUE, list(map(_due, partitions)), frozenset(_DUE[2:-1]), spare=("from", "to", "clean"))
     if partitions:
         title = "What a cleaning would remove now: superseded, expired (of the tombstones), keyless, aborted, markers"
         yield AnswerTable(title, _GOES, list(map(_goes, partitions)), frozenset(_GOES[1:]))

@@ -99,4 +99,4 @@ def _totals(partitions: Sequence[PartitionUsage]) -> AnswerTable:
         each = ((line.all_bytes, line.log_bytes, line.disk_bytes or 0) for line in lines)
         rows.append((*key, len(lines), *(size(sum(column)) for column in zip(*each, strict=True))))
     columns = ("log dir", "broker", "state", "folders", "all files", "log", "on disk")
-    return AnswerTable("Log dirs", columns, rows, _RIGHT | {"folders"})
+    return AnswerTable("Log dirs", columns, rows, _RIGHT | {"folders"}, spare=("broker", "log", "folders"))

@@ -29,6 +29,7 @@ _OFFSETS: Final = ("group", "topic", "partition", "offset", "log end", "lag", "c
 _COMMITS: Final = ("group", "topic", "partition", "at", "time", "offset", "remark")
 _WRITERS: Final = ("rank", "group", "coordinator", "bytes", "commits", "tombstones", "group records", "first", "last")
 _MISSING: Final = ("topic", "partition", "from", "until", "reason")
+_SPARE: Final = ("coordinator", "instance", "target", "epoch", "protocol", "committed", "host")
 _NUMBERS: Final = frozenset(
     (
         *("members", "epoch", "coordinator", "partition", "offset", "log end", "lag", "at", "rank", "bytes", "commits"),
@@ -48,7 +49,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     if writers:
         yield AnswerTable(f"{_count(writers)} wrote into __consumer_offsets", _WRITERS, writers, _NUMBERS)
     else:
-        yield AnswerTable(_count(groups), _GROUPS, [_group(line) for line in groups], _NUMBERS)
+        yield AnswerTable(_count(groups), _GROUPS, [_group(line) for line in groups], _NUMBERS, spare=_SPARE)
     rest = (
         ("members", _MEMBERS, [_member(group, member) for group in groups for member in group.members]),
         ("offsets", _OFFSETS, [_offset(line) for line in lines if isinstance(line, CommittedLine)]),
@@ -61,7 +62,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     )
     for title, columns, rows in rest:
         if rows:
-            yield AnswerTable(title, columns, rows, _NUMBERS)
+            yield AnswerTable(title, columns, rows, _NUMBERS, spare=_SPARE)
 
 
 def _count(groups: Sized) -> str:

@@ -25,6 +25,7 @@ COLUMNS: Final = (
     "newest timestamp",
     "at offset",
 )
+SPARE: Final = ("at offset", "epoch", "newest timestamp", "high watermark", "earliest")
 NUMBERS: Final = frozenset(COLUMNS) - {"partition", "newest timestamp"}
 
 
@@ -34,7 +35,7 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     held = sum(line.last_stable < line.latest for line in found)
     title = f"{counted(len(found), 'partition')}; read_committed consumers are held back in {held or 'none'}"
     found.sort(key=lambda line: line.last_stable - line.latest)
-    yield AnswerTable(title, COLUMNS, [_row(line) for line in found], NUMBERS)
+    yield AnswerTable(title, COLUMNS, [_row(line) for line in found], NUMBERS, spare=SPARE)
     looked_up = [
         (f"{line.topic}-{line.partition}", for_people(one.time_ms), one.offset, for_people(one.timestamp_ms))
         for line in found

@@ -43,6 +43,7 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
             _COLUMNS,
             list(map(_segment, found)),
             _RIGHT,
+            spare=("from", "next offset", "due from", "reason", "largest time"),
         )
     topics = [_topic(line) for line in lines if isinstance(line, TopicRetention)]
     yield AnswerTable("Configs", _TOPIC_COLUMNS, topics, frozenset(_TOPIC_COLUMNS[2:6]))

@@ -38,7 +38,9 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     held = sum(one.held_back for one in found)
     shown = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state] or state in ORDER[:2])
     title = f"Transactions: {shown}; {counted(held, 'offset')} held back from read_committed consumers"
-    yield AnswerTable(title, COLUMNS, [_row(one) for one in found], NUMBERS, list(_commands(found)))
+    yield AnswerTable(
+        title, COLUMNS, [_row(one) for one in found], NUMBERS, list(_commands(found)), ("epoch", "producer")
+    )
     differences = [
         (f"{one.topic}-{one.partition}", one.log_dir, one.text) for one in known if isinstance(one, ReplicaDifference)
     ]
@@ -51,7 +53,11 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     busy = [one for one in ids if one.partitions]
     if ids:
         yield AnswerTable(
-            f"{counted(len(ids), 'transactional id')}: {states}", IDS, [_id_row(one) for one in busy], NUMBERS
+            f"{counted(len(ids), 'transactional id')}: {states}",
+            IDS,
+            [_id_row(one) for one in busy],
+            NUMBERS,
+            spare=("epoch", "timeout", "started"),
         )
 
 
