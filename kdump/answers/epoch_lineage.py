@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from kdump.answers.log_end import log_end
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.records.record_batch import Batches
-from kdump.segments import read
+from kdump.segments import walk
+from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,6 +81,6 @@ def _with_batches(entries: tuple[EpochEntry, ...], partition: Partition, end: Lo
 
 def _epochs(source: Source) -> Iterator[tuple[int, int]]:
     """Yield leader epochs and base offsets of the batches that Kafka's own reader finds."""
-    for region in read.walk_runs(source):
+    for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and region.first.partition_leader_epoch is not None:
             yield from zip(region.column("partition_leader_epoch"), region.column("base_offset"), strict=True)

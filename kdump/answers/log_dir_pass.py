@@ -11,10 +11,9 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import stretches
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import log_tail
+from kdump.segments import log_tail, read
 from kdump.segments.index_lookup import Seeker
-from kdump.segments.regions import UNREADABLE, Damage, Trailing
-from kdump.segments.resync import ResyncReader
+from kdump.segments.regions import DATA, UNREADABLE, Damage, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -148,8 +147,7 @@ class LogDirPass:
             with segment.open() as source:
                 if base is not None and since > base:
                     done = Seeker(segment, source, self._wrong).by_offset(since, None).start
-                reader = ResyncReader(source, done, source.size, "resync", base, limit=None, runs=True, packed=False)
-                for region in reader.read():
+                for region in read.read(source, done, on_error="resync", first_offset=base, runs=DATA):
                     lost = _lost(region, is_last=is_last)
                     if isinstance(region, Trailing):
                         found = log_tail.tail(segment, region)

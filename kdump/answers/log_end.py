@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import read
 from kdump.segments.index_lookup import Seeker
+from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
@@ -38,7 +39,7 @@ def last_batch(segment: Segment) -> RecordBatch | None:
         while seen:
             start = Seeker(segment, source, lambda _: None).by_position(seen - 1)
             found = None
-            for region in read.read_runs(source, start, seen, on_error="resync"):
+            for region in read.read(source, start, seen, on_error="resync", runs=DATA):
                 if isinstance(region, Batches):
                     found = region
             if found is not None:

@@ -24,8 +24,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.records.soundness import check
-from kdump.segments import read
-from kdump.segments.regions import Damage
+from kdump.segments.regions import DATA, Damage
 from kdump.segments.walk import walk
 
 if TYPE_CHECKING:
@@ -238,7 +237,7 @@ def _replay(
 def _batches(segment: Segment, end: int) -> Iterator[Batches]:
     """Yield the batches of a segment up to the first that is not valid, and below the offset ``end``."""
     with segment.open() as source:
-        for region in read.walk_runs(source):
+        for region in walk(source, runs=DATA):
             if not isinstance(region, Batches):
                 return
             if region.first.base_offset >= end:

@@ -14,8 +14,8 @@ from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, be
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import Batches
-from kdump.segments import log_tail, read, shared_segment
-from kdump.segments.regions import Trailing
+from kdump.segments import log_tail, read, shared_segment, walk
+from kdump.segments.regions import DATA, Trailing
 from kdump.segments.resync import padding, zero_tail
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _segment(segment: Segment, state: PartitionState, ways: _Ways, *, active: bo
             checker = IndexCheck(files, state)
             indexes = _IndexPass(checker, segment, source, ways.read)
             if log is None:
-                run(read.walk_runs(source), [indexes])
+                run(walk.walk(source, runs=DATA), [indexes])
             else:
                 _begin(segment, log, is_last=is_last)
                 may_share = ways.jobs > 1 and ways.tap is None and log.may_share
@@ -216,7 +216,7 @@ def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogChe
 
 def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region]:
     """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
-    regions = read.read_runs(source, on_error="resync", first_offset=log.next_offset)
+    regions = read.read(source, on_error="resync", first_offset=log.next_offset, runs=DATA)
     return regions if tap is None else tap(segment, regions)
 
 
@@ -262,7 +262,7 @@ class _IndexPass:
         if self._is_over:
             return
         self._is_over = True
-        for found in read.walk_runs(self._source, region.position):
+        for found in walk.walk(self._source, region.position, runs=DATA):
             if not isinstance(found, Batches):
                 self.ends = _end(self._segment, self._source, found)
                 return

@@ -12,7 +12,7 @@ from kdump.dump_log_segments.record_lines import LegacyLines, RecordLines
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.formats.record import LARGE, Record
-from kdump.formats.record_layout import BATCH_HEADER
+from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK
 from kdump.primitives.compression import NONE
 from kdump.primitives.java_text import java_text, java_text_in_pieces
 from kdump.primitives.wire import INT32_MAX
@@ -20,9 +20,9 @@ from kdump.records import log_entry
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import batch_runs, read_ahead
+from kdump.segments import read_ahead, walk
 from kdump.segments.batch_runs import Entries, Run
-from kdump.segments.regions import Damage, Trailing
+from kdump.segments.regions import Damage, RunKinds, Trailing
 from kdump.segments.walk import Window
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def _regions(
     if part.start or part.stop < end:
         window.narrow(part.start, part.stop)
     limit = options.max_batch_bytes
-    regions = batch_runs.walk(leash, part.start, end, window, limit=limit, packed=deep, every=True, stop=part.stop)
+    runs = RunKinds(CODEC_MASK if deep else 0, messages=True)
+    regions = walk.walk(leash, part.start, end, window, limit=limit, runs=runs, stop=part.stop)
     if not deep:
         yield from part.cut(regions, end)
         return

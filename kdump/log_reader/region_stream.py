@@ -11,7 +11,7 @@ from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import read as segments_read
 from kdump.segments import read_ahead, resync, walk
-from kdump.segments.regions import Range
+from kdump.segments.regions import DATA, PLAIN_DATA, Range, RunKinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
     from kdump.segments.parts import SegmentPart
-    from kdump.segments.regions import Damage, OnError, Region
+    from kdump.segments.regions import Damage, OnError, Region, RunKinds
 
 
 def stream(
@@ -42,12 +42,12 @@ def stream(
     """
     if span is None:
         return
-    runs = runs and source.limit >= compression.DEFAULT_LIMIT
-    if not (runs and isinstance(source, local.LocalFile) and span == Range()):
-        yield from _range(segment, source, span, on_error, runs=runs, packed=packed)
+    kinds = _kinds(source, runs=runs, packed=packed)
+    if kinds is None or not isinstance(source, local.LocalFile) or span != Range():
+        yield from _range(segment, source, span, on_error, kinds)
         return
     leash = read_ahead.Leash(source)
-    regions = segments_read.read_runs(leash, on_error=on_error, first_offset=segment.base_offset, packed=packed)
+    regions = segments_read.read(leash, on_error=on_error, first_offset=segment.base_offset, runs=kinds)
     yield from read_ahead.read(regions, leash, source.size, unpack=True, check=check, make=make) if packed else regions
 
 
@@ -56,46 +56,44 @@ def part_of(
 ) -> Generator[Region, None, None]:
     """Yield the regions of a part of a segment as :func:`stream` would; then complete ``part``."""
     first = segment.base_offset if part.start == 0 else None
-    runs = runs and source.limit >= compression.DEFAULT_LIMIT
-    reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=runs, packed=packed)
+    kinds = _kinds(source, runs=runs, packed=packed)
+    reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=kinds)
     yield from reader.read_part(part.stop, part.hops)
     part.reached, part.hops = reader.reached, reader.hops
 
 
 def stretch(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region, None, None]:
     """Yield the batches of bytes that held nothing else when they were read before."""
-    runs = runs and source.limit >= compression.DEFAULT_LIMIT
-    if runs and isinstance(source, local.LocalFile):
+    kinds = _kinds(source, runs=runs, packed=packed)
+    if kinds is not None and packed and isinstance(source, local.LocalFile):
         leash = read_ahead.Leash(source)
-        regions = segments_read.read_runs(leash, start, end, on_error="stop", packed=packed)
-        yield from read_ahead.read(regions, leash, end - start, unpack=True, check=True) if packed else regions
-    elif runs:
-        yield from segments_read.read_runs(source, start, end, on_error="stop", packed=packed)
+        regions = segments_read.read(leash, start, end, runs=kinds)
+        yield from read_ahead.read(regions, leash, end - start, unpack=True, check=True)
     else:
-        yield from segments_read.read(source, start, end, on_error="stop")
+        yield from segments_read.read(source, start, end, runs=kinds)
+
+
+def _kinds(source: Source, *, runs: bool, packed: bool) -> RunKinds | None:
+    """Return the kinds of batches that come in runs: none where a limit for batches must hold for each."""
+    if not runs or source.limit < compression.DEFAULT_LIMIT:
+        return None
+    return PLAIN_DATA if packed else DATA
 
 
 def _range(
-    segment: Segment, source: Source, span: Range, on_error: OnError, *, runs: bool, packed: bool
+    segment: Segment, source: Source, span: Range, on_error: OnError, kinds: RunKinds | None
 ) -> Iterator[Region]:
     """Yield the regions of a range; where its end, given by an index, is not the end of a batch, go on."""
-
-    def read(start: int, end: int | None = None, first_offset: int | None = None) -> Iterator[Region]:
-        if runs:
-            return segments_read.read_runs(
-                source, start, end, on_error=on_error, first_offset=first_offset, packed=packed
-            )
-        return segments_read.read(source, start, end, on_error=on_error, first_offset=first_offset)
-
     start = span.start
-    for region in read(start, span.end, segment.base_offset if start == 0 else None):
+    first_offset = segment.base_offset if start == 0 else None
+    for region in segments_read.read(source, start, span.end, on_error=on_error, first_offset=first_offset, runs=kinds):
         if span.end is not None and not isinstance(region, Batches):
             start = region.position
             break
         yield region
     else:
         return
-    yield from read(start)
+    yield from segments_read.read(source, start, on_error=on_error, runs=kinds)
 
 
 def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:

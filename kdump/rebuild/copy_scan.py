@@ -14,6 +14,7 @@ from kdump.records.record_batch import Batches
 from kdump.salvage.chains import BatchPlace, LeftOutRange, in_rows, places
 from kdump.salvage.sound_batches import Account, judged
 from kdump.segments import read
+from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +51,7 @@ class BatchSpan(NamedTuple):
     def places(self) -> Iterator[BatchPlace]:
         """Yield the batches, read again. Raises UnreadableError."""
         with self.segment.open() as source:
-            for place in places(self.segment, read.read_runs(source, self.position, self.end, on_error="stop")):
+            for place in places(self.segment, read.read(source, self.position, self.end, on_error="stop", runs=DATA)):
                 if isinstance(place, BatchPlace):
                     yield place
 
@@ -96,7 +97,7 @@ class ScannedCopy:
 
     def _rows(self, each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
         with each.open() as source:
-            for region in read.read_runs(source, on_error="resync", first_offset=each.base_offset):
+            for region in read.read(source, on_error="resync", first_offset=each.base_offset, runs=DATA):
                 yield from in_rows(each, [self._seen(region)])
 
     def _seen(self, region: Region) -> Region:

@@ -36,6 +36,7 @@ from kdump.rebuild.coordinator_counts import partition_counts
 from kdump.rebuild.nodes import PROTOCOLS, Listeners, address, new_directory_id
 from kdump.records.record_batch import Batches
 from kdump.segments import read
+from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -157,7 +158,7 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
 def _segment_end(segment: Segment) -> CopyEnds:
     end, epoch = segment.base_offset or 0, 0
     with segment.open() as source:
-        for region in read.read_runs(source, on_error="resync"):
+        for region in read.read(source, on_error="resync", runs=DATA):
             if isinstance(region, Batches):
                 end = max(end, region.last_offset + 1)
                 epoch = max(epoch, region.field("partition_leader_epoch", region.batch_count - 1))

@@ -30,8 +30,8 @@ from kdump.recovery.index_builder import IndexBuilder
 from kdump.recovery.segment_end import FailsError, base_of, indexed_at, lost, read_next_offset
 from kdump.recovery.split_segment import OffsetOverflowError, RefusedError, SegmentSlice, at, split
 from kdump.recovery.swaps import Swaps, after_swaps
-from kdump.segments import read
-from kdump.segments.regions import ENDS_INSIDE, Damage
+from kdump.segments import walk
+from kdump.segments.regions import DATA, ENDS_INSIDE, Damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -261,7 +261,7 @@ class _Start:
     def _replay_segment(self, each: Segment, start: int) -> None:
         searching = True
         with each.open() as source:
-            for region in read.walk_runs(source, indexed_at(each, start) if base_of(each) < start else 0):
+            for region in walk.walk(source, indexed_at(each, start) if base_of(each) < start else 0, runs=DATA):
                 fault = ""
                 if isinstance(region, Damage):
                     raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, "record-size")
@@ -283,7 +283,7 @@ class _Start:
         known = self._done.get(base_of(last))
         start, stop = (known.indexed, known.valid) if known else (indexed_at(last, end), last.size)
         with last.open() as source:
-            for region in read.walk_runs(source, start, stop):
+            for region in walk.walk(source, start, stop, runs=DATA):
                 if isinstance(region, RecordBatch) and region.magic < record_layout.MAGIC_2:
                     try:
                         region.base_offset  # noqa: B018  reading it unpacks the wrapper
@@ -386,7 +386,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
 
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
     """Yield the regions that Kafka's own reader finds; the offsets of a run fit into the segment."""
-    for region in read.walk_runs(source):
+    for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and not all(map(index.fits, region.column("last_offset"))):
             yield from region.batches()
         else:

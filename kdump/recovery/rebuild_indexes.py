@@ -10,8 +10,8 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import Batches
 from kdump.records.soundness import check
 from kdump.recovery.index_builder import IndexBuilder, Indexes
-from kdump.segments import read
-from kdump.segments.regions import Trailing
+from kdump.segments import walk
+from kdump.segments.regions import DATA, Trailing
 from kdump.segments.resync import padding, zero_tail
 from kdump.transaction_replay.replay import Replay
 
@@ -88,7 +88,7 @@ def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int]
     Raises DamageError at the first bad one.
     """
     with segment.open() as source:
-        for region in read.walk_runs(source):
+        for region in walk.walk(source, runs=DATA):
             if isinstance(region, Batches):
                 try:
                     check(region.first)

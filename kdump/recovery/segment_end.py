@@ -12,8 +12,8 @@ from kdump.formats.offset_index import OffsetIndex
 from kdump.log_dirs import file_names
 from kdump.records.record_batch import Batches
 from kdump.recovery.split_segment import at
-from kdump.segments import read
-from kdump.segments.regions import Damage
+from kdump.segments import read, walk
+from kdump.segments.regions import DATA, Damage
 
 if TYPE_CHECKING:
     from kdump.log_dirs.partition import Segment
@@ -61,7 +61,7 @@ def lost(each: Segment, position: int, reason: str) -> Cut:
     first = last = None
     records = 0
     with each.open() as source:
-        for region in read.read_runs(source, position, on_error="resync"):
+        for region in read.read(source, position, on_error="resync", runs=DATA):
             if isinstance(region, Batches):
                 begin, end, count = _span(region)
                 first = begin if first is None else min(first, begin)
@@ -108,7 +108,7 @@ def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
     found, next_offset = False, 0
     searched = "base_offset" if searches_bases else "last_offset"
     with each.open() as source:
-        for region in read.walk_runs(source, position):
+        for region in walk.walk(source, position, runs=DATA):
             if isinstance(region, Batches):
                 try:
                     highest = region.greatest(searched)

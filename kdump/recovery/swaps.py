@@ -13,7 +13,8 @@ from kdump.formats import txn_index
 from kdump.log_dirs import file_names
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.segment_end import Cut, base_of, lost, read_next_offset
-from kdump.segments import read
+from kdump.segments import read, walk
+from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,7 +95,7 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
 def _border(each: Segment, position: int) -> int:
     """Return where the batch begins that holds the byte at ``position``: without its end it is lost."""
     with each.open() as source:
-        for region in read.walk_runs(source):
+        for region in walk.walk(source, runs=DATA):
             if not isinstance(region, Batches):
                 return position
             for batch in region.batches() if region.end > position else ():
@@ -176,7 +177,7 @@ def _records(segments: Iterable[Segment]) -> Iterator[tuple[RecordBatch, Record]
     """Yield the records of valid batches, with their batch."""
     for each in segments:
         with each.open() as source:
-            for region in read.read_runs(source, 0, on_error="resync"):
+            for region in read.read(source, 0, on_error="resync", runs=DATA):
                 for batch in region.batches() if isinstance(region, Batches) else ():
                     with suppress(DamageError):
                         for record in batch.records():

@@ -14,6 +14,7 @@ from kdump.salvage.sound_batches import ahead, judged
 from kdump.segments import read
 from kdump.segments.batch_runs import Run
 from kdump.segments.read_ahead import Leash
+from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -58,7 +59,7 @@ def batches(
 def _regions(each: Segment) -> Generator[Region, None, None]:
     with each.open() as source:
         leash = Leash(source)
-        regions = read.read_runs(leash, on_error="resync", first_offset=each.base_offset)
+        regions = read.read(leash, on_error="resync", first_offset=each.base_offset, runs=DATA)
         yield from ahead(regions, source, leash, source.size)
 
 

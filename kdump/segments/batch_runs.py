@@ -12,20 +12,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from kdump import kernel
-from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, CONTROL_FLAG, LOG_OVERHEAD
+from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import Batches
-from kdump.segments import walk as segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.kernel.lines import Lines
-    from kdump.log_dirs.files import Source
     from kdump.primitives.wire import Bytes
-    from kdump.segments.regions import Region
-    from kdump.segments.walk import Window
 if kernel.COMPILED:
     from kdump.kernel import batches
     from kdump.kernel.batches import COLUMNS, WIDTH
@@ -203,61 +199,20 @@ class Entries(Batches):
             at += entry.size
 
 
-def entries(first: Message, window: Window, stop: int | None = None) -> Entries | None:
-    """Return the entries, up to ``stop``, that follow each other from ``first`` on in the block of ``window``.
-
-    None without a second one.
-    """
-    at = first.position - window.start
-    block = window.block if stop is None else window.block[: max(0, stop - window.start)]
+def entries(first: Message, block: memoryview, start: int, stop: int | None = None) -> Entries | None:
+    """Return the messages, up to ``stop``, that follow ``first`` in a block at ``start``; None without a second one."""
+    at = first.position - start
+    block = block if stop is None else block[: max(0, stop - start)]
     if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(block):
         return None
     from kdump.kernel.messages import stretch  # for the logs of old brokers alone
 
     end = stretch(block, at, first.limit)
-    return Entries(first, block, window.start, end) if end > at + first.size else None
+    return Entries(first, block, start, end) if end > at + first.size else None
 
 
-def walk(
-    source: Source,
-    start: int,
-    end: int,
-    window: Window,
-    *,
-    limit: int,
-    packed: bool,
-    every: bool = False,
-    stop: int | None = None,
-) -> Iterator[Region]:
-    """Yield the regions of :func:`kdump.segments.walk.walk`; valid batches of data that are alike come as one run.
-
-    With ``packed``, compressed batches come one by one. With ``every``, control batches come in runs too, and messages
-    of magic 0 and 1 as :class:`Entries`. The batches of a run begin before ``stop``, and Entries end there.
-    """
-    if not kernel.COMPILED:
-        yield from segment.walk(source, start, end, window, limit=limit)
-        return
-    more = True
-    while more:
-        more = False
-        for region in segment.walk(source, start, end, window, limit=limit):
-            found: Run | Entries | None = None
-            if isinstance(region, Batch):
-                attributes = region.header.attributes
-                if not (packed and attributes & CODEC_MASK) and (every or not attributes & CONTROL_FLAG):
-                    found = run(region, window, stop)
-            elif every and isinstance(region, Message):
-                found = entries(region, window, stop)
-            if found is not None:
-                yield found
-                start, more = found.end, found.end < end
-                break
-            yield region
-
-
-def run(first: Batch, window: Window, stop: int | None = None) -> Run | None:
-    """Return the run that begins with a batch in the block of ``window``; None without a second one before ``stop``."""
-    block, start = window.block, window.start
+def run(first: Batch, block: memoryview, start: int, stop: int | None = None) -> Run | None:
+    """Return the run that begins with a batch of a block at ``start``; None without a second one before ``stop``."""
     behind = start + len(block) if stop is None else stop
     rows = batches.rows(first, block, start, min(first.limit, LARGE), behind)
     if not rows:

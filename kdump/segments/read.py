@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.files import Source
-    from kdump.segments.regions import OnError, Region
+    from kdump.segments.regions import OnError, Region, RunKinds
 
 
 def read(
@@ -19,40 +19,17 @@ def read(
     on_error: OnError = "stop",
     first_offset: int | None = None,
     limit: int | None = None,
+    runs: RunKinds | None = None,
 ) -> Iterator[Region]:
     """Yield the regions of a segment, each batch checked: magic, structure of its header, codec and crc.
 
     After damage the rest of the file is one Damage region ("stop"), the next region begins where the length of the bad
-    batch says ("skip"), or with the next sound batch wherever it stands ("resync"). Zeros at the end are Padding.
-    ``first_offset`` is the segment's base offset, for the account of what is missing at its beginning. A batch of more
-    than ``limit`` bytes (by default the source's) is damage.
+    batch says ("skip"), or with the next valid batch anywhere in it ("resync"). Zeros at the end are Padding.
+    ``first_offset`` is the segment's base offset: offsets from there to the first batch are missing. A batch of more
+    than ``limit`` bytes (by default the source's) is damage. With ``runs``, like batches come as one region (see
+    :func:`kdump.segments.walk.walk`).
     """
     from kdump.segments.resync import ResyncReader  # it needs the walk
 
     end = source.size if end is None else min(end, source.size)
-    return ResyncReader(source, start, end, on_error, first_offset, limit=limit).read()
-
-
-def read_runs(
-    source: Source,
-    start: int = 0,
-    end: int | None = None,
-    *,
-    on_error: OnError,
-    first_offset: int | None = None,
-    packed: bool = False,
-) -> Iterator[Region]:
-    """Yield what :func:`read` does, sound batches that are alike as one run; with ``packed`` no compressed ones."""
-    from kdump.segments.resync import ResyncReader
-
-    end = source.size if end is None else min(end, source.size)
-    return ResyncReader(source, start, end, on_error, first_offset, limit=None, runs=True, packed=packed).read()
-
-
-def walk_runs(source: Source, start: int = 0, end: int | None = None) -> Iterator[Region]:
-    """Yield what :func:`kdump.segments.walk.walk` does, sound batches that are alike as one run."""
-    from kdump.segments import batch_runs
-    from kdump.segments.walk import Window
-
-    end = source.size if end is None else min(end, source.size)
-    return batch_runs.walk(source, start, end, Window(source, end), limit=source.limit, packed=False)
+    return ResyncReader(source, start, end, on_error, first_offset, limit=limit, runs=runs).read()

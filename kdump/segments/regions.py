@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import many
+from kdump.formats.record_layout import CODEC_MASK, CONTROL_FLAG
 from kdump.records.record_batch import Batches
 
 UNREADABLE: Final = "unread"
@@ -107,6 +108,22 @@ class Trailing(NamedTuple):
 Region: TypeAlias = Batches | Damage | Padding | Trailing
 
 OnError: TypeAlias = Literal["stop", "skip", "resync"]
+
+
+class RunKinds(NamedTuple):
+    """The kinds of batches that come in runs: those of magic 2 with no bit of ``excluded`` in their attributes.
+
+    With ``messages``, uncompressed messages of magic 0 and 1 do too.
+    """
+
+    excluded: int
+    messages: bool = False
+
+
+DATA: Final = RunKinds(CONTROL_FLAG)
+"""Runs of data, compressed or not."""
+PLAIN_DATA: Final = RunKinds(CONTROL_FLAG | CODEC_MASK)
+"""Runs of data without compression."""
 
 
 class Range(NamedTuple):

@@ -31,7 +31,6 @@ from kdump.primitives.crc import CRC32, CRC32C, Kind, combine
 from kdump.primitives.wire import Bytes, read_varint
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.records.soundness import check
-from kdump.segments import batch_runs
 from kdump.segments.parts import BUDGET
 from kdump.segments.regions import Damage, Padding, Region, Trailing
 from kdump.segments.walk import BLOCK, Window, as_region, walk
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.files import Source
     from kdump.segments.parts import SegmentPart
-    from kdump.segments.regions import OnError
+    from kdump.segments.regions import OnError, RunKinds
 
 
 CHUNK: Final = 1 << 12
@@ -142,16 +141,15 @@ class ResyncReader:
         first_offset: int | None,
         *,
         limit: int | None,
-        runs: bool = False,
-        packed: bool = True,
+        runs: RunKinds | None = None,
     ) -> None:
-        """With ``runs``, sound batches that are like each other come as one; with ``packed`` compressed ones do not."""
+        """With ``runs``, valid batches of these kinds that have the same attributes come as one region."""
         self._limit = limit
         self._source, self._start, self._end, self._on_error = source, start, end, on_error
         self._next_offset = first_offset
         self._window = Window(source, end)
         self._sums = {kind: RangeChecksum(source, kind) for kind in (CRC32, CRC32C)}
-        self._runs, self._packed = runs, packed
+        self._runs = runs
         self._stop: int | None = None
         self._origin = start
         self.hops = BUDGET
@@ -200,17 +198,7 @@ class ResyncReader:
 
     def _walk(self, position: int) -> Iterator[Region]:
         limit = self._source.limit if self._limit is None else self._limit
-        if self._runs:
-            return batch_runs.walk(
-                self._source,
-                position,
-                self._end,
-                self._window,
-                limit=limit,
-                packed=self._packed,
-                stop=self._stop,
-            )
-        return walk(self._source, position, self._end, self._window, limit=limit)
+        return walk(self._source, position, self._end, self._window, limit=limit, runs=self._runs, stop=self._stop)
 
     def _fault(self, region: Region) -> Damage | Trailing | None:
         """Return what is wrong with ``region``, None for a sound batch or sound ones."""

@@ -12,7 +12,7 @@ from kdump.formats import offset_index
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.records.soundness import is_sound
 from kdump.segments import read, resync, walk
-from kdump.segments.regions import Damage, Trailing
+from kdump.segments.regions import DATA, Damage, Trailing
 
 if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
@@ -41,7 +41,7 @@ def segment_end(segment: Segment) -> SegmentEnd:
         start = _last_indexed(segment, source) if source.size > SMALL else 0
         first: RecordBatch | None = None
         last: RecordBatch | None = None
-        for region in read.walk_runs(source, start):
+        for region in walk.walk(source, start, runs=DATA):
             if isinstance(region, Batches):
                 first, last = first or region.first, region.last
         end = 0 if last is None else last.end

@@ -16,6 +16,7 @@ from kdump.records.record_batch import Batches
 from kdump.segments import parts, read_ahead, resync
 from kdump.segments import read as segments_read
 from kdump.segments.parts import BUDGET, SegmentPart
+from kdump.segments.regions import DATA
 from kdump.segments.resync import ResyncReader
 
 if TYPE_CHECKING:
@@ -129,14 +130,14 @@ def _steps(piece: SegmentPart) -> Iterator[SegmentPart]:
 
 
 def read_headers(source: Source) -> Generator[Region, None, None]:
-    """Yield the regions of ``kdump.segments.read.read_runs(source, on_error="resync")``.
+    """Yield the regions of ``kdump.segments.read.read(source, on_error="resync", runs=DATA)``.
 
     Two threads read the parts of a large segment. Each sound batch of magic 2 is in a run then, and a run holds no
     records: it reads them when somebody asks.
     """
     pieces = parts_for_threads(source) if kernel.COMPILED else []
     if not pieces:
-        yield from segments_read.read_runs(source, on_error="resync")
+        yield from segments_read.read(source, on_error="resync", runs=DATA)
         return
 
     from kdump.segments import brief_runs  # needed for large segments alone
@@ -184,8 +185,8 @@ class _PartWork(Generic[R]):
 
         source = self._source
         first = None if piece.start else self._first_offset
-        runs = source.limit >= compression.DEFAULT_LIMIT
-        reader = ResyncReader(source, start.reached, source.size, "resync", first, limit=None, runs=runs, packed=False)
+        runs = DATA if source.limit >= compression.DEFAULT_LIMIT else None
+        reader = ResyncReader(source, start.reached, source.size, "resync", first, limit=None, runs=runs)
         made = self._make(readable(reader.read_part(piece.stop, start.hops)))
         return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.hops))
 

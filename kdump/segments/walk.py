@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats import record_layout
-from kdump.records import log_entry
+from kdump.records import log_entry, magic_0_1, magic_2
 from kdump.records.record_batch import RecordBatch
 from kdump.records.soundness import is_sound
 from kdump.segments.regions import Damage, Region, Trailing
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.files import Source
+    from kdump.segments.regions import RunKinds
 
 
 BLOCK: Final = 1 << 20
@@ -76,16 +78,45 @@ def walk(
     window: Window | None = None,
     *,
     limit: int | None = None,
+    runs: RunKinds | None = None,
+    stop: int | None = None,
 ) -> Iterator[Region]:
-    """Yield what Kafka's own reader finds: batches, then Trailing bytes or the Damage that stops it.
+    """Yield the regions that Kafka's own reader finds: batches, then Trailing bytes or the Damage that stops it.
 
-    It believes every length up to ``limit`` bytes (by default the source's), checks no crc and takes any magic: this
-    is what ``DumpLogSegments`` sees. ``end`` cuts the file there (in bytes). The sizes of the regions sum to what was
-    asked for.
+    It accepts every length up to ``limit`` bytes (by default the source's), checks no crc and takes any magic, as
+    ``DumpLogSegments`` does. ``end`` truncates the file there (in bytes). The sizes of the regions sum to the bytes
+    from ``start`` to ``end``. With ``runs``, valid batches of these kinds that follow each other and have the same
+    attributes come as one region, if there is a kernel. It holds batches that begin before ``stop``.
     """
     end = source.size if end is None else min(end, source.size)
     limit = source.limit if limit is None else limit
     window = window or Window(source, end)
+    if runs is None or not kernel.COMPILED:
+        return _walk(start, end, window, limit)
+    return _walk_runs(start, end, window, limit, runs, stop)
+
+
+def _walk_runs(start: int, end: int, window: Window, limit: int, runs: RunKinds, stop: int | None) -> Iterator[Region]:
+    from kdump.segments import batch_runs  # few commands want runs
+
+    more = True
+    while more:
+        more = False
+        for region in _walk(start, end, window, limit):
+            found: batch_runs.Run | batch_runs.Entries | None = None
+            if isinstance(region, magic_2.Batch):
+                if not region.header.attributes & runs.excluded:
+                    found = batch_runs.run(region, window.block, window.start, stop)
+            elif runs.messages and isinstance(region, magic_0_1.Message):
+                found = batch_runs.entries(region, window.block, window.start, stop)
+            if found is not None:
+                yield found
+                start, more = found.end, found.end < end
+                break
+            yield region
+
+
+def _walk(start: int, end: int, window: Window, limit: int) -> Iterator[Region]:
     position, last = start, end - record_layout.UP_TO_MAGIC
     block, at = window.block, position - window.start
     while position < last:

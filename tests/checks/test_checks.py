@@ -11,8 +11,8 @@ from kdump.findings import Level
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import Batches
 from kdump.recovery.index_builder import IndexBuilder
-from kdump.segments import batch_runs
-from kdump.segments.walk import Window
+from kdump.segments import walk
+from kdump.segments.regions import DATA
 from kdump.transaction_replay.replay import Replay
 from testing import GOLDEN, forge
 from tests.helpers.segments import ABORT, COMMIT, Memory, batches, data, marker, starts
@@ -70,7 +70,7 @@ def check(
 
 def runs(log):
     source = Memory(log)
-    return batch_runs.walk(source, 0, source.size, Window(source, source.size), limit=source.limit, packed=False)
+    return walk.walk(source, 0, source.size, limit=source.limit, runs=DATA)
 
 
 def wrong(found):

@@ -284,13 +284,13 @@ def test_salvage_goes_on_where_a_file_cannot_be_read(tmp_path):
 
 def test_a_disk_that_fails_in_the_middle_of_a_file_costs_what_follows(tmp_path, monkeypatch):
     place = copy(tmp_path / "in", (0, one(0) + one(1) + one(2, attributes=TIMESTAMP_TYPE_FLAG)))
-    whole = read.read_runs
+    whole = read.read
 
     def fails(source, **rest):
         yield from list(whole(source, **rest))[:-1]
         raise UnreadableError(place, "Input/output error")
 
-    monkeypatch.setattr(read, "read_runs", fails)
+    monkeypatch.setattr(read, "read", fails)
     placed, account = merge.merge(Finder().find([str(place)]))
     (lost,) = account.lost
     assert [(each.base_offset, each.last_offset, each.count) for each in placed] == [(0, 1, 2)]

@@ -18,9 +18,10 @@ from kdump.errors import KdumpError
 from kdump.formats import record_layout
 from kdump.primitives import compression
 from kdump.records import magic_2
+from kdump.segments import read as segments_read
 from kdump.segments import read_ahead
 from kdump.segments.batch_runs import Run
-from kdump.segments.read import read_runs
+from kdump.segments.regions import DATA
 from testing import GOLDEN, ROOT, forge
 from tests.helpers.in_place import InPlace
 from tests.helpers.segments import Memory, batches
@@ -218,7 +219,7 @@ def test_each_batch_of_a_run_is_asked_whether_its_records_agree():
     bad = {2: [record[:-1]], 4: [record, record], 5: [b"\x7f" * 9], 7: []}
     log = b"".join(forge.batch(bad.get(n, [record]), base_offset=n, count=len(bad.get(n, [0]))) for n in range(9))
     for data in (log, log[: -len(record)]):
-        found = [run for run in read_runs(Memory(data), on_error="stop") if isinstance(run, Run)]
+        found = [run for run in segments_read.read(Memory(data), on_error="stop", runs=DATA) if isinstance(run, Run)]
         told = [verdict for run in found for verdict in run.stack(cursor.Cursor()).agreeing()]
         assert told == [n not in bad for n in range(len(told))]
         assert len(told) == 9 - (data is not log)

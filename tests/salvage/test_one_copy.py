@@ -221,7 +221,7 @@ def test_a_file_is_read_once(tmp_path, monkeypatch):
 
 def test_what_is_read_of_a_disk_that_dies_is_written(tmp_path, monkeypatch):
     copy = segments(tmp_path, (0, one(0) + one(1) + one(2, attributes=TIMESTAMP_TYPE_FLAG)), (3, one(3)))
-    whole = read.read_runs
+    whole = read.read
 
     def dies(source, *place, **rest):
         regions = list(whole(source, *place, **rest))
@@ -229,7 +229,7 @@ def test_what_is_read_of_a_disk_that_dies_is_written(tmp_path, monkeypatch):
         if len(regions) > 1:
             raise UnreadableError("disk", "Input/output error")
 
-    monkeypatch.setattr(read, "read_runs", dies)
+    monkeypatch.setattr(read, "read", dies)
     content, account = once(copy)
     assert content == one(0) + one(1) + one(3)
     assert [(lost.kind, lost.position, lost.size) for lost in account["lost"]] == [

@@ -8,7 +8,7 @@ from kdump import kernel
 from kdump.formats.record_layout import BATCH_HEADER, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2
 from kdump.records.magic_2 import Batch
 from kdump.segments.batch_runs import LARGE, run
-from kdump.segments.batch_runs import walk as walk_in_runs
+from kdump.segments.regions import DATA
 from kdump.segments.walk import Window, walk
 from testing import forge
 from tests.helpers.segments import Memory
@@ -31,7 +31,7 @@ def first_run(data, at=0):
     window = Window(source, len(data))
     found = [region for region in walk(source, at) if isinstance(region, Batch)]
     first = next(walk(source, at, window=window))
-    return run(first, window), found
+    return run(first, window.block, window.start), found
 
 
 def rows(found):
@@ -92,7 +92,7 @@ def test_no_batch_above_the_limit_is_in_a_run():
     source = Memory(data)
     window = Window(source, len(data))
     first = next(walk(source, window=window, limit=len(batch(0)) + 50))
-    assert run(first, window).batch_count == 4
+    assert run(first, window.block, window.start).batch_count == 4
 
 
 def test_records_are_counted_and_looked_at():
@@ -136,7 +136,7 @@ def test_cut_at_every_byte():
         window = Window(source, end)
         first = next(walk(source, window=window), None)
         if isinstance(first, Batch):
-            found = run(first, window)
+            found = run(first, window.block, window.start)
             assert (found.batch_count if found else 1) == end // size
 
 
@@ -203,7 +203,7 @@ def test_a_wrong_checksum_ends_the_list_where_it_stands(monkeypatch):
     for data in (wrong * 100, (right + wrong) * 50, (right * 2 + wrong) * 33):
         listed.clear()
         source = Memory(data)
-        found = list(walk_in_runs(source, 0, len(data), Window(source, len(data)), limit=LARGE, packed=False))
+        found = list(walk(source, limit=LARGE, runs=DATA))
         assert sum(region.size for region in found) == len(data)
         assert sum(max(1, len(rows) // WIDTH) for rows in listed) <= 100
 

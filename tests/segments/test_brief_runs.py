@@ -9,7 +9,8 @@ from kdump.log_dirs.local import LocalFile
 from kdump.records.magic_2 import Batch
 from kdump.segments import brief_runs, parts, shared_segment, walk
 from kdump.segments.batch_runs import Run
-from kdump.segments.read import read_runs
+from kdump.segments.read import read
+from kdump.segments.regions import DATA
 from testing import forge
 from tests.segments.test_batch_runs import batch
 
@@ -78,7 +79,7 @@ def flat(regions):
 def test_the_same_is_reported_as_by_a_run_in_memory(log):
     data = [batch(number, max_timestamp=number % 3 - 1) for number in range(300)]
     source = log(b"".join(data))
-    (whole,) = read_runs(source, on_error="stop")
+    (whole,) = read(source, on_error="stop", runs=DATA)
     (brief,) = brief_runs.whole(brief_runs.brief(iter([whole]), look), source)
     assert told(brief) == told(whole)
     assert brief.found == whole.stack(Cursor()).agreeing()
@@ -94,5 +95,5 @@ def test_parts_hold_what_the_segment_does(log, monkeypatch, seed):
     source = log(damaged(random.Random(seed)))
     pieces = parts.parts(source, source.size)
     made = shared_segment.read_in_threads(source, pieces, 0, lambda regions: brief_runs.brief(regions, look))
-    want = list(flat(read_runs(source, on_error="resync", first_offset=0)))
+    want = list(flat(read(source, on_error="resync", first_offset=0, runs=DATA)))
     assert list(flat(each for part in made for each in brief_runs.whole(part, source))) == want

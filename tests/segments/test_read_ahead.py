@@ -11,10 +11,10 @@ from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records.magic_2 import Batch
-from kdump.segments import batch_runs, read_ahead, reader_threads, resync
+from kdump.segments import read_ahead, reader_threads, resync
 from kdump.segments.batch_runs import Run
-from kdump.segments.regions import Trailing
-from kdump.segments.walk import Window, walk
+from kdump.segments.regions import DATA, PLAIN_DATA, Trailing
+from kdump.segments.walk import walk
 from testing import forge
 
 COUNT = 400
@@ -64,13 +64,13 @@ def told(regions):
 
 def read(source, limit=DEFAULT_LIMIT, *, unpack=True):
     leash = read_ahead.Leash(source)
-    regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=limit, packed=unpack)
+    regions = walk(leash, 0, source.size, limit=limit, runs=PLAIN_DATA if unpack else DATA)
     return read_ahead.read(regions, leash, source.size, unpack=unpack)
 
 
 def read_making(source, make):
     leash = read_ahead.Leash(source)
-    regions = batch_runs.walk(leash, 0, source.size, Window(leash, source.size), limit=DEFAULT_LIMIT, packed=True)
+    regions = walk(leash, 0, source.size, limit=DEFAULT_LIMIT, runs=PLAIN_DATA)
     return read_ahead.read(regions, leash, source.size, unpack=False, make=make)
 
 
@@ -193,7 +193,7 @@ def test_a_search_through_damage_ends_with_the_stream(monkeypatch):
     monkeypatch.setattr(reader_threads, "STRETCHES", COUNT)  # the threads reach the damage though nothing is read
     source = Endless()
     leash = Signalling(source)
-    reader = resync.ResyncReader(leash, 0, source.size, "resync", 0, limit=None, runs=True)
+    reader = resync.ResyncReader(leash, 0, source.size, "resync", 0, limit=None, runs=PLAIN_DATA)
     crew = reader_threads.Crew(read_ahead.Stretches(reader.read(), unpack=True, check=False), leash, None)
     crew.start(2)
     assert source.searching.wait(PATIENCE)

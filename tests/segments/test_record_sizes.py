@@ -69,7 +69,7 @@ def test_a_run_ends_before_its_first_broken_batch(codec):
     broken = forge.batch(RECORDS, base_offset=60, attributes=codec, count=29, payload=payload)
     source = Memory(batches(codec, codec) + broken + batches(codec))
     window = Window(source, source.size)
-    run = batch_runs.run(next(walk(source, 0, window=window)), window)
+    run = batch_runs.run(next(walk(source, 0, window=window)), window.block, window.start)
     found, taken = record_sizes.of(run)
     assert (run.batch_count, taken) == (4, 2)
     wanted = [expected(run.batch(row)) for row in range(2)]

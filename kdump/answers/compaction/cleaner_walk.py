@@ -14,10 +14,9 @@ from kdump.errors import DamageError
 from kdump.log_reader.region_stream import wrong_crc
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import log_tail
+from kdump.segments import log_tail, read
 from kdump.segments.batch_runs import Run
-from kdump.segments.regions import Damage, Trailing
-from kdump.segments.resync import ResyncReader
+from kdump.segments.regions import PLAIN_DATA, Damage, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,9 +48,7 @@ class CleanerWalk:
     def batches(self, segment: Segment) -> Iterator[CleanerBatch]:
         """Yield the batches of a segment that a cleaner can parse. Raises UnreadableError."""
         with segment.open() as source:
-            base = segment.base_offset
-            reader = ResyncReader(source, 0, source.size, "resync", base, limit=None, runs=True)
-            for region in reader.read():
+            for region in read.read(source, on_error="resync", first_offset=segment.base_offset, runs=PLAIN_DATA):
                 if isinstance(region, Run):
                     yield from self._of_run(segment, region)
                 elif isinstance(region, Damage):

@@ -12,6 +12,7 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import read, walk
+from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,7 +139,7 @@ def _last_stable(place: Place, end: int) -> _Limit:
 def _batches(segment: Segment) -> Iterator[Batches]:
     """Yield the sound batches of a segment."""
     with segment.open() as source:
-        for region in read.read_runs(source, on_error="resync", first_offset=segment.base_offset):
+        for region in read.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
             if isinstance(region, Batches):
                 yield region
 

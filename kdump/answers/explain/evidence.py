@@ -17,7 +17,7 @@ from kdump.log_dirs.tiered_files import TieredFiles
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.segment_end import FailsError, indexed_at
 from kdump.segments import read, walk
-from kdump.segments.regions import Damage
+from kdump.segments.regions import DATA, Damage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -112,7 +112,7 @@ class PartitionEvidence:
         replay = ProducerReplay(log)
         for segment in self.segments[first_segment(self.segments, replay.since) :]:
             with segment.open() as source:
-                for region in read.read_runs(source, on_error="resync", first_offset=segment.base_offset):
+                for region in read.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
                     if isinstance(region, Damage):
                         replay.lose(region)
                     elif isinstance(region, Batches):
@@ -364,7 +364,7 @@ def leftover_of(partition: Partition) -> Leftover | None:
 
 def _largest_timestamps(source: Source) -> Iterator[int]:
     """Yield the largest timestamps of batches, or of runs of them, by their headers."""
-    for region in read.walk_runs(source):
+    for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches):
             yield region.greatest("max_timestamp")
 

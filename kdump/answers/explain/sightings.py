@@ -15,7 +15,7 @@ from kdump.records.record_batch import Batches, RecordBatch, misnumbered
 from kdump.segments import log_tail, read
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
-from kdump.segments.regions import Damage, Trailing
+from kdump.segments.regions import DATA, Damage, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -366,7 +366,7 @@ def _regions(
             with segment.open() as source:
                 start = Seeker(segment, source, unsaid).by_offset(first, None).start
                 base = segment.base_offset if not start else None
-                for region in read.read_runs(source, start, on_error="resync", first_offset=base):
+                for region in read.read(source, start, on_error="resync", first_offset=base, runs=DATA):
                     yield segment, region
         except UnreadableError as error:
             fail(error)

@@ -11,8 +11,7 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_tail, read
-from kdump.segments.regions import Damage, Trailing
-from kdump.segments.resync import ResyncReader
+from kdump.segments.regions import PLAIN_DATA, Damage, RunKinds, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -111,27 +110,26 @@ class Copies:
         Of one copy alone, like batches in a row come as a run.
         """
         if len(self._logs) == 1:
-            return self._log(self._logs[0], start, runs=True)
+            return self._log(self._logs[0], start, PLAIN_DATA)
         return self._merged([self._batches(log, start) for log in self._logs])
 
     def _batches(self, log: tuple[Segment, ...], start: int) -> Iterator[RecordBatch]:
-        found = self._log(log, start, runs=False)
+        found = self._log(log, start, None)
         return (batch for batch in found if isinstance(batch, RecordBatch))
 
-    def _log(self, log: tuple[Segment, ...], start: int, *, runs: bool) -> Iterator[Batches]:
+    def _log(self, log: tuple[Segment, ...], start: int, runs: RunKinds | None) -> Iterator[Batches]:
         for number, segment in enumerate(log):
             following = log[number + 1].base_offset if number + 1 < len(log) else None
             if following is not None and following <= start:
                 continue
             try:
-                yield from self._segment(segment, start, runs=runs)
+                yield from self._segment(segment, start, runs)
             except UnreadableError as error:
                 self._said.fail(error)
 
-    def _segment(self, segment: Segment, start: int, *, runs: bool) -> Iterator[Batches]:
+    def _segment(self, segment: Segment, start: int, runs: RunKinds | None) -> Iterator[Batches]:
         with segment.open() as source:
-            reader = ResyncReader(source, 0, source.size, "resync", segment.base_offset, limit=None, runs=runs)
-            for region in reader.read():
+            for region in read.read(source, on_error="resync", first_offset=segment.base_offset, runs=runs):
                 if isinstance(region, Batches):
                     if region.last_offset >= start:
                         yield region

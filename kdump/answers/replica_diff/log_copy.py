@@ -14,8 +14,7 @@ from kdump.log_dirs.files import next_data
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_tail, read
 from kdump.segments.index_lookup import Seeker
-from kdump.segments.regions import Damage, Region, Trailing
-from kdump.segments.resync import ResyncReader
+from kdump.segments.regions import PLAIN_DATA, Damage, Region, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -119,7 +118,7 @@ class LogCopy:
     def whole(self, start: int, end: int) -> int:
         """Return where the last valid batch ends that lies between two bytes ahead of the position; else ``start``."""
         first, last = self._position + start, self._position + end
-        for region in ResyncReader(self.source, first, last, "resync", None, limit=None, runs=True).read():
+        for region in read.read(self.source, first, last, on_error="resync", runs=PLAIN_DATA):
             if isinstance(region, Batches):
                 start = region.position + region.size - self._position
         return start

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from kdump.errors import UnreadableError
 from kdump.formats.time_index import TimeIndex
 from kdump.records.record_batch import Batches
-from kdump.segments import batch_runs
+from kdump.segments import walk
+from kdump.segments.regions import DATA
 from kdump.segments.segment_end import segment_end
-from kdump.segments.walk import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,8 +95,7 @@ def _last_written(segment: Segment) -> int:
     """Return the largest timestamp of the batches, -1 without one."""
     largest = -1
     with segment.open() as source:
-        end = source.size
-        for region in batch_runs.walk(source, 0, end, Window(source, end), limit=segment.limit, packed=False):
+        for region in walk.walk(source, limit=segment.limit, runs=DATA):
             if isinstance(region, Batches):
                 largest = max(largest, region.greatest("max_timestamp"))
     return largest

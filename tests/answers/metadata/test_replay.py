@@ -12,6 +12,7 @@ from kdump.answers.metadata.replay import MetadataReplay
 from kdump.log_dirs.local import LocalFile
 from kdump.records.magic_2 import Batch
 from kdump.segments import read
+from kdump.segments.regions import PLAIN_DATA
 from kdump.segments.resync import ResyncReader
 from testing import forge
 from tests.answers.metadata.test_image import FOLDERS, records
@@ -161,7 +162,7 @@ def outcome(regions, to):
 def test_a_run_of_batches_replays_as_batch_after_batch(folder):
     for path in sorted(folder.glob("*.log")):
         with LocalFile(path) as source:
-            reader = ResyncReader(source, 0, source.size, "resync", None, limit=None, runs=True)
+            reader = ResyncReader(source, 0, source.size, "resync", None, limit=None, runs=PLAIN_DATA)
             runs, batches = list(reader.read()), list(read.read(source))
         assert len(runs) < len(batches) or not kernel.COMPILED
         first, end = batches[0].base_offset, batches[-1].last_offset + 1
