@@ -23,7 +23,7 @@ TRUTH = {
     ),
     "nopm-after": (["d1"], ["d1/orders-1: 9000 records are missing: the log ends at offset 0"]),
     "swapclean": (["d1"], []),
-    "zeroepoch": (["d1"], []),
+    "baksnap": (["d1"], []),
 }
 
 
