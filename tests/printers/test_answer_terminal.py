@@ -124,7 +124,7 @@ def test_where_even_the_needed_columns_have_no_room_the_last_go_too():
         f"{n:5}" for n in range(1, 9)
     ]
     assert max(map(len, lines)) <= 10
-    assert sum(line.startswith("first") for line in drawn(SPARE._replace(rows=SPARE.rows[:2]), 60)) == 2
+    assert sum(line.startswith("first") for line in drawn(SPARE._replace(rows=SPARE.rows[:2], spare=()), 60)) == 2
 
 
 def test_hostile_names_steer_no_terminal():
