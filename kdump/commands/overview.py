@@ -113,7 +113,7 @@ def _what(
         yield f"There is no partition in {', '.join(paths)}."
     for log_dir, within in by_dir.items():
         state = next(states.of(one) for one in found if states.of(one).path == log_dir)
-        owner = f"broker {within[0].broker_id}" if within[0].broker_id is not None else "no meta.properties"
+        owner = f"broker {within[0].broker_id}" if within[0].broker_id is not None else "of no known broker"
         cluster = state.properties.cluster_id if state.properties is not None else None
         yield f"{log_dir}: {owner}{f', cluster {cluster}' if cluster else ''}"
         live = [line for line in within if line.state in {"current", "metadata"}]
@@ -166,10 +166,16 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
         yield f"kdump dump {words} --topic {topic} --tail 10", "the newest records"
         record = f"{shell_pattern(f'{line.topic}-{line.partition}')}@{offset}"
         yield f"kdump explain {record} --in {words.split(maxsplit=1)[0]}", "why a consumer gets a record, or not"
+    copies = Counter((line.topic, line.partition) for line in lines if line.state == "current")
+    if len(words.split()) > 1 and max(copies.values(), default=0) > 1:
+        yield f"kdump diff {words}", "which replicas lack records, and what an election would lose"
+        if any(line.broker_id is not None for line in lines):
+            yield f"kdump rebuild-cluster {words} --plan", "what new nodes could start on, if the cluster is lost"
     for topic, command, what in _OF_TOPICS:
         if topic in topics:
             yield f"kdump {command} {words}", what
     yield f"kdump du {words}", "what fills the disk"
+    yield f"kdump retention {words}", "what retention deletes, when, and what blocks it"
     yield "kdump help", "more incidents, and the command for each"
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 
 import pytest
 
@@ -61,6 +62,14 @@ def test_each_command_that_it_names_runs(broker, tmp_path):
         done = kdump(*shlex.split(line.replace("report.html", str(tmp_path / "report.html")))[1:])
         assert done.returncode in (0, 3, 4), line
         assert done.stdout or "--out" in line
+
+
+def test_replicas_are_to_be_compared(broker, tmp_path):
+    shutil.copytree(broker, tmp_path / "other")
+    lines = next_commands(kdump(broker, tmp_path / "other").stdout.decode())
+    assert f"kdump diff {broker} {tmp_path / 'other'}" in lines
+    assert f"kdump rebuild-cluster {broker} {tmp_path / 'other'} --plan" in lines
+    assert not [line for line in next_commands(kdump(broker).stdout.decode()) if line.split()[1] == "diff"]
 
 
 def test_what_is_much_is_not_checked(broker, monkeypatch, capsys):
