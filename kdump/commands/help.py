@@ -25,7 +25,7 @@ MADE: Final = {
     OPTIONS: "Options that several commands share",
 }
 """Topics whose pages are made of the options themselves."""
-REFERENCE: Final = ("container", "exit-codes", "finding-codes", "paths", "records")
+REFERENCE: Final = ("five-minutes", "container", "exit-codes", "finding-codes", "paths", "records")
 """Topics that are about no incident."""
 INCIDENTS: Final = {
     "the broker does not start, or a disk is in doubt": "kdump check /var/kafka",
