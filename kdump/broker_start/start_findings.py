@@ -16,6 +16,7 @@ from kdump.broker_start.repairs import ADVICE, Repairs, metadata_command
 from kdump.broker_start.shortfall import absent_text, missing_text
 from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside
+from kdump.checks.everything import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import many
 from kdump.findings import ALONE, Finding, Level, salvage
 from kdump.log_dirs import file_names
@@ -397,7 +398,7 @@ class _StartFindings:
             for other in self.by_partition[log.topic, log.partition]
         )  # the finding of that folder has it
         if end is not None and most > end and not facts.told and not swapped and not is_in_stray:
-            copy = "" if log.log_dir in self.start.clean else " (a copy of a running broker can look so)"
+            copy = "" if log.log_dir in self.start.clean else COPY_OF_A_RUNNING_BROKER
             yield Finding(
                 level=Level.LOG,
                 file=where,

@@ -29,6 +29,10 @@ IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_
 """Files that do not decide what becomes of a log when a broker starts."""
 
 
+COPY_OF_A_RUNNING_BROKER: Final = " (a copy of a running broker can look so)"
+"""Words on a checkpoint that is newer than the log beside it, where no clean stop rules it out."""
+
+
 class CheckOptions(NamedTuple):
     """What to check: ``records`` looks into batches, ``interval`` is index.interval.bytes, for the dry run.
 
@@ -239,7 +243,8 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
             level=Level.LOG,
             file=where,
             kind="high watermark",
-            text=f"consumers had been given offsets below {place.high_watermark}, and the log ends at {end}",
+            text=f"consumers had been given offsets below {place.high_watermark}, and the log ends at {end}"
+            + ("" if place.clean else COPY_OF_A_RUNNING_BROKER),
             offset=end,
             expected=f"{place.high_watermark} or more",
             found=end,

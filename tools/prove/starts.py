@@ -473,8 +473,8 @@ def follow(home: Path, wanted: list[str]) -> int:
         try:
             for folder in sorted(Path(temporary, "verdict").iterdir()):
                 is_wanted = folder.name in wanted if wanted else folder.name not in NOT_ONE_BROKER
-                if not is_wanted or not (folder / "d1").exists():
-                    continue
+                if not is_wanted or not (folder / "d1" / "meta.properties").exists():
+                    continue  # a part of a log dir: no broker starts there
                 base = Base(machine.release, "two" if (folder / "d2").exists() else "one", "", folder)
                 ran, status = mended(folder, base.dirs)
                 truth = observe(machine, base, folder, 40)
