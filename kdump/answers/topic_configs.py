@@ -164,6 +164,12 @@ def compacted_topics(image: ClusterImage | None) -> frozenset[str]:
     return frozenset(name for name in image.topics.by_name if "compact" in configs.of(name, None).policies)
 
 
+def tiered_topics(image: ClusterImage) -> frozenset[str]:
+    """Return the topics of an image whose logs are in remote storage too."""
+    configs = TopicConfigs(image)
+    return frozenset(name for name in image.topics.by_name if configs.of(name, None).is_on("remote.storage.enable"))
+
+
 _TOPIC: Final = 2
 _BROKER: Final = 4
 

@@ -7,7 +7,10 @@ own words. A verdict or an advice is chosen by the code alone.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+CONTROLLERS_HAVE_IT: Final = "the node takes the metadata from the controllers: its own copy does not reach as far"
+"""Why the own metadata log of a node that is a broker alone decides nothing."""
 
 
 class StartOutcome(StrEnum):

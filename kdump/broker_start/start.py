@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.broker_start import checkpoint_files, folder_names, ids, log_folder, metadata_log, release
 from kdump.broker_start.checkpoint_files import BadFileError, BadNumberError
 from kdump.broker_start.log_dir_files import LogDirFiles
-from kdump.broker_start.outcome import BrokerStart, Code, LogStart, OfflineDir, StartCause, StartOutcome
+from kdump.broker_start.outcome import (
+    CONTROLLERS_HAVE_IT,
+    BrokerStart,
+    Code,
+    LogStart,
+    OfflineDir,
+    StartCause,
+    StartOutcome,
+)
 from kdump.errors import StoreError, UnreadableError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
@@ -240,7 +248,7 @@ class _BrokerRun:
             cause for cause in found.fatal if cause.code is not Code.METADATA_REPLAY_BROKEN or self._is_controller()
         ]
         if not self._is_sole_controller() and not found.is_whole:
-            text = "the node takes the metadata from the controllers: its own copy does not reach as far"
+            text = CONTROLLERS_HAVE_IT
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=found.log.path, text=text))
             self.decides = False
         return found
@@ -282,8 +290,14 @@ class _BrokerRun:
             )
             self.offline.setdefault(log_dir, cause)
             return
-        if file_names.CLEAN_SHUTDOWN in entries:
+        marker = entries.get(file_names.CLEAN_SHUTDOWN)
+        if marker is not None:
             self.clean.add(log_dir)
+            if marker.is_folder and next(iter(log_dir.files.entries(marker.path)), None) is not None:
+                shown = log_dir.shown(file_names.CLEAN_SHUTDOWN)
+                text = f"DirectoryNotEmptyException: {shown}: the marker of a clean stop is a folder with files"
+                self.offline.setdefault(log_dir, StartCause(code=Code.LOG_DIR_UNREADABLE, file=shown, text=text))
+                return
         points = self._checkpoint(log_dir, file_names.RECOVERY_POINTS)
         starts = self._checkpoint(log_dir, file_names.LOG_STARTS)
         marks = self._checkpoint(log_dir, file_names.HIGH_WATERMARKS, late=True)
@@ -522,12 +536,13 @@ class _BrokerRun:
                 self.more.append(gone._replace(causes=(cause,)))
             return
         place = target or next((each for each in self.dirs if each not in self.offline), None)
-        self.more.append(log._replace(log_dir=None if place is None else place.name))
         beside = None if place is None else place.entry(name)
         if place is not None and beside is not None and not beside.is_folder:
             code = Code.FOLDER_IS_DANGLING if place.is_dangling(beside) else Code.FOLDER_IS_FILE
             text = f"FileAlreadyExistsException: {place.shown(name)}: a log of {name} cannot be begun there"
             self.offline.setdefault(place, StartCause(code=code, file=place.shown(name), text=text))
+            log = log._replace(outcome=StartOutcome.OFFLINE, log_start_offset=None, log_end_offset=None)
+        self.more.append(log._replace(log_dir=None if place is None else place.name))
 
     def _begin_elsewhere(self, directories: Mapping[LogDirFiles, bytes | None], failed: Sequence[LogDirFiles]) -> None:
         """Begin empty logs for partitions of log dirs that fail while logs are loaded.

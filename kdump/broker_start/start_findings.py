@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata.topics import id_text
-from kdump.broker_start.outcome import Code, StartOutcome
+from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, Code, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs, metadata_command
 from kdump.broker_start.shortfall import absent_text, missing_text
 from kdump.checks import kraft_snapshot
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
 
+EPOCHS: Final = "leader epochs"
 NO_START: Final = "a broker does not start: "
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED})
 
@@ -48,6 +49,10 @@ class LogEvidence(NamedTuple):
     end: int | None = None
     size: int = 0
     evidence: Mapping[str, int] = {}
+    first: Mapping[str, int] = {}
+    """The offset that each file has the log begin at, or before it, by the file in words."""
+    base: int = 0
+    """The base offset of the first segment."""
     told: bool = False
     """Whether a finding reports already that the log ends too early."""
     recovers: bool = False
@@ -76,6 +81,8 @@ class Context(NamedTuple):
     """Whether the paths are all log dirs of the broker for certain."""
     takes: Callable[[str, int], bool] = lambda _topic, _number: True
     """Whether a partition is asked for."""
+    tiered: Container[str] | None = None
+    """The topics whose logs are in remote storage too, of the metadata log; None without one."""
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
@@ -107,7 +114,7 @@ class _StartFindings:
 
     def _partitions(self) -> Iterator[Finding]:
         """Yield what becomes of partitions."""
-        forgotten = self._metadata_is_empty()
+        forgotten = self._metadata_is_empty() and not self._controllers_have_it()
         if forgotten and self._metadata_is_here():
             yield self._forgotten()
         elif forgotten or self._bootstrap():
@@ -171,6 +178,10 @@ class _StartFindings:
             if log.topic == kraft_snapshot.TOPIC
             for cause in log.causes
         )
+
+    def _controllers_have_it(self) -> bool:
+        """Whether the node is a broker alone, which takes the metadata from the controllers."""
+        return any(cause.text == CONTROLLERS_HAVE_IT for cause in self.start.unknown)
 
     def _metadata_is_here(self) -> bool:
         """Whether the paths have, or must have, the metadata log: its folder is there, or they are all log dirs."""
@@ -386,6 +397,7 @@ class _StartFindings:
         for cause in log.causes:
             if cause.code is Code.CLEANED_DISCARDS_SWAP:
                 yield Finding(level=Level.REMARK, file=cause.file or where, kind=_kind(cause.code), text=cause.text)
+        yield from self._begins_late(log, facts)
         evidence = dict(facts.evidence)
         if log.high_watermark:
             evidence["high watermark"] = log.high_watermark
@@ -411,6 +423,61 @@ class _StartFindings:
                 advice=self._elsewhere(log),
             )
 
+    def _begins_late(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
+        """Yield that records are missing before the first segment: no broker deleted them."""
+        first, deleted = log.log_start_offset or 0, log.checkpoint_start or 0
+        tiered = self.context.tiered
+        told = {
+            what: offset
+            for what, offset in facts.first.items()
+            if offset < first and (what != EPOCHS or log.topic not in (tiered or ()))
+        }
+        if not told:
+            return
+        if deleted >= first:
+            if EPOCHS in told and tiered is not None and max(told[EPOCHS], facts.base) < first:
+                yield self._start_raised(log, max(told[EPOCHS], facts.base))
+            return
+        least = max(min(told.values()), deleted)
+        is_certain = tiered is not None or set(told) != {EPOCHS}
+        said = ", ".join(f"{what}: {offset}" for what, offset in told.items())
+        yield Finding(
+            level=Level.LOG if is_certain else Level.REMARK,
+            file=log.path or "",
+            kind="records missing",
+            text=f"{many(first - least, 'record')} are missing: the log begins at offset {first}, and offsets from "
+            f"{least} were there ({said})" + ("" if is_certain else ", unless the topic is in remote storage"),
+            offset=least,
+            expected=f"{least} or before it",
+            found=first,
+            missing=first - least if is_certain else None,
+            advice=self._elsewhere(log),
+        )
+
+    def _start_raised(self, log: LogStart, least: int) -> Finding:
+        """Report a log start offset that no deletion of records made: that moves the first epoch up too."""
+        name, first = f"{log.topic}-{log.partition}", log.checkpoint_start or 0
+        return Finding(
+            level=Level.LOG,
+            file=posixpath.join(log.log_dir or "", file_names.LOG_STARTS),
+            kind="log start raised",
+            text=f"log start offset {first} of {name} hides {many(first - least, 'record')}: its leader epochs begin "
+            f"at offset {least}, so no broker deleted what is below {first}",
+            offset=least,
+            expected=f"{least} or no line",
+            found=first,
+            loses=first - least,
+            advice="Correct the line of the checkpoint before a broker starts: it removes the segments below it.",
+            commands=(self._log_start_command(log, least),),
+        )
+
+    def _log_start_command(self, log: LogStart, first: int) -> str:
+        """Return the command that corrects the line of a partition in the checkpoint of log starts."""
+        line = f"{log.topic} {log.partition}"
+        expression = f"s/^{line.replace('.', '[.]')} .*/{line} {first}/"
+        checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)
+        return f"sed -i.bak {shell_word(expression)} {shell_path(checkpoint)}"
+
     def _hidden(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
         """Yield that an index of a clean stop hides the end of its log (LogSegment.readNextOffset)."""
         hidden = next((cause for cause in log.causes if cause.code is Code.INDEX_BEYOND_LOG), None)
@@ -433,8 +500,6 @@ class _StartFindings:
     def _start_beyond_end(self, log: LogStart, name: str) -> Iterator[Finding]:
         checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)
         first = self._facts(log).start or 0
-        line = f"{log.topic} {log.partition}"
-        pattern = line.replace(".", "[.]")
         records = sum(cut.records for cut in log.cuts)
         yield Finding(
             level=Level.LOG,
@@ -446,7 +511,7 @@ class _StartFindings:
             found=log.checkpoint_start,
             loses=records,
             advice="Correct the line of the checkpoint before a broker starts.",
-            commands=(f"sed -i.bak {shell_word(f's/^{pattern} .*/{line} {first}/')} {shell_path(checkpoint)}",),
+            commands=(self._log_start_command(log, first),),
         )
 
 

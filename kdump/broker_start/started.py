@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from kdump.answers.metadata.image import image_of
 from kdump.answers.metadata.topics import id_text
-from kdump.answers.topic_configs import compacted_topics
+from kdump.answers.topic_configs import compacted_topics, tiered_topics
 from kdump.broker_start.shortfall import committed_offsets, of_groups
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks import kraft_snapshot
-from kdump.checks.evidence import evidence_of
+from kdump.checks.evidence import evidence_of, first_evidence_of
 from kdump.checks.folder import leftover_of
 from kdump.errors import UnreadableError
 from kdump.findings import of_a_copy
@@ -140,6 +140,7 @@ def started(
             Everything() if image is None else compacted_topics(image),
             bool(configs.get("node.id", configs.get("broker.id"))),
             lambda topic, number: wanted.takes(Name(topic, number)),
+            None if image is None else tiered_topics(image),
         )
         made = findings(result, context)
         is_here = all(part.files is LOCAL for part in of_broker)
@@ -204,7 +205,9 @@ def _facts(
         evidence = evidence_of(part)
         if not result.size and part.partition is not None and not leftover_of(part):
             evidence |= groups.of(part.topic, part.partition)
-        yield shown, LogEvidence(result.start, result.end, result.size, evidence, told, recovers)
+        base = min((each.base_offset or 0 for each in part.segments), default=0)
+        first = first_evidence_of(part)
+        yield shown, LogEvidence(result.start, result.end, result.size, evidence, first, base, told, recovers)
 
 
 def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:

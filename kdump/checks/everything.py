@@ -7,7 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
+from kdump.checks.indexes import NO_LOG
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
+from kdump.checks.offset_index import BEYOND
 from kdump.errors import UnreadableError, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, salvage
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
@@ -16,7 +18,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.checks.kraft_snapshot import Snapshot
     from kdump.checks.log_dir import LogDir, LogDirs
@@ -212,9 +214,19 @@ def _log(
 
     for checked in partition.check(part._replace(segments=tuple(live)), read, log, fail, tap, options.jobs):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
-    findings = [*log.findings, *log.finish()]
+    findings = [*log.findings, *log.finish(tuple(_cut(of_indexes)))]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in findings)
     return _Log(log, live, findings + of_indexes, damaged)
+
+
+def _cut(found: Sequence[Finding]) -> Iterator[int]:
+    """Yield the base offsets of segments whose index shows that their log is missing or has lost its end."""
+    for each in found:
+        name = posixpath.basename(each.file)
+        if each.kind in {BEYOND, NO_LOG} and name.endswith(f".{file_names.INDEX}"):
+            stem = name.partition(".")[0]
+            if stem.isdecimal():
+                yield int(stem)
 
 
 def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:
@@ -226,19 +238,22 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
 
         point = place.recovery_point or 0
         start = place.log_start or 0
+        if part.topic == kraft_snapshot.TOPIC:  # KafkaRaftLog.createLog opens it as after an unclean stop
+            place = place._replace(clean=False)
         if place.clean:
             now = log_loader.dry_run(part, clean=True, log_start=start, interval=options.interval)
             yield from _outcome(where, now, "after the clean stop that .kafka_cleanshutdown tells of, a broker")
         unclean = log_loader.dry_run(
             part, clean=False, recovery_point=point, log_start=start, interval=options.interval
         )
-        if place.clean and unclean.cuts:
+        if place.clean and unclean.cuts and all(cut.file == log.newest for cut in unclean.cuts):
             yield _marker(part, unclean.cuts[0])
         word = "after an unclean stop a broker" if place.clean else "a broker"
         yield from _outcome(where, unclean, word, would=place.clean)
         end = unclean.log_end_offset
     swaps = any(each.path.endswith(f".{file_names.SWAP}") for each in part.segments)  # a start knows where it ends
-    if place.high_watermark is not None and end is not None and place.high_watermark > end and not swaps:
+    is_live = folder.leftover_of(part) is None  # the checkpoint has the high watermark of the replica in use
+    if is_live and place.high_watermark is not None and end is not None and place.high_watermark > end and not swaps:
         yield Finding(
             level=Level.LOG,
             file=where,

@@ -1,12 +1,13 @@
-"""What the files beside a log have of its end: how far it reached at least."""
+"""What the files beside a log have of its ends: where it began at most, and how far it reached at least."""
 
 from __future__ import annotations
 
+import posixpath
 from typing import TYPE_CHECKING, Any
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import INDEX_NAME
+from kdump.log_dirs.file_names import INDEX_NAME, LOG
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ def evidence_of(part: Partition) -> dict[str, int]:
         int(stem)
         for entry in part.others
         if entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}")
-        and (stem := entry.name.partition(".")[0]).isdecimal()
+        and file_names.is_padded(stem := entry.name.partition(".")[0])
     ]
     if any(snapshots):
         told["producer snapshot"] = max(snapshots)
-    bases = [int(found["offset"]) for entry in part.others if (found := INDEX_NAME.fullmatch(entry.name))]
+    bases = [base for base, _ in _index_bases(part)]
     if any(bases):
         told["index file"] = max(bases)
     try:
@@ -41,6 +42,36 @@ def evidence_of(part: Partition) -> dict[str, int]:
     if epochs and epochs[-1].start_offset > 0:
         told["leader epochs"] = epochs[-1].start_offset
     return told
+
+
+def first_evidence_of(part: Partition) -> dict[str, int]:
+    """Return the offset that each kind of file has the log begin at, or before it, by the file in words.
+
+    A broker moves the first epoch up with the log start offset when it deletes segments or records
+    (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart), and renames the log file of a
+    segment before its indexes (LogSegment.changeFileSuffixes). In a tiered topic epochs begin at the first offset in
+    remote storage.
+    """
+    told: dict[str, int] = {}
+    logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}
+    alone = [base for base, stem in _index_bases(part) if stem not in logs]
+    if alone:
+        told["index file"] = min(alone)
+    try:
+        epochs = part.leader_epochs(lambda _: None)
+    except UnreadableError:  # the check of the file reports it
+        return told
+    if epochs:
+        told["leader epochs"] = epochs[0].start_offset
+    return told
+
+
+def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
+    """Yield the base offset and the stem of the index files that have a name as a broker writes it."""
+    for entry in part.others:
+        stem = entry.name.partition(".")[0]
+        if file_names.is_padded(stem) and (found := INDEX_NAME.fullmatch(entry.name)):
+            yield int(found["offset"]), stem
 
 
 def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:

@@ -52,12 +52,20 @@ SPECIAL: Final = UNUSUAL & ~(record_layout.TIMESTAMP_TYPE_FLAG | record_layout.T
 MOST_GAPS: Final = 1000
 
 
+ZEROS_ADVICE: Final = (
+    "A broker trims a preallocated file when the next segment begins, so these were written by something else. With "
+    "the broker stopped, cut the file at this byte (truncate -s) in a copy, and check the copy."
+)
+
+
 class _Gap(NamedTuple):
     file: str
     position: int
     first: int
     until: int
     active: bool
+    after: int | None = None
+    """The base offset of the segment before, where the gap is between two segments."""
 
 
 class LogCheck:
@@ -102,10 +110,16 @@ class LogCheck:
         self._more_gaps = 0
         self._file, self._active = "", False
         self._segment: Segment | None = None
+        self._base: int | None = None
         self.findings: list[Finding] = []
         self._epoch_told = False
         self._time_types: list[tuple[int | None, str, int]] = []
         self._cursor = Cursor() if kernel.COMPILED else None
+
+    @property
+    def newest(self) -> str:
+        """The segment that it has turned to last."""
+        return self._file
 
     @property
     def may_share(self) -> bool:
@@ -130,9 +144,18 @@ class LogCheck:
         self._remarks.forget()
         self._epoch, self._epoch_until = -1, 0
 
-    def finish(self) -> Iterator[Finding]:
-        """Yield what the partition as a whole tells: its gaps, open transactions and future timestamps."""
-        lost = [gap for gap in self._gaps if not self.compacted and (gap.active or self._cleaned is False)]
+    def finish(self, cut: Sequence[int] = ()) -> Iterator[Finding]:
+        """Yield what the partition as a whole tells: its gaps, open transactions and future timestamps.
+
+        ``cut`` are the base offsets of segments whose index has entries that their log lacks: no compaction leaves
+        such a gap.
+        """
+        lost = [
+            gap
+            for gap in self._gaps
+            if (not self.compacted and (gap.active or self._cleaned is False))
+            or (gap.after is not None and any(gap.after <= base < gap.until for base in cut))
+        ]
         for gap in lost:
             yield Finding(
                 level=Level.LOG,
@@ -185,8 +208,8 @@ class LogCheck:
                 found=base_offset,
             )
         elif self.next_offset is not None and base_offset > self.next_offset:
-            self._gap(0, self.next_offset, base_offset)
-        self.next_offset = base_offset
+            self._gap(0, self.next_offset, base_offset, self._base)
+        self.next_offset = self._base = base_offset
 
     def end(self, region: Damage | Trailing | Padding) -> None:
         """Take bytes that are no batch."""
@@ -197,7 +220,11 @@ class LogCheck:
         if isinstance(region, Padding):
             reason = ZEROS if region.size >= record_layout.UP_TO_MAGIC else FEW_ZEROS
             text = f"{region} follow the last batch: {reason}"
-            self._say("zero tail", text, region.position, level=Level.REMARK)
+            if self._active or region.size < record_layout.LOG_OVERHEAD.size:
+                self._say("zero tail", text, region.position, level=Level.REMARK)
+                return
+            text = f"{region} follow the last batch, and later segments follow: a consumer fails when it gets there"
+            self._say("zero tail", text, region.position, offset=self.next_offset, advice=ZEROS_ADVICE)
         elif isinstance(region, Trailing):
             found = log_tail.tail(self._segment, region)
             level, advice = (Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, "")
@@ -214,9 +241,9 @@ class LogCheck:
             )
             self.next_offset = region.missing_until if region.missing_until is not None else self.next_offset
 
-    def _gap(self, position: int, first: int, until: int) -> None:
+    def _gap(self, position: int, first: int, until: int, after: int | None = None) -> None:
         if len(self._gaps) < MOST_GAPS:
-            self._gaps.append(_Gap(self._file, position, first, until, self._active))
+            self._gaps.append(_Gap(self._file, position, first, until, self._active, after))
         else:
             self._more_gaps += 1
 

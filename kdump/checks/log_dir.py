@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import kraft_snapshot
@@ -127,11 +128,15 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
         path = files.shown(entry.path)
         if entry.name == file_names.BOOTSTRAP_SNAPSHOT:
             try:
-                yield from kraft_snapshot.check(files, entry.path).findings
+                found = kraft_snapshot.check(files, entry.path).findings
+                yield from (replace(one, level=Level.DERIVED) if one.level is Level.LOG else one for one in found)
             except UnreadableError as error:
                 fail(error)
         elif entry.name.endswith(f".{file_names.TMP}"):
             yield Finding(level=Level.REMARK, file=path, kind="leftover", text=HALF_WRITTEN)
+        elif entry.is_folder and entry.name == file_names.CLEAN_SHUTDOWN:
+            text = "a folder: a broker takes it for the marker of a clean stop, and removes it where it is empty"
+            yield Finding(level=Level.REMARK, file=path, kind="folder", text=text)
         elif entry.is_folder and file_names.is_foreign(entry.name):
             yield Finding(
                 level=Level.DERIVED,

@@ -35,7 +35,7 @@ _ROWS: Final = (
     # what a start does
     ("partition-missing", "log", "The metadata log assigns a partition to this broker, and no folder holds it.",
      "Find the folder or disk; another replica or a backup has the records.", "BrokerMetadataPublisher"),
-    ("records-missing", "log", "A partition folder holds no segment, though offsets were written.",
+    ("records-missing", "log", "Records are missing at the beginning or end of a log, or all, though offsets were written.",
      "Restore the segments; another replica or a backup has the records.", "LogLoader"),
     ("high-watermark", "log", "The log ends below its high watermark: committed records are missing.",
      "Another replica or a backup has the records.", "UnifiedLog"),
@@ -55,6 +55,8 @@ _ROWS: Final = (
      "Move the .swap file away.", "LogLoader.removeTempFilesAndCollectSwapFiles"),
     ("log-start-beyond-end", "log", "The log start offset is above the log end: a start deletes all segments.",
      "Correct the line of log-start-offset-checkpoint.", "LogLoader.load"),
+    ("log-start-raised", "log", "A log start offset hides records that no broker deleted: leader epochs begin below it.",
+     "Correct the line of log-start-offset-checkpoint.", "UnifiedLog.maybeIncrementLogStartOffset"),
     ("index-beyond-log", "log", "After a clean stop the newest index entry points past the log: all its records hide.",
      "Move the indexes of the segment away: a broker rebuilds them.", "LogSegment.readNextOffset"),
     ("clean-marker", "log", "A clean shutdown marker makes a broker skip the recovery of a damaged log.",

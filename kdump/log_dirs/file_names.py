@@ -137,6 +137,11 @@ def is_foreign(name: str) -> bool:
     return not known and name != REMOTE_INDEX_CACHE
 
 
+def is_padded(stem: str) -> bool:
+    """Tell whether a stem is an offset as brokers write it into names (LogFileUtils.filenamePrefixFromOffset)."""
+    return len(stem) == 20 and stem.isdecimal() and stem.isascii()
+
+
 def is_sibling(name: str) -> bool:
     """Tell whether a file is called as those that a broker writes beside a segment or in a log dir."""
     plain = name.removesuffix(f".{LOG}").isdecimal()  # a segment's, nearly always

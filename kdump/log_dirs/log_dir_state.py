@@ -121,7 +121,7 @@ class LogDirStates:
         for name in self._readers:
             path = partition.files.shown(posixpath.join(partition.log_dir, name))
             try:
-                data = partition.beside(name)
+                data = b"" if name == file_names.CLEAN_SHUTDOWN and _is_folder(partition) else partition.beside(name)
             except UnreadableError as error:
                 failed.append(type(error)(path, error.reason, error.hint))
                 self._fail(failed[-1])
@@ -146,6 +146,12 @@ class LogDirStates:
         except DamageError as damage:
             self._wrong(WrongFile(name, path, damage))
             return data if name == file_names.CLEAN_SHUTDOWN else None
+
+
+def _is_folder(partition: Partition) -> bool:
+    """Tell whether a folder stands in the place of the marker: it counts (CleanShutdownFileHandler.exists)."""
+    marker = partition.files.look(partition.path_beside(file_names.CLEAN_SHUTDOWN))
+    return marker is not None and marker.is_folder
 
 
 def _offsets(found: Mapping[str, object], name: str) -> Offsets:

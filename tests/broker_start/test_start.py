@@ -1,6 +1,8 @@
 """The dry start of a whole broker. tools/prove/recovery.py holds logs, recorded starts hold brokers against Kafka."""
 
 import json
+import shutil
+import subprocess
 from base64 import urlsafe_b64encode
 
 import pytest
@@ -249,3 +251,136 @@ def test_quorum_state_names_the_voters(broker):
     start, logs = started(broker, configs=("node.id=1",))
     assert codes(start["unknown"]) == ["metadata-elsewhere"]
     assert logs["plain", 0, "plain-0"] == (None, 0, 2)
+
+
+def findings(broker, *dirs, configs=("node.id=1", "process.roles=broker,controller")):
+    words = [word for config in configs for word in ("--config", config)]
+    done = kdump("check", *(str(broker / each) for each in dirs or DIRS), "-o", "jsonl", *words)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.returncode, {(line["code"], line["missing"]) for line in lines if line["kind"] == "finding"}
+
+
+def epochs(folder, *entries):
+    lines = ["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries), ""]
+    (folder / "leader-epoch-checkpoint").write_text("\n".join(lines))
+
+
+def begin_at(folder, base):
+    """Let a folder of the fixture begin with another segment, as when the first was lost or deleted."""
+    (folder / f"{0:020}.log").unlink()
+    (folder / f"{0:020}.index").unlink()
+    (folder / f"{base:020}.log").write_bytes(records(b"c", base=base))
+    (folder / f"{base:020}.index").write_bytes(b"")
+
+
+def test_a_lost_first_segment_is_told_by_the_leader_epochs(broker):
+    folder = broker / "d2" / "idem-0"
+    begin_at(folder, 24)
+    epochs(folder, (0, 0))
+    assert findings(broker) == (3, {("records-missing", 24)})
+    epochs(folder, (0, 24))  # a broker that deletes a segment moves the first epoch up
+    assert findings(broker) == (0, set())
+
+
+def test_without_a_metadata_log_the_topic_may_be_in_remote_storage(broker):
+    begin_at(broker / "d2" / "idem-0", 24)
+    epochs(broker / "d2" / "idem-0", (0, 0))
+    assert findings(broker, "d2", configs=())[0] == 0
+
+
+def test_an_index_without_its_log_tells_of_a_lost_first_segment(broker):
+    folder = broker / "d2" / "idem-0"
+    begin_at(folder, 24)
+    (folder / f"{0:020}.index").write_bytes(b"")
+    status, found = findings(broker)
+    assert (status, ("records-missing", 24) in found) == (3, True)
+    (broker / "d2" / "log-start-offset-checkpoint").write_text("0\n1\nidem 0 24\n")  # DeleteRecords
+    status, found = findings(broker)
+    assert (status, [code for code, _ in found]) == (4, ["no-log"])
+
+
+def test_a_log_start_above_the_leader_epochs_hides_records(broker):
+    checkpoint = broker / "d2" / "log-start-offset-checkpoint"
+    checkpoint.write_text("0\n1\nidem 0 1\n")
+    epochs(broker / "d2" / "idem-0", (0, 0))
+    status, found = findings(broker)
+    assert (status, [code for code, _ in found]) == (3, ["log-start-raised"])
+    epochs(broker / "d2" / "idem-0", (0, 1))
+    assert findings(broker) == (0, set())
+
+
+def test_the_command_lets_hidden_records_be_served_again(broker):
+    checkpoint = broker / "d2" / "log-start-offset-checkpoint"
+    checkpoint.write_text("0\n1\nidem 0 1\n")
+    epochs(broker / "d2" / "idem-0", (0, 0))
+    done = kdump("check", str(broker / "d1"), str(broker / "d2"))
+    (command,) = (line.strip() for line in done.stdout.decode().splitlines() if line.strip().startswith("sed "))
+    subprocess.run(["bash", "-c", command], check=True)
+    assert checkpoint.read_text() == "0\n1\nidem 0 0\n"
+    assert findings(broker)[0] == 0
+
+
+def test_names_that_no_broker_writes_are_no_evidence_of_records(broker):
+    folder = broker / "d2" / "idem-0"
+    (folder / f"{0:020}.log").with_name("9999.timeindex").write_bytes(b"")
+    assert ("records-missing", 9997) not in findings(broker)[1]
+    (folder / f"{9999:020}.timeindex").write_bytes(b"")
+    assert ("records-missing", 9997) in findings(broker)[1]
+
+
+def test_zeros_after_an_older_segment_stop_consumers(broker):
+    folder = broker / "d2" / "idem-0"
+    first = folder / f"{0:020}.log"
+    sound = first.read_bytes()
+    (folder / f"{2:020}.log").write_bytes(records(b"c", base=2))
+    first.write_bytes(sound + bytes(11))  # no header of a batch: a consumer does not look at it
+    assert findings(broker) == (0, set())
+    first.write_bytes(sound + bytes(12))
+    status, found = findings(broker)
+    assert (status, "zero-tail" in {code for code, _ in found}) == (3, True)
+
+
+@pytest.mark.parametrize("damage", [b"\xff" * 40, b""])
+def test_the_metadata_log_is_recovered_after_a_clean_stop_too(broker, damage):
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + damage)
+    start, _ = started(broker)
+    status, found = findings(broker)
+    assert (start["starts"], status) == (True, 3 if damage else 0)
+    assert "clean-marker" not in {code for code, _ in found}
+
+
+def test_a_folder_in_the_place_of_the_marker_counts(broker):
+    marker = broker / "d2" / ".kafka_cleanshutdown"
+    marker.unlink()
+    marker.mkdir()
+    start, logs = started(broker)
+    assert (start["starts"], logs["idem", 0, "idem-0"]) == (True, ("loaded", 0, 2))
+    assert findings(broker) == (0, set())
+    (marker / "file").touch()
+    start, logs = started(broker)
+    assert (start["starts"], [each[-2:] for each in start["offlineLogDirs"]]) == (True, ["d2"])
+    assert findings(broker)[0] == 3
+
+
+def test_a_broker_alone_takes_a_lost_metadata_log_from_the_controllers(broker):
+    shutil.rmtree(broker / "d1" / "__cluster_metadata-0")
+    assert findings(broker)[0] == 3
+    status, found = findings(broker, configs=("node.id=1", "process.roles=broker"))
+    assert (status, found) == (0, set())
+
+
+def test_a_file_in_the_place_of_a_partition_takes_its_log_dir_offline(broker):
+    shutil.rmtree(broker / "d2" / "idem-0")
+    (broker / "d2" / "idem-0").write_text("x")
+    start, logs = started(broker)
+    assert (start["starts"], [each[-2:] for each in start["offlineLogDirs"]]) == (True, ["d2"])
+    assert logs["idem", 0, None] == ("offline", None, None)
+
+
+def test_the_high_watermark_is_that_of_the_replica_in_use(broker):
+    (broker / "d2" / "replication-offset-checkpoint").write_text("0\n1\nidem 0 2\n")
+    stray = broker / "d2" / f"idem-0.{IDS['idem'].hex()}-stray"
+    shutil.copytree(broker / "d2" / "idem-0", stray)
+    (stray / f"{0:020}.log").write_bytes(records(b"a"))
+    assert findings(broker) == (0, set())

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import struct
 from collections import Counter
 
 import pytest
@@ -179,10 +180,13 @@ def test_the_report_says_what_a_broker_would_cut(tmp_path):
     assert f"byte {size}: a broker would cut it here: offsets 2 to 2, 1 record, {2 * size} bytes would go" in text
     assert "offsets 3 to 3, 1 record," in text
     (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
-    assert checks(place) == ["crc", "clean marker"]
+    assert checks(place) == ["crc"]  # without the marker, recovery would remove the second segment too
     done = kdump("check", place).stdout.decode()
     assert "after an unclean stop a broker would cut it here" in done
     assert "after the clean stop that .kafka_cleanshutdown tells of, a broker would read 0 bytes" in done
+    for each in place.glob(f"{3:020}.*"):
+        each.unlink()
+    assert checks(place) == ["crc", "clean marker"]
 
 
 def test_the_files_beside_the_log(tmp_path):
@@ -581,3 +585,20 @@ def test_a_file_that_is_none_of_kafkas_is_called_so_and_not_a_damaged_log(tmp_pa
     torn = tmp_path / "customer.log"
     torn.write_bytes(data)
     assert kdump("check", torn).returncode == 3, "a name that says it is a log is believed"
+
+
+def test_an_index_tells_lost_offsets_from_compaction(tmp_path):
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 9\n")
+    for base in (0, 10):
+        batch = forge.batch([forge.record(None, b"a", offset=0)], base_offset=base)
+        (folder / f"{base:020}.log").write_bytes(batch)
+        (folder / f"{base:020}.index").write_bytes(b"")
+    assert kdump("check", str(folder)).returncode == 0  # a gap as compaction leaves it
+    (folder / f"{5:020}.index").write_bytes(b"")
+    assert "offsets 1 to 9 are missing" in kdump("check", str(folder)).stdout.decode()
+    (folder / f"{5:020}.log").write_bytes(b"")
+    assert "are missing" not in kdump("check", str(folder)).stdout.decode()
+    (folder / f"{5:020}.index").write_bytes(struct.pack(">ii", 2, 300))
+    assert "offsets 5 to 9 are missing" in kdump("check", str(folder)).stdout.decode()

@@ -1,20 +1,24 @@
 import java.io.BufferedReader;
 import java.io.FileReader;
 import java.io.InputStreamReader;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 import java.util.zip.CRC32;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
@@ -29,25 +33,28 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.metrics.KafkaYammerMetrics;
 
 /**
  * Brokers of one release in this process, one after the other, for tools.prove.starts. A line on standard input is a
  * command with tab-separated arguments, the answer ends with "done". What the brokers log is on standard error.
  *
  * <p>start PROPERTIES SECONDS [CONTROLLER-PROPERTIES]; read ADDRESS FILE; fill ADDRESS SEGMENT-CONFIG; more ADDRESS;
- * stop; mark TEXT.
+ * exits; stop; mark TEXT. "hangs" in an answer: a broker is not gone, and this process must end.
  */
 public class StartsClient {
     static final List<String> EXITS = new CopyOnWriteArrayList<>();
     /** The nodes that run, by the place of their properties in the command: a broker stops before its controller. */
     static final Map<Integer, KafkaRaftServer> RUNNING = new TreeMap<>();
 
+    /** The threads that belong to this process, not to a broker. */
+    static final Set<Thread> OWN = new HashSet<>();
+
     public static void main(String[] args) throws Exception {
-        Exit.setExitProcedure(StartsClient::exits);
-        Exit.setHaltProcedure(StartsClient::exits);
+        keepAlive();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        OWN.addAll(Thread.getAllStackTraces().keySet());
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split("\t");
             try {
@@ -69,8 +76,24 @@ public class StartsClient {
         Runtime.getRuntime().halt(0);
     }
 
-    static void exits(int status, String message) {
-        EXITS.add(status + " " + message);
+    /** Have the ends of brokers noted; the class Exit is in another package from 4.4 on. */
+    static void keepAlive() throws Exception {
+        Class<?> exit;
+        try {
+            exit = Class.forName("org.apache.kafka.common.utils.internals.Exit");
+        } catch (ClassNotFoundException reason) {
+            exit = Class.forName("org.apache.kafka.common.utils.Exit");
+        }
+        Class<?> procedure = Class.forName(exit.getName() + "$Procedure");
+        Object noted = Proxy.newProxyInstance(exit.getClassLoader(), new Class<?>[] {procedure},
+            (self, method, given) -> method.getName().equals("execute") ? exits(given) : null);
+        exit.getMethod("setExitProcedure", procedure).invoke(null, noted);
+        exit.getMethod("setHaltProcedure", procedure).invoke(null, noted);
+    }
+
+    static Object exits(Object[] given) {
+        int status = (Integer) given[0];
+        EXITS.add(status + " " + given[1]);
         throw new IllegalStateException("the broker ends with " + status);
     }
 
@@ -107,11 +130,15 @@ public class StartsClient {
             thread.start();
             waits.add(wait);
         }
-        String told;
-        try {
-            told = waits.get(waits.size() - 1).get(Long.parseLong(words[2]), TimeUnit.SECONDS);
-        } catch (TimeoutException reason) {
-            told = "no answer";
+        CompletableFuture<String> broker = waits.get(waits.size() - 1);
+        String told = "no answer";
+        for (long rest = Long.parseLong(words[2]) * 10; rest > 0 && told.equals("no answer"); rest--) {
+            rest = EXITS.isEmpty() ? rest : Math.min(rest, 5);
+            try {
+                told = broker.get(100, TimeUnit.MILLISECONDS);
+            } catch (TimeoutException reason) {
+                continue;
+            }
         }
         say("started", told);
         EXITS.forEach(each -> say("exit", each));
@@ -134,6 +161,7 @@ public class StartsClient {
         }
     }
 
+    /** Stop what runs; say "hangs" where threads of it are left, which would meet the next broker. */
     static void stop() throws Exception {
         List<KafkaRaftServer> servers;
         synchronized (RUNNING) {
@@ -141,14 +169,43 @@ public class StartsClient {
             RUNNING.clear();
         }
         for (KafkaRaftServer server : servers) {
-            CompletableFuture<Void> wait = CompletableFuture.runAsync(server::shutdown);
+            CompletableFuture<Void> wait = new CompletableFuture<>();
+            Thread thread = new Thread(() -> {
+                try {
+                    server.shutdown();
+                } catch (Throwable reason) {
+                    System.err.println("shutdown: " + reason);
+                }
+                wait.complete(null);
+            }, "stop");
+            thread.setDaemon(true);
+            thread.start();
             try {
-                wait.get(20, TimeUnit.SECONDS);
-            } catch (Exception reason) {
-                say("hangs", String.valueOf(reason));
+                wait.get(10, TimeUnit.SECONDS);
+            } catch (TimeoutException reason) {
+                say("hangs", "shutdown");
+                return;
             }
         }
         EXITS.forEach(each -> say("exit", each));
+        String left = left();
+        for (int waits = 0; !left.isEmpty() && waits < 40; waits++) {
+            Thread.sleep(50);
+            left = left();
+        }
+        if (!left.isEmpty()) {
+            say("hangs", left);
+        }
+        var metrics = KafkaYammerMetrics.defaultRegistry();
+        new ArrayList<>(metrics.allMetrics().keySet()).forEach(metrics::removeMetric);
+    }
+
+    static String left() {
+        return Thread.getAllStackTraces().keySet().stream()
+            .filter(each -> each.isAlive() && !OWN.contains(each))
+            .map(Thread::getName)
+            .filter(each -> !each.matches("ForkJoinPool.*|Attach Listener|metrics-meter-tick-thread-.*|JNA.*"))
+            .collect(Collectors.joining(", "));
     }
 
     static List<TopicPartition> partitions(String file) throws Exception {
@@ -179,19 +236,19 @@ public class StartsClient {
             Map<String, org.apache.kafka.clients.admin.TopicDescription> found = new HashMap<>();
             long from = System.nanoTime();
             boolean waits = true;
-            while (waits && System.nanoTime() - from < 4_000_000_000L) {
+            while (waits && System.nanoTime() - from < 3_000_000_000L) {
                 waits = false;
-                for (TopicPartition each : wanted) {
+                var asked = admin.describeTopics(wanted.stream().map(TopicPartition::topic).distinct().toList());
+                for (var each : asked.topicNameValues().entrySet()) {
                     try {
-                        found.put(each.topic(), admin.describeTopics(List.of(each.topic())).allTopicNames().get().get(each.topic()));
+                        found.put(each.getKey(), each.getValue().get());
+                        waits = waits || found.get(each.getKey()).partitions().stream().anyMatch(one -> one.leader() == null);
                     } catch (Exception reason) {
-                        found.remove(each.topic());
+                        found.remove(each.getKey());
                     }
-                    var topic = found.get(each.topic());
-                    waits = waits || (topic != null && topic.partitions().stream().anyMatch(one -> one.leader() == null));
                 }
                 if (waits) {
-                    Thread.sleep(300);
+                    Thread.sleep(200);
                 }
             }
             for (TopicPartition each : wanted) {
@@ -207,42 +264,80 @@ public class StartsClient {
                 }
             }
         }
-        for (TopicPartition each : led) {
-            consume(settings, each);
+        List<TopicPartition> rest = consume(settings, led);
+        for (TopicPartition each : rest) {
+            consume(settings, List.of(each));
         }
-        append(settings, led);
+        append(settings, led.stream().filter(each -> !each.topic().startsWith("__")).toList());
     }
 
-    static void consume(Properties given, TopicPartition each) {
+    /**
+     * Say what a consumer gets of partitions. A partition at which it fails is left out from there on; where an error
+     * names none of several, return those that are not read to their ends, of which nothing is said.
+     */
+    static List<TopicPartition> consume(Properties given, List<TopicPartition> wanted) {
         Properties settings = new Properties();
         settings.putAll(given);
         settings.put("auto.offset.reset", "earliest");
         settings.put("enable.auto.commit", "false");
+        settings.put("fetch.max.wait.ms", "100");
         ByteArrayDeserializer bytes = new ByteArrayDeserializer();
-        StringBuilder records = new StringBuilder();
-        String failed = "";
-        long start = -1;
-        long end = -1;
+        Map<TopicPartition, StringBuilder> records = new HashMap<>();
+        Map<TopicPartition, String> failed = new HashMap<>();
+        List<TopicPartition> open = new ArrayList<>(wanted);
+        List<TopicPartition> nameless = new ArrayList<>();
+        Map<TopicPartition, Long> starts = new HashMap<>();
+        Map<TopicPartition, Long> ends = new HashMap<>();
+        wanted.forEach(each -> records.put(each, new StringBuilder()));
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings, bytes, bytes)) {
-            List<TopicPartition> one = List.of(each);
-            consumer.assign(one);
-            consumer.seekToBeginning(one);
-            start = consumer.beginningOffsets(one).get(each);
-            end = consumer.endOffsets(one).get(each);
+            consumer.assign(wanted);
+            consumer.seekToBeginning(wanted);
+            starts.putAll(consumer.beginningOffsets(wanted));
+            ends.putAll(consumer.endOffsets(wanted));
             long quiet = System.nanoTime();
-            while (consumer.position(each) < end && System.nanoTime() - quiet < 2_500_000_000L) {
-                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(300))) {
+            while (!open.isEmpty() && System.nanoTime() - quiet < 2_500_000_000L) {
+                try {
+                    for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
+                        quiet = System.nanoTime();
+                        TopicPartition from = new TopicPartition(record.topic(), record.partition());
+                        records.get(from).append(record.offset()).append('=').append(sum(record)).append(',');
+                    }
+                    open.removeIf(each -> consumer.position(each) >= ends.get(each));
+                } catch (Exception reason) {
                     quiet = System.nanoTime();
-                    records.append(record.offset()).append('=').append(sum(record)).append(',');
+                    TopicPartition bad = open.size() == 1 ? open.get(0) : named(open, reason);
+                    if (bad == null) {
+                        nameless.addAll(open);
+                        break;
+                    }
+                    failed.put(bad, reason.toString());
+                    open.remove(bad);
+                    consumer.assign(open);
                 }
             }
-            if (consumer.position(each) < end) {
-                failed = "stops at " + consumer.position(each);
+            for (TopicPartition each : nameless.isEmpty() ? open : List.<TopicPartition>of()) {
+                failed.put(each, "stops at " + consumer.position(each));
             }
         } catch (Exception reason) {
-            failed = reason.toString();
+            if (wanted.size() > 1) {
+                nameless.addAll(open);
+            } else {
+                failed.put(wanted.get(0), reason.toString());
+            }
         }
-        say("records", each.toString(), Long.toString(start), Long.toString(end), failed, records.toString());
+        for (TopicPartition each : wanted) {
+            if (!nameless.contains(each)) {
+                say("records", each.toString(), String.valueOf(starts.get(each)), String.valueOf(ends.get(each)),
+                    failed.getOrDefault(each, ""), records.get(each).toString());
+            }
+        }
+        return nameless;
+    }
+
+    static TopicPartition named(List<TopicPartition> open, Exception reason) {
+        List<TopicPartition> found = open.stream()
+            .filter(each -> (reason + " ").matches("(?s).*\\b" + each + "\\b.*")).collect(Collectors.toList());
+        return found.size() == 1 ? found.get(0) : null;
     }
 
     static long sum(ConsumerRecord<byte[], byte[]> record) {
@@ -275,26 +370,36 @@ public class StartsClient {
                 }
             }
         }
+        Map<TopicPartition, String> told = new HashMap<>();
+        offsets.keySet().forEach(each -> told.put(each, "unread"));
+        List<TopicPartition> open = new ArrayList<>(offsets.keySet());
+        settings.put("fetch.max.wait.ms", "100");
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings, back, back)) {
-            for (var each : offsets.entrySet()) {
-                String told = "unread";
+            consumer.assign(open);
+            offsets.forEach(consumer::seek);
+            long from = System.nanoTime();
+            while (!open.isEmpty() && System.nanoTime() - from < 2_500_000_000L) {
                 try {
-                    consumer.assign(List.of(each.getKey()));
-                    consumer.seek(each.getKey(), each.getValue());
-                    long from = System.nanoTime();
-                    while (told.equals("unread") && System.nanoTime() - from < 2_500_000_000L) {
-                        for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(300))) {
-                            if (record.offset() == each.getValue()) {
-                                told = "read";
-                            }
+                    for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
+                        TopicPartition of = new TopicPartition(record.topic(), record.partition());
+                        if (offsets.get(of).equals(record.offset())) {
+                            told.put(of, "read");
+                            open.remove(of);
                         }
                     }
                 } catch (Exception reason) {
-                    told = reason.toString();
+                    TopicPartition bad = open.size() == 1 ? open.get(0) : named(open, reason);
+                    if (bad == null) {
+                        open.forEach(each -> told.put(each, reason.toString()));
+                        break;
+                    }
+                    told.put(bad, reason.toString());
+                    open.remove(bad);
+                    consumer.assign(open);
                 }
-                say("new", each.getKey().toString(), each.getValue().toString(), told);
             }
         }
+        offsets.forEach((each, offset) -> say("new", each.toString(), offset.toString(), told.get(each)));
     }
 
     /** Write what the scenes begin with. */

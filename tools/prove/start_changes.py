@@ -695,6 +695,52 @@ def marker(scene: Scene) -> str | None:
     return f"marker {how} in {', '.join(each.name for each in places)}"
 
 
+@change
+def any_file(scene: Scene) -> str | None:
+    """One of all files is missing, cut, in part zeros, garbage or another's, has a turned bit, or is a folder."""
+    target = scene.rng.choice(files(scene))
+    how = scene.rng.choice(["missing", "empty", "cut", "page", "flipped", "garbage", "twice", "folder"])
+    data = bytearray(target.read_bytes()[:65536])
+    at = scene.rng.randrange(len(data) or 1)
+    if how in {"missing", "folder"}:
+        target.unlink()
+        if how == "folder":
+            target.mkdir()
+        return f"{scene.where(target)}: {how}"
+    if how == "flipped" and data:
+        data[at] ^= 1 << scene.rng.randrange(8)
+    page = at - at % 512
+    zeros = bytes(min(512, len(data) - page))
+    made = {
+        "empty": b"",
+        "cut": data[:at],
+        "page": data[:page] + zeros + data[page + len(zeros) :],
+        "garbage": scene.rng.randbytes(len(data)),
+        "twice": data + data,
+    }
+    target.write_bytes(made.get(how, data))
+    return f"{scene.where(target)}: {how} at {at} of {len(data)}"
+
+
+@change
+def exchanged(scene: Scene) -> str | None:
+    """A file that is no log has the content of one with its suffix elsewhere, as after a wrong repair of a disk."""
+    target = scene.rng.choice([each for each in files(scene) if each.suffix != ".log"])
+    others = [each for each in files(scene) if each.suffix == target.suffix and each != target]
+    if target.suffix == "":
+        others = [each for each in others if each.name == target.name]
+    if not others:
+        return None
+    other = scene.rng.choice(others)
+    shutil.copyfile(other, target)
+    return f"{scene.where(target)}: content of {scene.where(other)}"
+
+
+def files(scene: Scene) -> list[Path]:
+    """All files of the log dirs."""
+    return sorted(each for one in scene.dirs for each in one.rglob("*") if each.is_file() and each.name != ".lock")
+
+
 # the metadata log
 
 

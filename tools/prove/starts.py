@@ -1,7 +1,8 @@
 """Hold `kdump check` against real starts: seeded changes to log dirs, and a broker that starts on a copy of each.
 
     python -m tools.prove.starts [--scenes 100] [--seed 1] [--release 4.3.1] [--kinds swap,metadata]
-                                 [--base FOLDER] [--keep FOLDER] [--seconds 280]
+                                 [--base FOLDER] [--keep FOLDER] [--out FILE] [--fresh] [--seconds 280]
+    python -m tools.prove.starts --recorded FILE
     python -m tools.prove.starts --advice [--kinds dup-topic,zerometa]
 
 For each release a broker with two log dirs (and one with one, and one without a controller) writes records, is killed
@@ -9,9 +10,12 @@ and stopped; FOLDER keeps these log dirs for the next run. A scene changes a cop
 then a broker of the release starts on it, in a process that starts one broker after the other. Compared are: whether it
 starts, its offline log dirs, each partition's outcome, log start and end, and what a consumer gets. Prints a line per
 difference; ends with 1 when check gave 0 or 4 where the broker does not start or records are lost, or a fact differs.
-With `--advice` each case of golden/verdict.tar.xz is mended with the commands that check prints, and a broker starts.
+FILE of `--out` gets what the broker did; with `--recorded` kdump checks the scenes of such a file again, and no broker
+starts. With `--fresh` each start has a process of its own. With `--advice` each case of golden/verdict.tar.xz is mended
+with the commands that check prints, and a broker starts on the result.
 """
 
+import argparse
 import json
 import os
 import random
@@ -22,13 +26,15 @@ import sys
 import tarfile
 import tempfile
 import time
+import traceback
 import zlib
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
 
+from kdump import cli
 from kdump.log_dirs.file_names import LOG
 from testing import GOLDEN
 from tools import arguments
@@ -36,10 +42,11 @@ from tools.prove.broker import CLUSTER, free_ports, logger
 from tools.prove.start_changes import CHANGES, METADATA, Scene
 from tools.record.fetch_jars import fetch
 
-RELEASES = ("3.9.2", "4.2.2", "4.3.1")
+RELEASES = ("3.9.2", "4.2.2", "4.3.1", "4.4.0")
 CLIENT = Path(__file__).with_name("StartsClient.java")
 TOPICS = {"plain": 3, "idem": 2, "dele": 2, "txn": 2, "zst": 2, "comp": 2, "bare": 1}
-PARTITIONS = [f"{topic}-{number}" for topic, count in TOPICS.items() for number in range(count)]
+INTERNAL = {"__consumer_offsets": 2}
+PARTITIONS = [f"{topic}-{number}" for topic, count in {**TOPICS, **INTERNAL}.items() for number in range(count)]
 NOT_ONE_BROKER = {"jbod-cluster", "other-node"}
 UNSERVED = {"no leader", "no such partition"}
 PROPERTIES = """process.roles={roles}
@@ -65,6 +72,13 @@ log.flush.start.offset.checkpoint.interval.ms=2000
 replica.high.watermark.checkpoint.interval.ms=2000
 metadata.log.max.record.bytes.between.snapshots=3000
 group.initial.rebalance.delay.ms=0
+broker.heartbeat.interval.ms=100
+broker.session.timeout.ms=1500
+metric.reporters=
+num.network.threads=1
+num.io.threads=2
+background.threads=2
+group.coordinator.threads=1
 """
 
 
@@ -98,6 +112,7 @@ class Machine:
         self._errors = self.output.open("ab")
         classpath = f"{fetch(self.release, server=True)}/*:{logger()}"
         level = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        level += ["-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients=warn"]
         command = ["java", "-Xmx700m", *level, "-cp", classpath, str(CLIENT)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
@@ -238,7 +253,7 @@ class Truth:
 
 
 LOADED = re.compile(
-    r"Completed load of Log\(dir=(?P<dir>.*?), topicId=.*? local-log-start-offset (?P<start>\d+) and "
+    r"Completed load of Log\(dir=(?P<dir>[^,]*), .*? local-log-start-offset (?P<start>\d+) and "
     r"log-end-offset (?P<end>\d+)"
 )
 LOADED_START = re.compile(r"logStartOffset=(\d+)")
@@ -250,29 +265,36 @@ GONE = re.compile(r"Stopping serving logs in dir (\S+)|Failed to load (\S+) duri
 def observe(machine: Machine, base: Base, folder: Path, seconds: float) -> Truth:
     """Start a broker on changed log dirs; return what it did."""
     begin = machine.output.stat().st_size if machine.output.exists() else 0
-    before = contents(folder, base.dirs)
+    before, had = contents(folder, base.dirs), folders(folder, base.dirs)
     address, files = settings(base, folder)
     lines = machine.ask("start", str(files[0]), str(int(seconds)), *map(str, files[1:]))
-    time.sleep(1.5)  # the first round of the cleaner, and of the handler of log dirs that fail
-    lines += machine.ask("exits")
+    since = time.monotonic()
     up = next(line for line in lines if line[0] == "started")
-    ends = [line[1] for line in lines if line[0] == "exit"]
-    starts = up[1:] == [""] and not ends
     now = contents(folder, base.dirs)
+    there = {str(Path(name).parent) for name in now} | folders(folder, base.dirs)
     answers: list[list[str]] = []
-    if starts:
+    if up[1:] == [""] and not any(line[0] == "exit" for line in lines):
         wanted = folder / "partitions.txt"
         wanted.write_text("\n".join(PARTITIONS) + "\n")
         answers = machine.ask("read", address, str(wanted))
-        answers += (ended := machine.ask("stop"))
-        ends += [line[1] for line in ended if line[0] == "exit"]
-    if not starts or any(line[0] == "hangs" for line in answers):
-        machine.end()
+        # the first round of the cleaner, and of the handler of log dirs that fail
+        time.sleep(max(0, since + 1.5 - time.monotonic()))
+        lines += machine.ask("exits")
+    ends = [line[1] for line in lines if line[0] == "exit"]
+    starts = up[1:] == [""] and not ends
     text = machine.log(begin)
+    stopped = machine.ask("stop")
+    if any(line[0] == "hangs" for line in stopped):
+        machine.end()
+    if starts:
+        answers += stopped
+        ends += [line[1] for line in stopped if line[0] == "exit"]
     logs = {}
     for each in LOADED.finditer(text):
         first = LOADED_START.search(each[0])
         name = str(Path(each["dir"]).relative_to(folder)) if each["dir"].startswith(str(folder)) else each["dir"]
+        if name.endswith("-stray") and name not in had:  # the line of a log that was renamed meanwhile
+            name = name.rpartition(".")[0]
         logs[name] = (int(first[1]) if first else int(each["start"]), int(each["end"]))
     return Truth(
         starts,
@@ -281,7 +303,7 @@ def observe(machine: Machine, base: Base, folder: Path, seconds: float) -> Truth
         logs,
         {str(Path(each[1]).relative_to(folder)) for each in CREATED.finditer(text)},
         {str(Path(each[2], each[1]).relative_to(folder)) for each in RECOVERING.finditer(text)},
-        {str(Path(name).parent) for name in now} | folders(folder, base.dirs),
+        there,
         {
             str(Path(name).parent)
             for name, data in before.items()
@@ -325,23 +347,58 @@ def folders(folder: Path, dirs: list[str]) -> set[str]:
 
 def still_there(name: str, data: bytes, now: dict[str, bytes]) -> bool:
     """Whether a log's bytes are in a file of its name, be its folder renamed, or in two that it was split into."""
-    path = Path(name)
-    base = path.parent.name.split(".")[0]
-    mine = [
-        other
-        for key, other in sorted(now.items())
-        if Path(key).parent.name.split(".")[0].startswith(base[:200]) and Path(key).parent.parent == path.parent.parent
-    ]
+    mine = [other for key, other in sorted(now.items()) if same_partition(key, name)]
     return not data or any(each.startswith(data) for each in mine) or data in b"".join(mine)
+
+
+def same_partition(one: str, other: str) -> bool:
+    """Whether two files (DIR/FOLDER/NAME) are in folders of one partition of a log dir, be it renamed."""
+    (its_dir, its_folder, _), (log_dir, folder, _) = one.split("/"), other.split("/")
+    return its_dir == log_dir and its_folder.split(".")[0].startswith(folder.split(".")[0][:200])
 
 
 def check(base: Base, folder: Path) -> tuple[int, list[dict[str, object]], str]:
     """Return what `kdump check` says: exit status, lines, standard error."""
-    command = [sys.executable, "-m", "kdump", "check", *base.dirs, "-o", "jsonl", "--release", base.release]
-    command += ["--config", f"node.id={base.node}", "--config", f"process.roles={base.roles}"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return done.returncode, rows, done.stderr
+    words = ["kdump", "check", *base.dirs, "-o", "jsonl", "--release", base.release]
+    words += ["--config", f"node.id={base.node}", "--config", f"process.roles={base.roles}"]
+    status, out, err = in_child(words, folder)
+    return status, [json.loads(line) for line in out.splitlines() if line.startswith("{")], err
+
+
+def in_child(words: list[str], folder: Path) -> tuple[int, str, str]:
+    """Run kdump in a child of this process, in which its modules are there already; exit status, what it prints."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = os.fork()
+        if not child:
+            status = 70
+            try:
+                os.dup2(out.fileno(), 1)
+                os.dup2(err.fileno(), 2)
+                os.chdir(folder)
+                sys.argv, sys.stdout, sys.stderr = words, os.fdopen(1, "w"), os.fdopen(2, "w")
+                status = cli.main()
+                sys.stdout.flush()
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        _, ended = os.waitpid(child, 0)
+        said = []
+        for file in (out, err):
+            file.seek(0)
+            said.append(file.read().decode(errors="replace"))
+        return os.waitstatus_to_exitcode(ended), said[0], said[1]
+
+
+def load_kdump(folder: Path) -> None:
+    """Run kdump once in this process, so that its children find its modules loaded."""
+    kept, sys.argv = (sys.argv, os.dup(1)), ["kdump", "check", str(folder), "-o", "jsonl"]
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        cli.main()
+        os.dup2(kept[1], 1)
+    sys.argv = kept[0]
 
 
 def differences(base: Base, truth: Truth, status: int, rows: list[dict[str, object]], err: str) -> Iterator[str]:
@@ -397,7 +454,7 @@ def log_difference(row: dict[str, object], truth: Truth) -> str:
         return ""
     if found is None:
         return f"{path}: kdump {outcome}, not loaded by the broker"
-    strays = path not in truth.after or str(row["folder"]).endswith("-stray")
+    strays = path not in truth.after or path in truth.created or str(row["folder"]).endswith("-stray")
     word = (
         "stray" if strays
         else "deleted" if str(row["folder"]).endswith("-delete")
@@ -427,10 +484,15 @@ def main() -> int:
     parser = arguments.parser(__doc__, scenes=100, seed=1, seconds=280, first=0, kinds="", release="", kind="")
     parser.add_argument("--base", type=Path, default=Path(tempfile.gettempdir(), "kdump-starts"))
     parser.add_argument("--keep", type=Path, help="folder that keeps the log dirs of scenes that differ")
+    parser.add_argument("--out", type=Path, help="file that a line of JSON is added to for each scene")
+    parser.add_argument("--recorded", type=Path, help="file of --out: check these scenes again, start no broker")
+    parser.add_argument("--fresh", action="store_true", help="a process for each start")
     parser.add_argument("--advice", action="store_true", help="follow what check says of golden/verdict.tar.xz")
     options = parser.parse_args()
     if options.advice:
         return follow(options.base, options.kinds.split(",") if options.kinds else [])
+    if options.recorded:
+        return recorded(options.recorded, options.base)
     until = time.monotonic() + options.seconds
     releases = options.release.split(",") if options.release else RELEASES
     counts: Counter[str] = Counter()
@@ -444,13 +506,16 @@ def main() -> int:
             for each in bases(machine, kind, options.base)
         ]
         kinds = options.kinds.split(",") if options.kinds else sorted(CHANGES)
+        load_kdump(found[0].folder / "d1")
         for number, base, names in scenes(found, options.seed, options.scenes, kinds):
             if number < options.first:
                 continue
             if time.monotonic() > until:
                 print(f"stopped before scene {number}: go on with --first {number}")
                 break
-            one(machines[base.release], base, (options.seed, number, names), options.keep, counts)
+            one(machines[base.release], base, (options.seed, number, names), options, counts)
+            if options.fresh:
+                machines[base.release].end()
     finally:
         for machine in machines.values():
             machine.end()
@@ -486,6 +551,65 @@ def follow(home: Path, wanted: list[str]) -> int:
     return 1 if wrong else 0
 
 
+def recorded(file: Path, home: Path) -> int:
+    """Hold what kdump says of scenes now against what brokers did when the file was written."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    known: dict[str, Base] = {}
+    counts: Counter[str] = Counter()
+    load_kdump(next(home.glob("*-two/clean/d1")))
+    for line in lines:
+        release, kind, state = line["base"].split()
+        base = known.setdefault(line["base"], Base(release, kind, state, home / f"{release}-{kind}" / state))
+        base.records = {name: by_offset(had) for name, had in line["had"].items()} or base.records
+        truth = line["truth"]
+        truth["records"] = {name: by_offset(had) for name, had in truth["records"].items()}
+        truth["logs"] = {name: tuple(had) for name, had in truth["logs"].items()}
+        truth |= {name: set(truth[name]) for name in ("offline", "created", "recovered", "after", "cut")}
+        with tempfile.TemporaryDirectory(prefix="kdump-start-") as temporary:
+            folder = Path(temporary, "scene")
+            copy(base.folder, folder)
+            scene = Scene([folder / each for each in base.dirs], generator(line["seed"], line["number"]))
+            done = [CHANGES[name](scene) for name in line["kinds"]]
+            show(base, line["number"], line["kinds"], done, check(base, folder), Truth(**truth), counts)
+    print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+    return 1 if counts["silent"] or counts["different"] else 0
+
+
+def by_offset(had: dict[str, str]) -> dict[int, str]:
+    """Records by offset, of JSON."""
+    return {int(offset): value for offset, value in had.items()}
+
+
+def generator(seed: int, number: int) -> random.Random:
+    """The choices of a scene's changes."""
+    return random.Random(f"{seed} {number} {zlib.crc32(b'change')}")
+
+
+def show(
+    base: Base,
+    number: int,
+    names: list[str],
+    done: Sequence[str | None],
+    said: tuple[int, list[dict[str, object]], str],
+    truth: Truth,
+    counts: Counter[str],
+) -> list[str]:
+    """Print and count what differs between kdump and the broker in a scene; return it."""
+    counts["scenes"] += 1
+    counts["starts" if truth.starts else "does not start"] += 1
+    wrong = list(differences(base, truth, *said))
+    counts["silent"] += any(each.startswith("SILENT") for each in wrong)
+    counts["alarms"] += any(each.startswith("ALARM") for each in wrong)
+    counts["different"] += any(not each.startswith(("ALARM", "SILENT")) for each in wrong)
+    counts["equal"] += not wrong
+    for each in wrong:
+        print(
+            f"{number} {base.name} {'+'.join(names)}: {'; '.join(map(str, done))}\n    exit {said[0]}, {each}",
+            flush=True,
+        )
+    return wrong
+
+
 def mended(folder: Path, dirs: list[str]) -> tuple[int, int]:
     """Run the commands below the verdict; return how many there are, and what check gives afterwards."""
     kdump = [sys.executable, "-m", "kdump", "check", *dirs]
@@ -500,10 +624,14 @@ def mended(folder: Path, dirs: list[str]) -> tuple[int, int]:
 
 
 def one(
-    machine: Machine, base: Base, which: tuple[int, int, list[str]], keep: Path | None, counts: Counter[str]
+    machine: Machine,
+    base: Base,
+    which: tuple[int, int, list[str]],
+    options: argparse.Namespace,
+    counts: Counter[str],
 ) -> None:
     """Run one scene; print what differs."""
-    seed, number, names = which
+    (seed, number, names), keep = which, options.keep
     with tempfile.TemporaryDirectory(prefix="kdump-start-") as temporary:
         if not base.records:
             folder = Path(temporary, "untouched")
@@ -511,7 +639,7 @@ def one(
             base.records = observe(machine, base, folder, 60).records
         folder = Path(temporary, "scene")
         copy(base.folder, folder)
-        scene = Scene([folder / each for each in base.dirs], random.Random(f"{seed} {number} {zlib.crc32(b'change')}"))
+        scene = Scene([folder / each for each in base.dirs], generator(seed, number))
         try:
             done = [CHANGES[name](scene) for name in names]
         except (OSError, IndexError, ValueError, KeyError) as reason:
@@ -523,20 +651,14 @@ def one(
         if keep is not None:
             shutil.rmtree(keep / f"{seed}-{number}", ignore_errors=True)
             copy(folder, keep / f"{seed}-{number}")
-        status, rows, err = check(base, folder)
+        said = check(base, folder)
         truth = observe(machine, base, folder, 25)
-        counts["scenes"] += 1
-        counts["starts" if truth.starts else "does not start"] += 1
-        wrong = list(differences(base, truth, status, rows, err))
-        counts["silent"] += any(each.startswith("SILENT") for each in wrong)
-        counts["alarms"] += any(each.startswith("ALARM") for each in wrong)
-        counts["different"] += any(not each.startswith(("ALARM", "SILENT")) for each in wrong)
-        counts["equal"] += not wrong
-        for each in wrong:
-            print(
-                f"{number} {base.name} {'+'.join(names)}: {'; '.join(map(str, done))}\n    exit {status}, {each}",
-                flush=True,
-            )
+        wrong = show(base, number, names, done, said, truth, counts)
+        if options.out is not None:
+            line = {"seed": seed, "number": number, "base": base.name, "kinds": names, "done": done, "status": said[0]}
+            line |= {"truth": asdict(truth), "wrong": wrong, "had": base.records}
+            with options.out.open("a") as file:
+                print(json.dumps(line, default=sorted), file=file)
         if keep is not None and not wrong:
             shutil.rmtree(keep / f"{seed}-{number}")
 
