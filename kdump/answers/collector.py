@@ -111,6 +111,9 @@ class Collector:
     several collectors each may get more than it asked for.
     """
 
+    takes_control_runs: ClassVar[bool] = False
+    """Whether ``add`` takes several control batches together too; else each comes as a single one."""
+
     def begin(self, place: Place) -> Needs | Reading:
         """Turn to a partition; return how much of it to read. State files (snapshots, indexes) may be read here.
 

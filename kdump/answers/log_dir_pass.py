@@ -13,7 +13,7 @@ from kdump.log_dirs.partition import stretches
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_tail, read
 from kdump.segments.index_lookup import Seeker
-from kdump.segments.regions import DATA, UNREADABLE, Damage, Trailing
+from kdump.segments.regions import CONTROL_TOO, DATA, UNREADABLE, Damage, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import Collector
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.primitives.processes import Workers
-    from kdump.segments.regions import Region
+    from kdump.segments.regions import Region, RunKinds
 
 
 class LogDirPass:
@@ -110,7 +110,8 @@ class LogDirPass:
         for collector in reading:
             collector.turn_to(segment)
         done = 0
-        for region in self.regions(segment, since=since, is_last=is_last):
+        runs = CONTROL_TOO if any(collector.takes_control_runs for collector in reading) else DATA
+        for region in self.regions(segment, since=since, is_last=is_last, runs=runs):
             self.feed(reading, segment, region)
             end = region.position + region.size
             self._progress(end - done)
@@ -121,7 +122,8 @@ class LogDirPass:
         """Give a region of a segment to collectors."""
         if isinstance(region, Batches):
             for collector in reading:
-                taken = collector.add(region) if region.batch_count > 1 else 0
+                together = region.batch_count > 1 and (collector.takes_control_runs or not region.first.is_control)
+                taken = collector.add(region) if together else 0
                 for batch in () if taken is None else region.batches(taken):
                     self._add(collector, segment, batch)
         elif isinstance(region, Damage | Trailing):
@@ -134,8 +136,8 @@ class LogDirPass:
         except DamageError as damage:
             self._damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
 
-    def regions(self, segment: Segment, *, is_last: bool, since: int = 0) -> Iterator[Region]:
-        """Yield the regions of a segment; report what cannot be read.
+    def regions(self, segment: Segment, *, is_last: bool, since: int = 0, runs: RunKinds = DATA) -> Iterator[Region]:
+        """Yield the regions of a segment, batches of the kinds ``runs`` together; report what cannot be read.
 
         They begin at or before the offset ``since``, as near to it as the index knows.
 
@@ -147,7 +149,7 @@ class LogDirPass:
             with segment.open() as source:
                 if base is not None and since > base:
                     done = Seeker(segment, source, self._wrong).by_offset(since, None).start
-                for region in read.read(source, done, on_error="resync", first_offset=base, runs=DATA):
+                for region in read.read(source, done, on_error="resync", first_offset=base, runs=runs):
                     lost = _lost(region, is_last=is_last)
                     if isinstance(region, Trailing):
                         found = log_tail.tail(segment, region)

@@ -230,6 +230,8 @@ class PartitionSums:
 class Statistics(Collector):
     """Gathers statistics. ``records`` asks for what needs them, with ``top`` largest keys and values."""
 
+    takes_control_runs = True
+
     def __init__(
         self, *, records: bool = False, top: int = LARGEST, hours: bool = False, targets: Sequence[Target] = ()
     ) -> None:

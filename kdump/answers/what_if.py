@@ -164,7 +164,7 @@ class WhatIf:
             return taken
         if batches.first.magic < MAGIC_2 or batches.first.is_control:
             for sample in self._current:
-                sample.fixed += batches.size
+                sample.fixed += sum(batches.column("size", 0, taken))
             return taken
         for row, crc in enumerate(batches.column("crc", 0, taken)):
             if crc % self._every == 0 and isinstance(batch := batches.batch(row), Batch):

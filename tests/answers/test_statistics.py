@@ -191,6 +191,19 @@ def test_batches_taken_together_are_those_taken_one_by_one(tmp_path, options):
     assert whole == 48 - (2 if "--records" in options else 1 if options else 0)
 
 
+def test_markers_in_a_row_are_counted_as_one_by_one(tmp_path):
+    marker = forge.record(b"\0\0\0\1", b"\0\0\0\0\0\7")
+    fields = {"attributes": 0x30, "producer_epoch": 0}
+    markers = [forge.batch([marker], base_offset=n, producer_id=n % 3, **fields) for n in range(9)]
+    broken = forge.batch([b"\x7f"], base_offset=9, count=1, producer_id=0, **fields)
+    write(tmp_path, b"".join([*markers, broken, *(forge.batch([], base_offset=n, **fields) for n in (10, 11))]))
+    command = ("stats", tmp_path, "--records", "--what-if", "zstd", "-o", "jsonl")
+    together, alone = (kdump(*command, env=os.environ | {"KDUMP_KERNEL": kernel}) for kernel in ("", "off"))
+    assert (together.stdout, together.stderr, together.returncode) == (alone.stdout, alone.stderr, alone.returncode)
+    line = next(line for line in map(json.loads, together.stdout.splitlines()) if line["kind"] == "stats")
+    assert (line["batches"], together.returncode) == (11, 3)
+
+
 def test_producers_and_hours_add_up_and_processes_agree(golden):
     options = ("stats", golden, "-o", "jsonl", "--hours", "--what-if", "zstd,none")
     lines = rows(*options)
@@ -272,7 +285,7 @@ def answers(folder, monkeypatch, sample):
         collector.begin(Place(partition))
         with partition.segments[0].open() as source:
             for batch in read.read(source):
-                collector.add(batch)
+                collector.add(batch, 1)
                 if batch.magic < 2 or batch.is_control:
                     fixed += batch.size
                     continue
