@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kdump.checks.log import LogCheck
     from kdump.log_dirs.files import OpenSource
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.segments.parts import SegmentPart
+    from kdump.parallel.costs import SegmentPart
     from kdump.segments.regions import Damage, Padding, Region
 
 

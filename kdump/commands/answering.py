@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import option_values, session, who_reads
+from kdump.commands import option_values, session
 from kdump.commands.limit_options import PATHS, Shared
 from kdump.commands.options import LAYOUT, LAYOUTS, LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.commands.who_reads import WORKERS, WhoReads
@@ -18,6 +18,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import without_secret
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
+from kdump.parallel import costs
 from kdump.primitives import timestamps
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class Answering:
         """Return who goes through partitions: this process where remote storage counts, whose keys stay in it."""
         if self.asked.remote is not None and self._who.master is None:
             return None
-        return self._who.workers(partitions, who_reads.MANY_HEADERS, self.session)
+        return self._who.workers(partitions, costs.READING_HEADERS, self.session)
 
     def reads_alone(self, why: str) -> None:
         """Say that this process reads, where --master names others."""

@@ -11,7 +11,7 @@ import click
 from kdump import checking
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
-from kdump.commands import options, session, start_options, who_reads
+from kdump.commands import options, session, start_options
 from kdump.commands.answering import AT
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import PATHS, index_interval
@@ -22,6 +22,7 @@ from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.partition import stretches
 from kdump.log_dirs.remote import without_secret
+from kdump.parallel import costs
 from kdump.primitives import timestamps
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ def command(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
     of, how = checking.prepared(paths, partitions, wanted, how, run.fail, release=release, configs=configs)
-    much = who_reads.MANY_HEADERS if headers_only else who_reads.many_records(partitions)
+    much = costs.READING_HEADERS if headers_only else costs.enough_records(partitions)
     if who.master is None:
-        how = how._replace(jobs=who_reads.within(partitions, much, who.jobs))
+        how = how._replace(jobs=costs.processes_within(partitions, much, who.jobs))
     workers = None if how.jobs > 1 else who.workers(partitions, much, run)
     closed: list[UnreadableError] = []
     with telling(run, given) as told:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 import click
 
 from kdump.commands import options as shared
-from kdump.commands import parallel, session
+from kdump.commands import session
 from kdump.commands.command_help import Command
 from kdump.commands.completion import in_list
 from kdump.commands.dump_options import COLUMN_FILES, DumpOptions
@@ -25,6 +25,8 @@ from kdump.log_dirs.local import LOCAL
 from kdump.log_reader.reader import PartitionReader
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
+from kdump.parallel import costs
+from kdump.parallel.costs import BUDGET, SegmentPart
 from kdump.primitives.encodings import ENCODINGS
 from kdump.printers.endings import PRINTERS, HidingPrinter, Printer
 from kdump.rows.columns import BATCH, RECORD
@@ -35,7 +37,6 @@ from kdump.rows.selection import (
     may_hold_secrets,
 )
 from kdump.segments import read_ahead, resync
-from kdump.segments.parts import BUDGET, SegmentPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -54,8 +55,6 @@ POLL: Final = 0.2
 """Seconds between two looks at a live log."""
 LOOK: Final = 1.0
 """Seconds between two looks for new partitions."""
-SHARED: Final = 64 << 20
-"""Bytes of a partition above which processes share what is known of its transactions."""
 
 
 SECTIONS: Final = {
@@ -205,7 +204,7 @@ def _print(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) ->
             dump.run(partitions, out)
         else:
             found = list(partitions)
-            jobs = parallel.processes(found, options.jobs, options.effort)
+            jobs = costs.processes_of_dump(found, options.jobs, options.effort)
             if jobs > 1:
                 dump.parallel(found, jobs, out)
             else:
@@ -235,7 +234,7 @@ def _each_once(partitions: Iterable[Partition], paths: Iterable[str], run: sessi
 
 
 class ChunkStart(NamedTuple):
-    """Where a part of a segment starts: see :class:`kdump.segments.parts.SegmentPart`."""
+    """Where a part of a segment starts: see :class:`kdump.parallel.costs.SegmentPart`."""
 
     reached: int = 0
     hops: int = BUDGET
@@ -375,12 +374,13 @@ class Dump:
 
     def parallel(self, partitions: Sequence[Partition], jobs: int, out: BinaryIO) -> None:
         """Print the same with several processes."""
-        from kdump.parallel.turns import Forks  # needed for several processes alone
+        from kdump.commands import parallel  # needed for several processes alone, as is the other
+        from kdump.parallel.turns import Forks
 
         progress, self.session.progress = self.session.progress, session.Progress()
         reader = self.reader()
         self._prepare(reader, partitions, jobs)
-        unpacks = self.options.effort is not parallel.Effort.HEADERS
+        unpacks = self.options.effort is not costs.Effort.HEADERS
         pieces = parallel.pieces(partitions, cut=not self.options.filter.is_bounded, unpacks=unpacks)
         if not self.options.count:
             self.printer(out).begin()
@@ -399,7 +399,9 @@ class Dump:
         shared: list[Partition] = []
         for partition in partitions:
             reader.marks.facts(partition)
-            if partition.size > SHARED and (committed or (reader.outcomes and parallel.is_transactional(partition))):
+            if partition.size > costs.TRANSACTIONS and (
+                committed or (reader.outcomes and costs.is_transactional(partition))
+            ):
                 shared.append(partition)
         if shared:
             _follow_ahead(reader, shared, jobs)

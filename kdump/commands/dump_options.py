@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump import kernel
 from kdump.commands import option_values
 from kdump.commands import options as shared
-from kdump.commands.parallel import Effort
 from kdump.errors import UsageError
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.output.stdout import is_terminal
+from kdump.parallel.costs import Effort
 from kdump.primitives import compression
 from kdump.printers import colours
 from kdump.printers.endings import COLUMNAR, WHOLE, PrintOptions

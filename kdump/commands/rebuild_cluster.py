@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import session, who_reads
+from kdump.commands import session
 from kdump.commands.answering import write_answer
 from kdump.commands.limit_options import CACHE, JOBS, AtLeast
 from kdump.errors import FailingDiskError, UnreadableError, UsageError, many
 from kdump.output import files
+from kdump.parallel import costs
 from kdump.primitives import timestamps
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def _prepare(run: session.Session, volumes: Volumes, wish: RebuildWish, jobs: in
 
     parts = [folder.partition for folder in volumes.folders]
     if jobs is None:
-        jobs = who_reads.each_in_one(parts, who_reads.MANY_HEADERS)
+        jobs = costs.processes_beside(parts, costs.READING_HEADERS)
     run.watch(sum(part.size for part in parts))
     rebuilt = prepare(
         volumes, wish, Said(run.damage, run.note, run.fail), jobs=jobs, done=lambda each: run.progress(each.size)

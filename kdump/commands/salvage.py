@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import options, session, shortfalls, who_reads
+from kdump.commands import options, session, shortfalls
 from kdump.commands.limit_options import JOBS, PATHS, AtLeast, index_interval
 from kdump.errors import StoreError, UnreadableError, many
 from kdump.formats.checkpoints import PartitionOffset
@@ -22,6 +22,7 @@ from kdump.log_dirs.remote import RemoteFiles
 from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.output import files
 from kdump.output.access import of_sources
+from kdump.parallel import costs
 from kdump.primitives.processes import Processes
 from kdump.salvage import writer
 from kdump.salvage.chains import END_OF_LOG
@@ -122,7 +123,7 @@ def command(
         if wanted.remote is not None or any(isinstance(part.files, RemoteFiles) for part in found):
             jobs = 1  # keys stay in this process, and connections do not live in forks
         elif jobs is None:
-            jobs = min(len(copies), who_reads.each_in_one(found, who_reads.many_records(found)))
+            jobs = min(len(copies), costs.processes_beside(found, costs.enough_records(found)))
         run.watched(found)
         done = 0
         for name, written, account, refused, errors in _salvaged(jobs, folder, limits, copies, run.progress):

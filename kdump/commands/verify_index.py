@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.checks import partition
-from kdump.commands import options, session, who_reads
+from kdump.commands import options, session
 from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import PATHS
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import without_secret
+from kdump.parallel import costs
 
 if TYPE_CHECKING:
     from kdump.checks.partition import CheckedSegment
@@ -52,7 +53,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     with telling(run, given) as told:
         partitions = list(run.watched(finder.find(paths, None)))
         run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
-        workers = who.workers(partitions, who_reads.MANY_HEADERS, run)
+        workers = who.workers(partitions, costs.READING_HEADERS, run)
         if workers is not None:
             for checks, errors in workers.results(_check, partitions):
                 for error in errors:

@@ -9,9 +9,9 @@ from kdump.dump_log_segments.line_template import line
 from kdump.errors import DamageError
 from kdump.formats.record import Record
 from kdump.formats.record_layout import TIMESTAMP_TYPES
+from kdump.parallel.costs import UNKNOWN
 from kdump.primitives.java_text import java_utf8
 from kdump.primitives.wire import to_int64
-from kdump.segments.parts import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.run import DumpRun
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.local import LocalFile
-    from kdump.segments.parts import SegmentPart
+    from kdump.parallel.costs import SegmentPart
     from kdump.segments.regions import Region
 if kernel.COMPILED:
     from kdump.dump_log_segments.kernel_lines import KernelLines

@@ -9,9 +9,10 @@ from kdump.dump_log_segments.java_paths import absolute
 from kdump.dump_log_segments.log_printer import LogPrinter, end_of, print_part
 from kdump.log_dirs.local import LocalFile
 from kdump.output.stdout import is_terminal
+from kdump.parallel import costs
+from kdump.parallel.costs import UNKNOWN, SegmentPart
 from kdump.primitives.wire import to_int64
-from kdump.segments import parts, read_ahead
-from kdump.segments.parts import UNKNOWN, SegmentPart
+from kdump.segments import read_ahead
 
 if TYPE_CHECKING:
     from kdump.dump_log_segments.decoder_classes import Decoders
@@ -41,9 +42,9 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
     """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
     with LocalFile(path) as source:
         end = end_of(source.size, run.options)
-        jobs = parts.processes_in_a_row(run.jobs, end, lambda: parts.is_packed(source))
-        may_share = jobs > 1 and LocalFile.watch is None and not is_terminal()
-        pieces = parts.parts(source, end) if may_share else []
+        jobs = costs.processes_of_segment(run.jobs, end, lambda: costs.is_packed(source))
+        may_share = jobs > 1 and not costs.is_watched() and not is_terminal()
+        pieces = costs.segment_parts(source, end) if may_share else []
         printer = LogPrinter(run, path, decoders)
         if pieces:
             _share(run, printer, source, pieces, jobs)

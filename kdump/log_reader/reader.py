@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from kdump.log_reader.batch_selection import Offer
     from kdump.log_reader.read_stats import ReadStats
     from kdump.log_reader.tail_marks import TailStretch
+    from kdump.parallel.costs import SegmentPart
     from kdump.rows.selection import SegmentFacts
     from kdump.schemas.decoder import PayloadDecoder
-    from kdump.segments.parts import SegmentPart
     from kdump.segments.regions import OnError, Region
     from kdump.transaction_replay.outcomes import Outcomes, Scan
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
-    from kdump.segments.parts import SegmentPart
+    from kdump.parallel.costs import SegmentPart
     from kdump.segments.regions import Damage, OnError, Region, RunKinds
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from kdump.errors import UnreadableError
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs import local
+from kdump.parallel.costs import SegmentPart
 from kdump.segments.index_lookup import SMALL, Seeker
-from kdump.segments.parts import SegmentPart
 from kdump.segments.walk import is_sound_at
 
 if TYPE_CHECKING:

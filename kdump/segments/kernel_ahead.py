@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kdump.kernel.batches import WIDTH
 from kdump.kernel.lines import Lines
-from kdump.segments.parts import UNKNOWN
+from kdump.parallel import costs
+from kdump.parallel.costs import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +26,6 @@ AHEAD: Final = 6 << 20
 """Bytes of output after which a thread stops; the printer makes the other lines of the run."""
 SPARE: Final = 4
 """Kernels that wait for the next run, each with the memory of its lines: more are let go."""
-WORTH_IT: Final = 1 << 16
-"""Bytes of batches in a row from which on a thread makes lines of them."""
 
 
 class LinesAhead(Generic[L]):
@@ -42,7 +41,7 @@ class LinesAhead(Generic[L]):
 
         Return how many bytes they are.
         """
-        if run.size < WORTH_IT:
+        if run.size < costs.PRINTED_AHEAD:
             return 0
         try:
             kernel: Lines = self._spare.pop()

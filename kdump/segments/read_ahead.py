@@ -9,12 +9,12 @@ bytes that another has read.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kdump.errors import DamageError
 from kdump.formats.record_layout import CODEC_MASK
 from kdump.log_dirs import files
+from kdump.parallel import costs
 from kdump.records.magic_2 import Batch
 from kdump.segments.batch_runs import Run
 
@@ -28,14 +28,8 @@ T = TypeVar("T", bound="Region")
 
 FIRST: Final = 1 << 17
 """Bytes that are read before it is decided whether threads are started: what they would do shows by then."""
-WORTH_IT: Final = 12 << 20
-"""Bytes still to be read from which on threads bring more than they cost; packed ones count UNPACKING times."""
-LARGE: Final = 1 << 16
-"""Bytes of a compressed batch from which on a thread unpacks it: for smaller ones the lock changes hands too often."""
 STRETCH: Final = 1 << 19
 """Bytes of a stretch, at least: what a thread takes at a time. A run that fills a block is a stretch of its own."""
-UNPACKING: Final = 8
-"""Times that a byte which is to be unpacked counts as one that is not."""
 PIECES: Final = 1024
 """Regions of a stretch, at most: the smallest batches are the slowest."""
 _alone = False
@@ -92,7 +86,7 @@ class Stretches(Generic[T]):
                 region = next(self._regions, None)
                 if region is None:
                     break
-                size += region.size * UNPACKING if self._unpack and _is_packed(region) else region.size
+                size += region.size * costs.UNPACKING if self._unpack and _is_packed(region) else region.size
                 regions.append(region)
         except BaseException as failure:  # it is raised again, behind these regions
             if not regions:
@@ -108,7 +102,7 @@ class Stretches(Generic[T]):
             if not isinstance(region, Batch):
                 return 0
             _ = region.crc_valid
-            return region.unpack() if self._unpack and region.size >= LARGE else 0
+            return region.unpack() if self._unpack and region.size >= costs.UNPACKED_AHEAD else 0
         except (DamageError, MemoryError, ImportError):  # whoever reads the batch meets it too, in its place
             return 0
 
@@ -169,8 +163,8 @@ def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
     """
     size = sum([region.size for region in taken])
     packed = [region.size for region in taken if _is_packed(region)] if unpack else []
-    small = sum([each for each in packed if each < LARGE])
-    return 2 * small <= size and left * (size + (UNPACKING - 1) * sum(packed)) >= WORTH_IT * size
+    small = sum([each for each in packed if each < costs.UNPACKED_AHEAD])
+    return 2 * small <= size and left * (size + (costs.UNPACKING - 1) * sum(packed)) >= costs.READING_AHEAD * size
 
 
 def alone() -> None:
@@ -181,9 +175,4 @@ def alone() -> None:
 
 def helpers() -> int:
     """Return how many threads may read beside this one, at most."""
-    return 0 if _alone else processors() - 1
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 0 if _alone else costs.processors() - 1

@@ -26,12 +26,12 @@ from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.log_dirs.files import Source, data_end, next_data, size_of_holes
+from kdump.parallel.costs import BUDGET
 from kdump.primitives import compression
 from kdump.primitives.crc import CRC32, CRC32C, Kind, combine
 from kdump.primitives.wire import Bytes, read_varint
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.records.soundness import check
-from kdump.segments.parts import BUDGET
 from kdump.segments.regions import Damage, Padding, Region, Trailing
 from kdump.segments.walk import BLOCK, Window, as_region, walk
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.files import Source
-    from kdump.segments.parts import SegmentPart
+    from kdump.parallel.costs import SegmentPart
     from kdump.segments.regions import OnError, RunKinds
 
 

@@ -1,6 +1,6 @@
 """A large segment that processes or threads go through, a part each: what is made of it comes in the order of the file.
 
-Where a part begins is guessed, and checked when the part before is read (:mod:`kdump.segments.parts`).
+Where a part begins is guessed, and checked when the part before is read (:mod:`kdump.parallel.costs`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from kdump import kernel
 from kdump.errors import UnreadableError
 from kdump.log_dirs.local import LocalFile
+from kdump.parallel import costs
+from kdump.parallel.costs import BUDGET, SegmentPart
 from kdump.primitives import compression
 from kdump.records.record_batch import Batches
-from kdump.segments import parts, read_ahead, resync
 from kdump.segments import read as segments_read
-from kdump.segments.parts import BUDGET, SegmentPart
+from kdump.segments import read_ahead, resync
 from kdump.segments.regions import DATA
 from kdump.segments.resync import ResyncReader
 
@@ -28,14 +29,6 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 R = TypeVar("R")
-WORTH_IT: Final = parts.MUCH
-"""Bytes of a segment from which on processes or threads share it."""
-LARGE: Final = 128 << 20
-"""Two threads read the headers of a segment of so many bytes, and check its batches, sooner than one does."""
-SMALL: Final = 1 << 11
-"""Bytes of a first batch that one process reads a segment below: to hand over what is found of each takes longer."""
-TIMES: Final = 3
-"""How many times as large as elsewhere the parts are: no output of theirs waits for its turn."""
 HELD: Final = 1 << 14
 """Regions, at most, that are held of a part before its turn comes."""
 STEP: Final = 1 << 21
@@ -43,7 +36,7 @@ STEP: Final = 1 << 21
 
 
 class _Before(NamedTuple):
-    """What is told of the part before: see :class:`kdump.segments.parts.SegmentPart`."""
+    """What is told of the part before: see :class:`kdump.parallel.costs.SegmentPart`."""
 
     reached: int = 0
     hops: int = BUDGET
@@ -64,17 +57,17 @@ class _MadeOfPart(NamedTuple, Generic[R]):
 
 def parts_of(source: Source) -> list[SegmentPart]:
     """Return the parts in which processes or threads share a segment, nothing where one reads it."""
-    if source.size < WORTH_IT or not isinstance(source, LocalFile) or LocalFile.watch is not None:
+    if source.size < costs.PRINTING or not isinstance(source, LocalFile) or costs.is_watched():
         return []
-    first = parts.first_header(source)
-    if first is None or first.length < SMALL:
+    first = costs.first_header(source)
+    if first is None or first.length < costs.SMALL_BATCHES:
         return []
-    return parts.parts(source, source.size, TIMES)
+    return costs.segment_parts(source, source.size, costs.FINDINGS_CHUNKS)
 
 
 def parts_for_threads(source: Source) -> list[SegmentPart]:
     """Return the parts whose headers two threads read, nothing where one thread is as fast."""
-    return parts_of(source) if source.size >= LARGE and read_ahead.helpers() > 0 else []
+    return parts_of(source) if source.size >= costs.THREAD_OF_HEADERS and read_ahead.helpers() > 0 else []
 
 
 def read(
@@ -89,7 +82,7 @@ def read(
     Regions are those of ``kdump.segments.read.read(source, on_error="resync", first_offset=first_offset)``; runs are
     among them. Raises UnreadableError after the regions before it, and KdumpError where a process ends.
     """
-    if parts.processes_in_a_row(jobs, source.size, lambda: parts.is_packed(source)) == 1:
+    if costs.processes_of_segment(jobs, source.size, lambda: costs.is_packed(source)) == 1:
         yield from read_in_threads(source, pieces, first_offset, make)
         return
     from kdump.parallel.turns import Forks  # needed for several processes alone

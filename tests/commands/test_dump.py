@@ -312,7 +312,7 @@ def test_several_processes_print_the_same_in_order(tmp_path, output):
             write(tmp_path / f"t-{number}", base, 1)
     (tmp_path / "t-1" / "00000000000000000016.log").write_bytes(b"damaged damaged damaged damaged")
     one = kdump("dump", tmp_path, output)
-    many = patched("import kdump.segments.parts as p; p.SIZE = 2000", "dump", tmp_path, output, "--jobs", "3")
+    many = patched("import kdump.parallel.costs as p; p.CHUNK = 2000", "dump", tmp_path, output, "--jobs", "3")
     assert (many.returncode, many.stdout) == (one.returncode, one.stdout) == (3, one.stdout)
     assert many.stderr == one.stderr
 
@@ -324,9 +324,7 @@ def test_several_processes_agree_on_transactions(tmp_path, isolation):
     line = ("dump", tmp_path, "-o", "jsonl", "--isolation", isolation)
     one = kdump(*line, check=True)
     for shared in (0, 100_000_000):
-        patch = (
-            f"import kdump.segments.parts as p, kdump.commands.dump as d; p.SIZE = p.PACKED = 500; d.SHARED = {shared}"
-        )
+        patch = f"import kdump.parallel.costs as p; p.CHUNK = p.PACKED_CHUNK = 500; p.TRANSACTIONS = {shared}"
         many = patched(patch, *line, "--jobs", "3", check=True)
         assert (many.stdout, many.stderr) == (one.stdout, one.stderr)
 
@@ -379,8 +377,8 @@ def test_what_ends_a_worker_is_told_in_its_own_words(folder):
 def test_ctrl_c_leaves_no_worker_behind(folder, when):
     """Interrupted while a process is started or waited for, a dump ends, and its processes with it."""
     patch = (
-        "import kdump.parallel.turns as p, kdump.segments.parts as s, os, signal\n"
-        "s.SIZE = s.PACKED = 500\n"
+        "import kdump.parallel.turns as p, kdump.parallel.costs as s, os, signal\n"
+        "s.CHUNK = s.PACKED_CHUNK = 500\n"
         "def kill(*a): os.kill(os.getpid(), signal.SIGINT)\n"
         "fork = os.fork\n"
         "def forked():\n    process = fork()\n    if process: kill()\n    return process\n"

@@ -8,38 +8,38 @@ from types import SimpleNamespace
 
 import pytest
 
-from kdump.commands import parallel, who_reads
-from kdump.commands.parallel import Effort
+from kdump.commands import parallel
 from kdump.formats.record_layout import TRANSACTIONAL_FLAG
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.log_dirs.partition import Partition, Segment
-from kdump.parallel import turns
+from kdump.parallel import costs, turns
+from kdump.parallel.costs import Effort
 from kdump.parallel.turns import Forks
-from kdump.segments import kernel_ahead, parts, read_ahead, reader_threads, walk
+from kdump.segments import read_ahead, reader_threads, walk
 from testing import GOLDEN, damages, forge
 from tests.helpers import forked
 
 SMALL = [
-    (parts, "SIZE", 3000),
-    (parts, "PACKED", 1000),
-    (parts, "MUCH", 1),
-    (parallel, "MUCH_PLAIN", 0),
-    (parallel, "MUCH_OF_HEADERS", 0),
-    (parallel, "LARGE", 1 << 60),
+    (costs, "CHUNK", 3000),
+    (costs, "PACKED_CHUNK", 1000),
+    (costs, "PRINTING", 1),
+    (costs, "PRINTING_PLAIN", 0),
+    (costs, "READING_HEADERS", 0),
+    (costs, "LARGE_SEGMENTS", 1 << 60),
 ]
 """As many processes as are asked for, each with small parts."""
 THREADS = [
-    (parts, "MUCH", 1 << 60),
+    (costs, "PRINTING", 1 << 60),
     (read_ahead, "FIRST", 500),
-    (read_ahead, "WORTH_IT", 500),
+    (costs, "READING_AHEAD", 500),
     (read_ahead, "STRETCH", 3000),
-    (kernel_ahead, "WORTH_IT", 0),
-    (read_ahead, "processors", lambda: 3),
+    (costs, "PRINTED_AHEAD", 0),
+    (costs, "processors", lambda: 3),
     (walk, "BLOCK", 4000),
     (walk, "FIRST_BLOCK", 1000),
-    (parts, "SIZE", 700),
-    (parts, "PACKED", 300),
+    (costs, "CHUNK", 700),
+    (costs, "PACKED_CHUNK", 300),
 ]
 """One process whose two threads read small blocks, and make lines of them."""
 OUTPUTS = (
@@ -214,7 +214,7 @@ def test_answers_are_alike(tmp_path, log_dir, line):
         for jobs, replaced in [
             (("--jobs", "1"), ()),
             (("--jobs", "2"), ()),
-            ((), [(who_reads, name, 1) for name in ("MANY_PACKED", "MANY_RECORDS", "MANY_HEADERS")]),
+            ((), [(costs, name, 1) for name in ("READING_PACKED", "READING_PLAIN", "READING_HEADERS")]),
         ]
     )
     assert others == [one, one]
@@ -244,11 +244,11 @@ def test_salvage_is_alike(tmp_path, log_dir):
 
 
 def test_where_many_wait_for_processors_one_process_reads(monkeypatch):
-    monkeypatch.setattr(parts, "processors", lambda: 4)
+    monkeypatch.setattr(costs, "processors", lambda: 4)
     monkeypatch.setattr("os.getloadavg", lambda: (8.0, 0, 0))
-    assert [parts.processes(size) for size in (0, parts.MUCH, 1 << 30)] == [1, 2, 4]
+    assert [costs.processes(size) for size in (0, costs.PRINTING, 1 << 30)] == [1, 2, 4]
     monkeypatch.setattr("os.getloadavg", lambda: (8.1, 0, 0))
-    assert parts.processes(1 << 30) == 1
+    assert costs.processes(1 << 30) == 1
 
 
 GIB = 1 << 30
@@ -267,7 +267,7 @@ def sized(size, segments=1, begins="plain", files=LOCAL):
     return Partition(files, "t-0", "t", 0, (first, *[first._replace(size=1)] * (segments - 1)))
 
 
-OPENING, PLAIN, MANY_HEADERS = parallel.OPENING, parallel.MUCH_PLAIN, parallel.MUCH_OF_HEADERS
+OPENING, PLAIN, MANY_HEADERS = costs.OPENING, costs.PRINTING_PLAIN, costs.READING_HEADERS
 CHOICES = [
     # partitions, effort, processors -> processes without --jobs, with 2
     ([sized(GIB)], Effort.LINES, 2, 1, 1),
@@ -279,14 +279,14 @@ CHOICES = [
     ([sized(GIB)], Effort.SOME, 2, 2, 2),
     ([sized(PLAIN - OPENING - 1)], Effort.SOME, 2, 1, 1),
     ([sized(PLAIN - OPENING)], Effort.SOME, 2, 2, 2),
-    ([sized(parts.MUCH)] * 4, Effort.SOME, 8, 1, 1),
-    ([sized(parts.MUCH, 400)], Effort.LINES, 2, 2, 2),
-    ([sized(parts.MUCH - 1, 400)], Effort.LINES, 2, 1, 2),
+    ([sized(costs.PRINTING)] * 4, Effort.SOME, 8, 1, 1),
+    ([sized(costs.PRINTING, 400)], Effort.LINES, 2, 2, 2),
+    ([sized(costs.PRINTING - 1, 400)], Effort.LINES, 2, 1, 2),
     ([sized(GIB)], Effort.COSTLY, 2, 2, 2),
-    ([sized(parts.MUCH)], Effort.COSTLY, 2, 2, 2),
-    ([sized(parts.MUCH - 1)], Effort.COSTLY, 2, 1, 2),
+    ([sized(costs.PRINTING)], Effort.COSTLY, 2, 2, 2),
+    ([sized(costs.PRINTING - 1)], Effort.COSTLY, 2, 1, 2),
     ([sized(GIB, 1, "compressed")], Effort.LINES, 2, 2, 2),
-    ([sized(parts.MUCH, 1, "compressed")], Effort.SOME, 2, 2, 2),
+    ([sized(costs.PRINTING, 1, "compressed")], Effort.SOME, 2, 2, 2),
     ([sized(GIB), sized(GIB - 1, 1, "compressed")], Effort.LINES, 2, 1, 1),
     ([sized(GIB), sized(GIB + 1, 1, "compressed")], Effort.LINES, 2, 2, 2),
     ([sized(GIB, 1, "a message")], Effort.LINES, 2, 2, 2),
@@ -299,8 +299,8 @@ CHOICES = [
 
 @pytest.mark.parametrize(("partitions", "effort", "processors", "count", "of_two"), CHOICES)
 def test_as_many_processes_print_as_are_worth_it(partitions, effort, processors, count, of_two, monkeypatch):
-    monkeypatch.setattr(parallel, "is_terminal", lambda: False)
-    monkeypatch.setattr(parts, "free_processors", lambda: processors)
+    monkeypatch.setattr(costs, "is_terminal", lambda: False)
+    monkeypatch.setattr(costs, "free_processors", lambda: processors)
 
     def opened(segment):
         assert segment.files is LOCAL
@@ -308,11 +308,11 @@ def test_as_many_processes_print_as_are_worth_it(partitions, effort, processors,
         return nullcontext(SimpleNamespace(read=lambda position, size: data[position : position + size]))
 
     monkeypatch.setattr(Segment, "open", opened)
-    assert parallel.processes(partitions, None, effort) == count
-    assert parallel.processes(partitions, 2, effort) == of_two
-    assert [parallel.processes(partitions, jobs, effort) for jobs in (1, 3)] == [1, 3]
-    monkeypatch.setattr(parallel, "is_terminal", lambda: True)
-    assert parallel.processes(partitions, None, effort) == 1
+    assert costs.processes_of_dump(partitions, None, effort) == count
+    assert costs.processes_of_dump(partitions, 2, effort) == of_two
+    assert [costs.processes_of_dump(partitions, jobs, effort) for jobs in (1, 3)] == [1, 3]
+    monkeypatch.setattr(costs, "is_terminal", lambda: True)
+    assert costs.processes_of_dump(partitions, None, effort) == 1
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_threads_begin_where_they_are_counted_on(tmp_path, words, effort, monkey
         return crew(stretches, leash, make)
 
     monkeypatch.setenv("KDUMP_REDACT_KEY", "0123456789abcdef")
-    replaced = [(parallel, "processes", chosen), (reader_threads, "Crew", begun), *THREADS[1:6]]
+    replaced = [(costs, "processes_of_dump", chosen), (reader_threads, "Crew", begun), *THREADS[1:6]]
     done = forked.kdump(tmp_path, "dump", path, *words, replaced=replaced)
     assert (done.status, done.errors) == (0, b"")
     assert seen.read_text() == effort.name
@@ -360,12 +360,12 @@ def test_threads_begin_where_they_are_counted_on(tmp_path, words, effort, monkey
 
 
 def test_parts_are_small_where_they_are_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "SIZE", 3000)
-    monkeypatch.setattr(parts, "PACKED", 1000)
+    monkeypatch.setattr(costs, "CHUNK", 3000)
+    monkeypatch.setattr(costs, "PACKED_CHUNK", 1000)
     path = log(tmp_path, batches(100, codec=1))
     with LocalFile(path) as source:
-        assert {part.stop - part.start for part in parts.parts(source, 9000)} == {1000}
-        assert {part.stop - part.start for part in parts.parts(source, 9000, unpacks=False)} == {3000}
+        assert {part.stop - part.start for part in costs.segment_parts(source, 9000)} == {1000}
+        assert {part.stop - part.start for part in costs.segment_parts(source, 9000, unpacks=False)} == {3000}
     (partition,) = Finder().find([str(tmp_path)])
     few, many = (parallel.pieces([partition], cut=True, unpacks=unpacks) for unpacks in (False, True))
     assert 1 < len(few) < len(many)
@@ -376,10 +376,10 @@ def test_transactions_are_likely_where_a_segment_begins_with_one(tmp_path):
     for offset, data in files.items():
         (tmp_path / f"{offset:020}.log").write_bytes(data)
     (partition,) = Finder().find([str(tmp_path)])
-    assert not parallel.is_transactional(partition)
+    assert not costs.is_transactional(partition)
     in_transaction = forge.batch([forge.record(b"k", b"v")], base_offset=200, attributes=TRANSACTIONAL_FLAG)
     (tmp_path / f"{200:020}.log").write_bytes(in_transaction)
     (partition,) = Finder().find([str(tmp_path)])
-    assert parallel.is_transactional(partition)
+    assert costs.is_transactional(partition)
     (tmp_path / f"{200:020}.log").unlink()  # whoever reads it says so
-    assert not parallel.is_transactional(partition)
+    assert not costs.is_transactional(partition)

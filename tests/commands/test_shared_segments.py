@@ -6,12 +6,12 @@ import pytest
 
 from kdump.formats import offset_index
 from kdump.log_dirs import local
-from kdump.segments import parts, shared_segment
+from kdump.parallel import costs
 from testing import GOLDEN, damages, forge
 from tests.commands.test_parallel import SHAPES, batches, log
 from tests.helpers import forked
 
-SHARED = [(parts, "SIZE", 700), (parts, "PACKED", 300), (shared_segment, "WORTH_IT", 1), (shared_segment, "SMALL", 0)]
+SHARED = [(costs, "CHUNK", 700), (costs, "PACKED_CHUNK", 300), (costs, "PRINTING", 1), (costs, "SMALL_BATCHES", 0)]
 AT = ("--at", "2026-11-23T00:00")
 CHECKS = (("check", "-v", "-o", "jsonl", *AT), ("check", "--headers-only", "-v", *AT))
 

@@ -5,11 +5,10 @@ import tarfile
 
 import pytest
 
-from kdump.commands import who_reads
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.partition import Segment
+from kdump.parallel import costs
 from kdump.primitives import compression
-from kdump.segments import parts
 from testing import GOLDEN, forge
 from testing.processes import kdump
 
@@ -70,17 +69,17 @@ def test_without_java_it_is_said(tmp_path):
     ],
 )
 def test_processes_share_a_partition_where_that_is_sooner_done(tmp_path, sizes, jobs, processes, monkeypatch):
-    monkeypatch.setattr(parts, "free_processors", lambda: 4)
+    monkeypatch.setattr(costs, "free_processors", lambda: 4)
     for number, size in enumerate(sizes):
         folder = tmp_path / f"t-{number}"
         folder.mkdir()
         (folder / f"{0:020}.log").write_bytes(bytes(size))
     partitions = list(Finder().find([str(tmp_path)])) if sizes else []
-    assert who_reads.within(partitions, 1, jobs) == processes
+    assert costs.processes_within(partitions, 1, jobs) == processes
 
 
 def test_fewer_bytes_are_many_where_most_are_compressed(tmp_path):
-    small = who_reads.MANY_PACKED // 2
+    small = costs.READING_PACKED // 2
     for number, (codec, size) in enumerate(
         [(compression.NONE, small), (compression.ZSTD, small), (compression.ZSTD, small + 1)]
     ):
@@ -89,8 +88,8 @@ def test_fewer_bytes_are_many_where_most_are_compressed(tmp_path):
         path.write_bytes(forge.batch([forge.record(b"k", b"v")], attributes=codec))
         os.truncate(path, size)
     plain, packed, larger = Finder().find([str(tmp_path)])
-    assert who_reads.many_records([plain, packed]) == who_reads.MANY_RECORDS
-    assert who_reads.many_records([plain, larger]) == who_reads.MANY_PACKED
+    assert costs.enough_records([plain, packed]) == costs.READING_PLAIN
+    assert costs.enough_records([plain, larger]) == costs.READING_PACKED
 
 
 def test_what_decides_nothing_is_not_opened(tmp_path, monkeypatch):
@@ -98,6 +97,6 @@ def test_what_decides_nothing_is_not_opened(tmp_path, monkeypatch):
     path.parent.mkdir()
     path.write_bytes(b"")
     monkeypatch.setattr(Segment, "open", None)
-    for size in (1000, who_reads.MANY_RECORDS):
+    for size in (1000, costs.READING_PLAIN):
         os.truncate(path, size)
-        assert who_reads.many_records(list(Finder().find([str(tmp_path)]))) == who_reads.MANY_RECORDS
+        assert costs.enough_records(list(Finder().find([str(tmp_path)]))) == costs.READING_PLAIN

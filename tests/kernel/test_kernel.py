@@ -16,6 +16,7 @@ from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError
 from kdump.formats import record_layout
+from kdump.parallel import costs
 from kdump.primitives import compression
 from kdump.records import magic_2
 from kdump.segments import read as segments_read
@@ -93,7 +94,7 @@ def made_ahead(path, monkeypatch, **options):
 
     with monkeypatch.context() as patch:
         patch.setattr(read_ahead, "read", ahead)
-        patch.setattr(kernel_ahead, "WORTH_IT", 0)
+        patch.setattr(costs, "PRINTED_AHEAD", 0)
         return dumped(path, **options), sum(taken)
 
 

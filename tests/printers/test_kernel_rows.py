@@ -13,6 +13,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
+from kdump.parallel import costs
 from kdump.primitives import compression
 from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.timestamps import FIRST, LAST
@@ -642,8 +643,8 @@ def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
 
     monkeypatch.setattr(read_ahead.Stretches, "take", take)
     monkeypatch.setattr(reader_threads.Crew, "next", after_a_thread)
-    monkeypatch.setattr(read_ahead, "processors", lambda: 3)
-    monkeypatch.setattr(read_ahead, "WORTH_IT", 0)
+    monkeypatch.setattr(costs, "processors", lambda: 3)
+    monkeypatch.setattr(costs, "READING_AHEAD", 0)
     assert same_in_runs(path) > 1
     assert beside.is_set()
 
@@ -661,7 +662,7 @@ def test_rows_made_ahead_of_time_print_the_same(kind, least, tmp_path, monkeypat
             yield region
 
     monkeypatch.setattr(read_ahead, "read", ahead)
-    monkeypatch.setattr(kernel_ahead, "WORTH_IT", 0)
+    monkeypatch.setattr(costs, "PRINTED_AHEAD", 0)
     monkeypatch.setattr(kernel_ahead, "AHEAD", least)
     some = batches(200)
     appended = batches(200, attributes=8, max_timestamp=5)

@@ -6,6 +6,7 @@ import pytest
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.finder import Finder
+from kdump.parallel import costs
 from kdump.salvage import chains, writer
 from kdump.salvage.merge import merge
 from kdump.segments import read_ahead, walk
@@ -52,7 +53,7 @@ def test_memory_does_not_grow_with_the_number_of_batches(tmp_path, monkeypatch, 
         monkeypatch.setattr(walk, name, 1 << 14)
     monkeypatch.setattr(chains, "AT_ONCE", 1 << 14)
     monkeypatch.setattr(read_ahead, "FIRST", 1 << 14)
-    monkeypatch.setattr(read_ahead, "WORTH_IT", 1 << 14)
+    monkeypatch.setattr(costs, "READING_AHEAD", 1 << 14)
     monkeypatch.setattr(read_ahead, "PIECES", 1)
     taken = {}
     for count in (2000, 8000):

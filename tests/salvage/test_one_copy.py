@@ -11,6 +11,7 @@ from kdump.formats import txn_index
 from kdump.formats.record_layout import CONTROL_FLAG, TIMESTAMP_TYPE_FLAG
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
+from kdump.parallel import costs
 from kdump.records.control import ABORT
 from kdump.salvage import chains, merge, one_copy, writer
 from kdump.salvage.sound_batches import Account
@@ -65,11 +66,11 @@ def small(request, monkeypatch):
         (walk, "FIRST_BLOCK", 1000),
         (walk, "BLOCK", 4000),
         (read_ahead, "FIRST", 500),
-        (read_ahead, "WORTH_IT", 500),
+        (costs, "READING_AHEAD", 500),
         (read_ahead, "STRETCH", 3000),
     ):
         monkeypatch.setattr(place, name, value)
-    monkeypatch.setattr(read_ahead, "processors", lambda: request.param)
+    monkeypatch.setattr(costs, "processors", lambda: request.param)
 
 
 @pytest.mark.usefixtures("small")

@@ -5,8 +5,9 @@ import random
 import pytest
 
 from kdump.log_dirs.finder import Finder
+from kdump.parallel import costs
 from kdump.salvage import merge
-from kdump.segments import parts, read_ahead, shared_segment
+from kdump.segments import shared_segment
 from testing import damages
 from tests.commands.test_parallel import SHAPES, batches, log
 
@@ -20,15 +21,15 @@ def found(path):
 @pytest.fixture
 def alike(monkeypatch):
     """Hold what two threads find against what one does."""
-    for place, name, value in ((parts, "SIZE", 700), (parts, "PACKED", 300), (shared_segment, "SMALL", 0)):
+    for place, name, value in ((costs, "CHUNK", 700), (costs, "PACKED_CHUNK", 300), (costs, "SMALL_BATCHES", 0)):
         monkeypatch.setattr(place, name, value)
-    monkeypatch.setattr(shared_segment, "WORTH_IT", 1)
-    monkeypatch.setattr(shared_segment, "LARGE", 1)
+    monkeypatch.setattr(costs, "PRINTING", 1)
+    monkeypatch.setattr(costs, "THREAD_OF_HEADERS", 1)
 
     def hold(path):
-        monkeypatch.setattr(read_ahead, "processors", lambda: 1)
+        monkeypatch.setattr(costs, "processors", lambda: 1)
         one = found(path)
-        monkeypatch.setattr(read_ahead, "processors", lambda: 2)
+        monkeypatch.setattr(costs, "processors", lambda: 2)
         for held, step in ((shared_segment.HELD, shared_segment.STEP), (3, 200)):  # the others are too much
             with monkeypatch.context() as patch:
                 patch.setattr(shared_segment, "HELD", held)

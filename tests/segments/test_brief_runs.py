@@ -6,8 +6,9 @@ import pytest
 
 from kdump import kernel
 from kdump.log_dirs.local import LocalFile
+from kdump.parallel import costs
 from kdump.records.magic_2 import Batch
-from kdump.segments import brief_runs, parts, shared_segment, walk
+from kdump.segments import brief_runs, shared_segment, walk
 from kdump.segments.batch_runs import Run
 from kdump.segments.read import read
 from kdump.segments.regions import DATA
@@ -91,9 +92,9 @@ def test_the_same_is_reported_as_by_a_run_in_memory(log):
 def test_parts_hold_what_the_segment_does(log, monkeypatch, seed):
     monkeypatch.setattr(walk, "BLOCK", 4000)
     monkeypatch.setattr(walk, "ACROSS", 100)
-    monkeypatch.setattr(parts, "SIZE", 20_000)
+    monkeypatch.setattr(costs, "CHUNK", 20_000)
     source = log(damaged(random.Random(seed)))
-    pieces = parts.parts(source, source.size)
+    pieces = costs.segment_parts(source, source.size)
     made = shared_segment.read_in_threads(source, pieces, 0, lambda regions: brief_runs.brief(regions, look))
     want = list(flat(read(source, on_error="resync", first_offset=0, runs=DATA)))
     assert list(flat(each for part in made for each in brief_runs.whole(part, source))) == want

@@ -8,6 +8,7 @@ import pytest
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.local import LocalFile
+from kdump.parallel import costs
 from kdump.primitives import compression
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records.magic_2 import Batch
@@ -26,10 +27,10 @@ PATIENCE = 60
 def eager(monkeypatch):
     """Threads from the first regions on, a few at a time, whatever the machine has."""
     monkeypatch.setattr(read_ahead, "FIRST", 0)
-    monkeypatch.setattr(read_ahead, "WORTH_IT", 0)
-    monkeypatch.setattr(read_ahead, "LARGE", 0)
+    monkeypatch.setattr(costs, "READING_AHEAD", 0)
+    monkeypatch.setattr(costs, "UNPACKED_AHEAD", 0)
     monkeypatch.setattr(read_ahead, "PIECES", 10)
-    monkeypatch.setattr(read_ahead, "processors", lambda: 3)
+    monkeypatch.setattr(costs, "processors", lambda: 3)
     yield
     wait_for_their_end()
 
@@ -284,7 +285,7 @@ def test_a_reader_takes_a_stretch_that_no_thread_has_taken():
 
 
 def test_one_processor_has_no_threads(log, monkeypatch):
-    monkeypatch.setattr(read_ahead, "processors", lambda: 1)
+    monkeypatch.setattr(costs, "processors", lambda: 1)
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
         for _ in read(source):
             assert readers() == []
@@ -301,7 +302,7 @@ def test_one_processor_has_no_threads(log, monkeypatch):
 )
 def test_threads_start_where_much_is_left(log, monkeypatch, size, codec, begin):
     monkeypatch.setattr(read_ahead, "FIRST", 1000)
-    monkeypatch.setattr(read_ahead, "WORTH_IT", 50_000)
+    monkeypatch.setattr(costs, "READING_AHEAD", 50_000)
     begun, crew = [], reader_threads.Crew
     monkeypatch.setattr(reader_threads, "Crew", lambda *given: begun.append(given) or crew(*given))
     data = packed(0, codec)
@@ -313,7 +314,7 @@ def test_threads_start_where_much_is_left(log, monkeypatch, size, codec, begin):
 def test_small_compressed_batches_have_no_threads(log, monkeypatch):
     """The lock would change hands for each of them; larger ones that follow are worth it."""
     monkeypatch.setattr(read_ahead, "FIRST", 1)
-    monkeypatch.setattr(read_ahead, "LARGE", 1000)
+    monkeypatch.setattr(costs, "UNPACKED_AHEAD", 1000)
     begun, crew = [], reader_threads.Crew
     monkeypatch.setattr(reader_threads, "Crew", lambda *given: begun.append(given) or crew(*given))
     small = [packed(number) for number in range(COUNT)]

@@ -10,11 +10,11 @@ from functools import partial
 import pytest
 
 from kdump.log_dirs.local import LocalFile
+from kdump.parallel.costs import SegmentPart, segment_parts
 from kdump.primitives import crc
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import read as segments_read
 from kdump.segments import resync, walk
-from kdump.segments.parts import SegmentPart, parts
 from kdump.segments.regions import Damage, Padding
 from kdump.segments.resync import AT_ONCE, STRETCH, RangeChecksum
 from testing import forge
@@ -309,7 +309,7 @@ def test_holes_are_passed_over(tmp_path):
     with Noted(path) as source:
         if source.next_data(1 << 20) == 1 << 20:
             pytest.skip("this file system knows no holes")
-        assert len(parts(source, source.size)) < 10
+        assert len(segment_parts(source, source.size)) < 10
         found = list(segments_read.read(source, on_error="resync"))
         assert source.bytes_read < 8 << 20
     assert [type(region).__name__ for region in found] == ["Batch", "Damage", "Batch", "Padding"]

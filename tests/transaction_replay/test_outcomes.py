@@ -10,8 +10,8 @@ from kdump.errors import FailingDiskError, UnreadableError
 from kdump.formats import txn_index
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.header_scan import attempt
+from kdump.parallel import costs
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import parts, read_ahead, shared_segment
 from kdump.segments.read import read
 from kdump.transaction_replay import outcomes as outcomes_module
 from kdump.transaction_replay.outcomes import Doubt, Outcomes, Scan, TransactionFollower, follow, scan, together
@@ -53,13 +53,13 @@ def beside(request, monkeypatch, begun):
     if request.param == "two threads" and not kernel.COMPILED:
         pytest.skip("runs are the kernel's")
     if request.param == "one thread":
-        monkeypatch.setattr(read_ahead, "processors", lambda: 1)
+        monkeypatch.setattr(costs, "processors", lambda: 1)
         return None
-    monkeypatch.setattr(read_ahead, "processors", lambda: 2)
-    for place, name, value in ((parts, "SIZE", 300), (parts, "PACKED", 300), (shared_segment, "SMALL", 0)):
+    monkeypatch.setattr(costs, "processors", lambda: 2)
+    for place, name, value in ((costs, "CHUNK", 300), (costs, "PACKED_CHUNK", 300), (costs, "SMALL_BATCHES", 0)):
         monkeypatch.setattr(place, name, value)
-    for name in ("WORTH_IT", "LARGE"):
-        monkeypatch.setattr(shared_segment, name, 1)
+    for name in ("PRINTING", "THREAD_OF_HEADERS"):
+        monkeypatch.setattr(costs, name, 1)
     return begun
 
 
