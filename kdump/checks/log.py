@@ -643,7 +643,8 @@ class LogCheck:
         """
         if run.found is not None:
             return run.found
-        if self._records and self._decode is not None and (self._is_payload is None or run.first.codec):
+        is_left = self._records and self._decode is not None and (self._is_payload is None or run.first.codec)
+        if run.first.is_control or is_left:
             return bytearray(run.batch_count)
         if not self._records:
             return bytearray(b"\1") * run.batch_count
