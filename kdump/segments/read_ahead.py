@@ -35,8 +35,8 @@ PIECES: Final = 1024
 _alone = False
 
 
-class _EndedError(BaseException):
-    """Nobody waits for what a thread reads any more."""
+class _EndedError(Exception):
+    """The reader has ended: what a thread goes on to read is not used."""
 
 
 class Leash:
