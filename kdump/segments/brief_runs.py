@@ -92,11 +92,12 @@ def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Header
 
 
 def whole(made: Headers, source: Source) -> Iterator[Region]:
-    """Yield the regions that :func:`brief` took, all batches of magic 2 in runs."""
+    """Yield the regions that :func:`brief` took, all data of magic 2 in runs."""
     window = Window(source, source.size)
     for each in made:
         if isinstance(each, Brief):
-            yield BriefRun(each, source)
+            run = BriefRun(each, source)
+            yield run.first if run.first.is_control else run
         elif isinstance(each, Old):
             yield next(walk(source, each.position, window=window))
         else:

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from kdump import kernel
+from kdump.formats.record_layout import CONTROL_FLAG
 from kdump.log_dirs.local import LocalFile
 from kdump.parallel import costs
 from kdump.records.magic_2 import Batch
@@ -86,6 +87,17 @@ def test_the_same_is_reported_as_by_a_run_in_memory(log):
     assert brief.found == whole.stack(Cursor()).agreeing()
     assert (brief.batch_count, brief.size, brief.end) == (whole.batch_count, whole.size, whole.end)
     assert [bytes(each.raw) for each in brief.batches()] == data
+
+
+def test_a_control_batch_comes_alone_and_reads_its_record(log):
+    marker = batch(1, attributes=CONTROL_FLAG)
+    source = log(batch(0) + marker + batch(2))
+    made = brief_runs.brief(read(source, on_error="resync", runs=DATA), look)
+    data, control, more = brief_runs.whole(made, source)
+    assert [isinstance(region, Run) for region in (data, control, more)] == [True, False, True]
+    assert control.is_control
+    assert bytes(control.raw) == marker
+    assert len(list(control.records())) == control.count
 
 
 @pytest.mark.parametrize("seed", range(40))
