@@ -91,7 +91,7 @@ def prepared(
                 fail(error)
 
         image = metadata_image(partitions, unread, wrong.append)
-        how = how._replace(compacted=compacted_topics(image), alone=_alone(image))
+        how = how._replace(compacted=compacted_topics(image), alone=_alone(image), ids=_ids(image))
     whole = None if wrong else image
     return CheckedPaths(paths, partitions, wanted, image, release, configs or {}, whole), how
 
@@ -126,6 +126,13 @@ def found(
             new = step if isinstance(step, list) else step.join(grave)
         grave += (one for one in new if one.is_grave)
         yield from new
+
+
+def _ids(image: ClusterImage | None) -> dict[str, str]:
+    """Return the ids of topics by name, in base64."""
+    from kdump.answers.metadata.topics import id_text  # few checks need it
+
+    return {} if image is None else {name: id_text(topic.id) for name, topic in image.topics.by_name.items()}
 
 
 def _alone(image: ClusterImage | None) -> frozenset[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import Code
 from kdump.checks import kraft_snapshot
-from kdump.checks.aside import aside
+from kdump.checks.aside import aside, metadata_command
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import FOLDER_NAME
 from kdump.primitives.terminal import shell_path, shell_word
@@ -61,12 +61,6 @@ NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut
 """A word for the shell: the line of a new cluster id."""
 
 
-def metadata_command(folder: str, topic_id: bytes) -> str:
-    """Return the shell command that writes a ``partition.metadata``."""
-    target = posixpath.join(folder, file_names.PARTITION_METADATA)
-    return f"printf 'version: 0\\ntopic_id: %s' {id_text(topic_id)} > {shell_path(target)}"
-
-
 class Repairs:
     """Words and commands for one broker. ``ids`` are those of topics by name, ``nodes`` the brokers of the metadata
     log with their directory ids, ``directories`` the directory.id of each log dir by its path as shown."""
@@ -106,7 +100,7 @@ class Repairs:
             found = FOLDER_NAME.fullmatch(posixpath.basename(folder))
             topic_id = self._ids.get(found["topic"]) if found else None
             if topic_id is not None:
-                yield metadata_command(folder, topic_id)
+                yield metadata_command(folder, id_text(topic_id))
         elif cause.code is Code.DIRECTORY_ID_TWICE:
             yield f"sed -i.bak '/^directory[.]id=/d' {shell_path(_properties(file))}"
         elif cause.code in NO_IDS:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, Code, StartOutcome
-from kdump.broker_start.repairs import ADVICE, Repairs, metadata_command
+from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, missing_text
 from kdump.checks import kraft_snapshot
-from kdump.checks.aside import aside
+from kdump.checks.aside import aside, metadata_command
 from kdump.checks.everything import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import many
 from kdump.findings import ALONE, Finding, Level, salvage
@@ -276,7 +276,7 @@ class _StartFindings:
             rescue = salvage([shell_path(where)])
             advice = f"Where the topic was deleted or moved this is right. Else salvage it first: {rescue}"
         if log.assigned_id is not None and wanted:
-            commands = (metadata_command(where, log.assigned_id),)
+            commands = (metadata_command(where, id_text(log.assigned_id)),)
         yield Finding(
             level=Level.LOG if records else Level.DERIVED,
             file=file,
@@ -313,7 +313,7 @@ class _StartFindings:
             target = posixpath.join(posixpath.dirname(where), name)
         commands.append(f"mv {shell_path(where)} {shell_path(target)}")
         if log.topic_id is None and topic_id is not None:
-            commands.append(metadata_command(target, topic_id))
+            commands.append(metadata_command(target, id_text(topic_id)))
         state = "has no folder" if live is None else "is empty"
         directory = self.context.directories.get(log.log_dir or "")
         state += f" (directory.id {directory})" if directory else ""

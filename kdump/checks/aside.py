@@ -6,6 +6,7 @@ import posixpath
 import re
 from typing import Final
 
+from kdump.log_dirs import file_names
 from kdump.primitives.terminal import shell_path
 
 ASIDE: Final = ".aside"
@@ -26,3 +27,9 @@ def aside(path: str) -> str:
         log_dir = posixpath.abspath(log_dir)
     target = posixpath.join(f"{log_dir.rstrip('/')}{ASIDE}", inside, "")
     return f"mkdir -p {shell_path(target)} && mv {shell_path(path)} {shell_path(target)}"
+
+
+def metadata_command(folder: str, topic_id: str) -> str:
+    """Return the shell command that writes the ``partition.metadata`` of a folder; ``topic_id`` is in base64."""
+    target = posixpath.join(folder, file_names.PARTITION_METADATA)
+    return f"printf 'version: 0\\ntopic_id: %s' {topic_id} > {shell_path(target)}"

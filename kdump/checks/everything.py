@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,7 +19,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.checks.kraft_snapshot import Snapshot
     from kdump.checks.log_dir import LogDir, LogDirs
@@ -52,6 +53,8 @@ class CheckOptions(NamedTuple):
     """The topics with ``cleanup.policy=compact`` in the metadata log: gaps in their offsets are usual."""
     alone: frozenset[str] = frozenset()
     """The topics whose partitions have one replica in the metadata log."""
+    ids: Mapping[str, str] = {}
+    """The ids of topics by name, in base64, of the metadata log."""
 
 
 class CheckedPartition(NamedTuple):
@@ -104,6 +107,7 @@ def check(
         start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
         end = log.check.next_offset if log.live else None
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
+    findings = [_with_command(finding, part, options) if finding.fatal else finding for finding in findings]
     if part.topic in options.alone:
         findings = [of_one_replica(finding) for finding in findings]
     closed = {error.path for error in failed}
@@ -119,6 +123,19 @@ def check(
         end=log.check.next_offset if log.live else None,
         sound_end=_sound_end(part, log, closed),
     )
+
+
+def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> Finding:
+    """Return a finding on a file that keeps a broker from starting with the command that mends it."""
+    from kdump.checks.aside import aside, metadata_command  # few logs need it
+
+    folder_name, name = posixpath.split(finding.file)
+    if name == file_names.LEADER_EPOCHS:
+        return replace(finding, commands=(aside(finding.file),))
+    topic_id = options.ids.get(part.topic or "")
+    if name == file_names.PARTITION_METADATA and topic_id is not None:
+        return replace(finding, commands=(metadata_command(folder_name, topic_id),))
+    return finding
 
 
 def _sound_end(part: Partition, log: _Log, closed: set[object]) -> int | None:

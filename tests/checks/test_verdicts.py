@@ -120,6 +120,24 @@ def test_the_commands_of_the_verdict_mend_it(cases, tmp_path, case):
     assert check(place, *paths)[0] in LEFT.get(case, {0})
 
 
+@pytest.mark.parametrize(
+    ("case", "commands"),
+    [
+        (
+            "zeroepoch",
+            ["mkdir -p d1.aside/orders-0/ && mv d1/orders-0/leader-epoch-checkpoint d1.aside/orders-0/"],
+        ),
+        (
+            "zeropm",
+            [r"printf 'version: 0\ntopic_id: %s' 6QeQf_naTECEAdchox7m4Q > d1/orders-1/partition.metadata"],
+        ),
+    ],
+)
+def test_the_finding_has_the_commands(cases, case, commands):
+    _, _, lines = check(cases / "verdict" / case, "d1")
+    assert [line["commands"] for line in lines if line["kind"] == "finding" and line["fatal"]] == [commands]
+
+
 def test_a_dangling_link_is_moved_away_once_its_disk_is_lost(cases, tmp_path):
     """Nothing is removed; what is missing then is said."""
     subprocess.run(["cp", "-a", cases / "verdict" / "dangling", tmp_path], check=True)
