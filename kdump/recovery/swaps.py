@@ -60,7 +60,7 @@ def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
     overwritten = {base_of(each): each for each in gone if not first <= base_of(each) < end}
     swapped = [_with_siblings(each, overwritten.get(base_of(each))) for each in valid]
     segments = sorted(kept + swapped, key=base_of)
-    return Swaps(segments, _compacted(_replaced(gone, valid), gone, segments), discarded)
+    return Swaps(segments, _compacted(_replaced(gone, valid), gone, segments, valid), discarded)
 
 
 def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
@@ -84,6 +84,8 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
         cut = lost(each, _border(each, max(left, 0)), f"{swap.name} takes its place, unread")
         cuts.append(cut._replace(code="swapped", replaced_by=swap.name, is_replaced_by_nothing=not swap.size))
         left = 0
+    if not all(_is_of(gone, swap) for swap in swaps):
+        return cuts
     kept = sum(_count(each) for each in swaps) - sum(_count(each) for each in gone) + sum(cut.records for cut in cuts)
     for number, cut in enumerate(cuts):  # records that the swap files hold too, elsewhere
         stays = max(0, min(kept, cut.records))
@@ -135,14 +137,35 @@ MOST_KEYS: Final = 1 << 18
 """Keys that are looked for at a time: of more none is counted as superseded."""
 
 
-def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment]) -> list[Cut]:
-    """Return cuts with the number of their records that a compaction removes too."""
-    if not any(cut.records for cut in cuts):
+def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
+    """Return cuts with the number of their records that a compaction removes too: none where a swap file is damaged."""
+    if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts
     dropped = _dropped(gone, left)
     return [
         cut._replace(superseded=min(cut.records, dropped[cut.file])) if dropped.get(cut.file) else cut for cut in cuts
     ]
+
+
+def _is_of(gone: list[Segment], swap: Segment) -> bool:
+    """Tell whether a swap file is as a cleaner writes it: sound batches, with rising offsets of those segments."""
+    last = max((batch.last_offset for each in gone for batch in _batches(each) if batch is not None), default=-1)
+    after = base_of(swap)
+    for batch in _batches(swap):
+        if batch is None or not after <= batch.base_offset <= batch.last_offset <= last:
+            return False
+        after = batch.last_offset + 1
+    return True
+
+
+def _batches(each: Segment) -> Iterator[RecordBatch | None]:
+    """Yield the valid batches of a segment, None for what is none."""
+    with each.open() as source:
+        for region in read.read(source, 0, on_error="resync", runs=DATA):
+            if isinstance(region, Batches):
+                yield from region.batches()
+            else:
+                yield None
 
 
 def _dropped(gone: list[Segment], left: list[Segment]) -> dict[str, int]:

@@ -56,6 +56,17 @@ def test_what_a_compaction_removes_is_superseded(folder):
     assert (found.records, found.superseded) == (4, 3)  # c comes nowhere else
 
 
+@pytest.mark.parametrize("at", [17, 7])  # in the checksum; in the base offset, which it does not cover
+def test_a_damaged_file_is_no_compaction(folder, at):
+    first = batch(0, b"a")
+    data = bytearray(first + batch(1, b"a"))
+    (folder / f"{0:020}.log").write_bytes(data)
+    data[len(first) + at] ^= 4
+    (folder / f"{0:020}.log.swap").write_bytes(data)
+    (found,) = cut(folder)
+    assert (found.records, found.superseded) == (1, 0)
+
+
 def test_a_record_without_a_value_may_go(folder):
     (folder / f"{0:020}.log").write_bytes(batch(0, b"z", value=None))
     (folder / f"{0:020}.log.swap").write_bytes(b"")
