@@ -9,24 +9,22 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).parent
-KERNEL = "kdump/kernel"
-SHARED = "kdump.kernel.shared"
-"""Cython's code for memoryviews, compiled once: each module would have its own copy, the larger half of its code."""
+sys.path.insert(0, str(HERE))
+from kdump import kernel  # noqa: E402  from this folder, whatever the caller's path is
+
+FOLDER = Path("kdump", "kernel")
 
 
-def kernel() -> list[Extension]:
-    """Return the modules of the kernel, one for each source, and what they share.
+def extensions() -> list[Extension]:
+    """Return the modules of the kernel, and the code of Cython that they share: the larger half of each otherwise.
 
     They are optional: without a C compiler there is no kernel, and kdump is slower (kdump/kernel/__init__.py).
     """
     os.chdir(HERE)
-    sources = sorted(Path(KERNEL).glob("*.pyx"))
-    depends = sorted(map(str, Path(KERNEL).glob("*.pxd")))
-    names = {f"kdump.kernel.{source.stem}": source for source in sources}
-    return [
-        Extension(name, [str(source)], depends=depends, extra_compile_args=["-g0"], optional=True)
-        for name, source in ({SHARED: Path(KERNEL) / "shared.c"} | names).items()
-    ]
+    depends = sorted(map(str, FOLDER.glob("*.pxd")))
+    sources = {kernel.SHARED: "shared.c"} | {name: f"{name}.pyx" for name in kernel.MODULES}
+    options = {"depends": depends, "extra_compile_args": ["-g0"], "optional": True}
+    return [Extension(f"kdump.kernel.{name}", [str(FOLDER / source)], **options) for name, source in sources.items()]
 
 
 class BuildKernel(build_ext):
@@ -39,7 +37,7 @@ class BuildKernel(build_ext):
             self.extensions,
             nthreads=os.cpu_count(),
             build_dir=f"{self.build_temp}/c",
-            shared_utility_qualified_name=SHARED,
+            shared_utility_qualified_name=f"kdump.kernel.{kernel.SHARED}",
             compiler_directives={"show_performance_hints": False},
         )
         for extension, code in zip(self.extensions, translated, strict=True):
@@ -51,11 +49,8 @@ class InstallShare(install_data):
     """Puts man pages and completions into share/."""
 
     def run(self) -> None:
-        sys.path.insert(0, str(HERE))
-        try:
-            from tools import man_pages
-        finally:
-            sys.path.remove(str(HERE))
+        from tools import man_pages
+
         made = HERE / "build" / "share"
         folders: dict[str, list[str]] = {}
         for path in man_pages.write(made):
@@ -66,6 +61,6 @@ class InstallShare(install_data):
 
 setup(
     cmdclass={"build_ext": BuildKernel, "install_data": InstallShare},
-    ext_modules=kernel(),
+    ext_modules=extensions(),
     data_files=[("share/man/man1", [])],
 )

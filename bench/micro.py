@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from bench import segments
 from kdump import kernel
 from kdump.formats.record_layout import CRC_COVERS_FROM
-from kdump.kernel.cursor import Cursor
 from kdump.kernel.lines import Lines, Shape, slots
+from kdump.kernel.records import Cursor
 from kdump.log_dirs.local import LocalFile
 from kdump.log_reader.filter import Filter
 from kdump.primitives import compression

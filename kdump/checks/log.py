@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 if kernel.COMPILED:
     from kdump.kernel import batches
-    from kdump.kernel.cursor import Cursor
+    from kdump.kernel.records import Cursor
 
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}

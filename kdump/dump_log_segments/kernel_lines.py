@@ -12,8 +12,8 @@ from kdump.errors import DamageError
 from kdump.formats.record import LARGE_BATCH
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.kernel.batches import OTHERS
+from kdump.kernel.digests import KeyedHash
 from kdump.kernel.lines import SLOTS_OF_TEXTS, Lines, Shape, slots
-from kdump.kernel.spelling import KeyedHash
 from kdump.segments.kernel_ahead import LinesAhead
 
 if TYPE_CHECKING:

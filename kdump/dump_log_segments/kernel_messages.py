@@ -11,9 +11,8 @@ from kdump.dump_log_segments.kernel_lines import CHUNK, encoded, shown
 from kdump.dump_log_segments.line_template import KINDS, split
 from kdump.errors import DamageError
 from kdump.formats.record_layout import LOG_APPEND_TIME
-from kdump.kernel.cursor import FAR
-from kdump.kernel.lines import Shape
-from kdump.kernel.messages import SLOTS, Messages
+from kdump.kernel.lines import MESSAGE_SLOTS, Messages, Shape
+from kdump.kernel.records import FAR
 from kdump.primitives.compression import NONE
 
 if TYPE_CHECKING:
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
     from kdump.records.magic_0_1 import Message
     from kdump.segments.batch_runs import Entries
 
-OF_MESSAGE: Final = {name: SLOTS[name] for name in ("offset", "timestamp", "key_size", "value_size", "crc")}
+OF_MESSAGE: Final = {name: MESSAGE_SLOTS[name] for name in ("offset", "timestamp", "key_size", "value_size", "crc")}
 OF_ENTRY: Final = {
     **OF_MESSAGE,
-    "base_offset": SLOTS["offset"],
-    "last_offset": SLOTS["offset"],
-    "max_timestamp": SLOTS["timestamp"],
-    "position": SLOTS["position"],
-    "size": SLOTS["size"],
+    "base_offset": MESSAGE_SLOTS["offset"],
+    "last_offset": MESSAGE_SLOTS["offset"],
+    "max_timestamp": MESSAGE_SLOTS["timestamp"],
+    "position": MESSAGE_SLOTS["position"],
+    "size": MESSAGE_SLOTS["size"],
 }
 """Where the numbers of a message stand that is an entry of the log itself."""
 OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()

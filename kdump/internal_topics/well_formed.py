@@ -17,7 +17,7 @@ from kdump.internal_topics.schema import by_type
 if TYPE_CHECKING:
     from kdump.internal_topics.schema import Struct, Values
 if kernel.COMPILED:
-    from kdump.kernel.schema_reader import SchemaReader
+    from kdump.kernel.internal_topics import SchemaReader
 
 
 def read(schema: Struct, data: bytes, start: int) -> Values | None:

@@ -11,29 +11,12 @@ import os
 from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Final
 
-MODULES: Final = (
-    "cursor",
-    "records",
-    "quoting",
-    "spelling",
-    "lines",
-    "row_lines",
-    "json_text",
-    "avro_text",
-    "protobuf_text",
-    "arrow",
-    "indexes",
-    "messages",
-    "batches",
-    "keys",
-    "sizes",
-    "picks",
-    "schema_reader",
-    "payloads",
-)
-"""What is compiled, each module after those that it builds on."""
-VERSION: Final = 21
-"""Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``cursor.pyx``)."""
+SHARED: Final = "shared"
+"""Cython's own code for memoryviews, compiled once for all modules."""
+MODULES: Final = ("records", "batches", "texts", "digests", "lines", "arrow", "indexes", "internal_topics", "schemas")
+"""The modules that are compiled, each after those that it builds on; setup.py and tools.dev.build_kernel read this."""
+VERSION: Final = 22
+"""Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``records.pyx``)."""
 
 
 def _files() -> set[str]:
@@ -52,14 +35,14 @@ def _absence() -> str:
     if os.environ.get("KDUMP_KERNEL") == "off":
         return "turned off by KDUMP_KERNEL"
     files = _files()
-    missing = [name for name in MODULES if not any(name + suffix in files for suffix in EXTENSION_SUFFIXES)]
+    missing = [name for name in (SHARED, *MODULES) if not any(name + suffix in files for suffix in EXTENSION_SUFFIXES)]
     if missing:
-        return "not compiled" if len(missing) == len(MODULES) else f"{', '.join(missing)} not compiled"
+        return "not compiled" if len(missing) > len(MODULES) else f"{', '.join(missing)} not compiled"
     try:
-        from kdump.kernel import cursor
+        from kdump.kernel import records
     except ImportError as reason:
         return f"cannot be loaded ({reason})"
-    return "" if getattr(cursor, "VERSION", None) == VERSION else "compiled from other sources, install kdump anew"
+    return "" if getattr(records, "VERSION", None) == VERSION else "compiled from other sources, install kdump again"
 
 
 _ABSENCE: Final = _absence()
@@ -72,9 +55,9 @@ def keep_freed_memory() -> None:
     That holds for the whole process, so that only a program that is kdump and nothing else may ask for it.
     """
     if COMPILED:
-        from kdump.kernel import cursor
+        from kdump.kernel import records
 
-        cursor.keep_freed_memory()
+        records.keep_freed_memory()
 
 
 def reserve(file: int, size: int) -> None:
@@ -83,9 +66,9 @@ def reserve(file: int, size: int) -> None:
     To write them takes half the time then, as it need not ask for each page.
     """
     if COMPILED:
-        from kdump.kernel import cursor
+        from kdump.kernel import records
 
-        cursor.reserve(file, size)
+        records.reserve(file, size)
 
 
 def build() -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from kdump.formats.record_layout import BatchHeader
-from kdump.kernel.cursor import Cursor
+from kdump.kernel.records import Cursor
 from kdump.primitives.wire import Bytes
 
 COLUMNS: tuple[str, ...]

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kdump.kernel.cursor import RECORD_NUMBERS
+from kdump.kernel.records import RECORD_NUMBERS
 from kdump.primitives.java_text import java_text
 
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
 from libc.string cimport memcpy
-from kdump.kernel.cursor cimport Cursor
+from kdump.kernel.records cimport Cursor
 
 COLUMNS = ("offset", "timestamp", "sequence", "attributes", "key", "value", "headers")
 """What can be made of each record: fields of :class:`kdump.formats.record.Record`."""

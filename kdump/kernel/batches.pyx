@@ -8,11 +8,12 @@ from array import array
 
 from kdump.formats.record_layout import BATCH_HEADER, CRC_COVERS_FROM, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.record_layout import DELETE_HORIZON_FLAG, TRANSACTIONAL_FLAG
-from kdump.kernel.cursor import FAR
+from kdump.kernel.records import FAR
 from kdump.primitives.crc import crc32c
 from kdump.primitives.wire import INT32_MAX
 
-from kdump.kernel.words cimport big, fast_crc32c, has_crc32c
+from kdump.kernel.crc32c cimport fast_crc32c, has_crc32c
+from kdump.kernel.words cimport big
 
 OTHERS = ("last_offset", "last_sequence", "position", "size")
 """The numbers of a row behind those of the batch's header."""

@@ -1,7 +1,7 @@
 from array import array
 from typing import Protocol
 
-from kdump.kernel.cursor import Cursor
+from kdump.kernel.records import Cursor
 from kdump.primitives.wire import Bytes
 
 class EntryCheck(Cursor):

@@ -10,11 +10,11 @@ from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD, 
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex
 from kdump.kernel.batches import COLUMNS, WIDTH
-from kdump.kernel.cursor import FAR, RECORD_NUMBERS
+from kdump.kernel.records import FAR, RECORD_NUMBERS
 
 cimport cython
 from posix.unistd cimport pread
-from kdump.kernel.cursor cimport Cursor
+from kdump.kernel.records cimport Cursor
 from kdump.kernel.words cimport big
 
 cdef Py_ssize_t _WINDOW = 1 << 18

@@ -1,8 +1,8 @@
 # What the modules of the kernel know of the writing of lines in C.
 
 cimport cython
-from kdump.kernel.cursor cimport Cursor
-from kdump.kernel.spelling cimport KeyedHash
+from kdump.kernel.records cimport Cursor
+from kdump.kernel.digests cimport KeyedHash
 
 # The digits of a number, but for the last four; and the number, with zeros for these.
 cdef struct Upper:

@@ -1,17 +1,374 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The records of magic 2 batches as objects."""
+"""The records of magic 2 batches, one after the other: their numbers, objects, sizes, and how many a filter takes.
+
+:mod:`kdump.records.magic_2` has the layout. :class:`Cursor` reads a batch, and the classes of the other modules that
+take records extend it. The part that they need in C is in ``records.pxd``.
+"""
+
+import sys
+from array import array
 
 from kdump.formats.record import MANY_HEADERS, Header, ManyHeaders, Record
-from kdump.kernel.cursor import RECORD_NUMBERS
+from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 
 cimport cython
-from kdump.kernel.cursor cimport Cursor
+from libc.string cimport memcmp
+
+VERSION = 22
+"""The number that ``kdump/kernel/__init__.py`` must have: it counts up when what they ask of each other changes."""
+RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
+"""The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
+FAR = 1 << 62
+"""Numbers between this and its negative add up within 64 bits."""
+NUMBERS = 32
+"""How many numbers ``values`` has room for."""
+
+
+def _slot(name):
+    """Return the slot of a number of the batch's header."""
+    return len(RECORD_NUMBERS) + BatchHeader._fields.index(name)
+
+
+cdef extern from *:
+    """
+    #if defined(__GLIBC__)
+    #include <malloc.h>
+    static void kdump_keep_freed(void) { mallopt(M_TRIM_THRESHOLD, 64 << 20); mallopt(M_MMAP_THRESHOLD, 32 << 20); }
+    #else
+    static void kdump_keep_freed(void) {}
+    #endif
+    #if defined(__linux__)
+    #include <fcntl.h>
+    static int kdump_reserve(int file, long long size) { return fallocate(file, FALLOC_FL_KEEP_SIZE, 0, size); }
+    #else
+    static int kdump_reserve(int file, long long size) { return -1; }
+    #endif
+    """
+    void keep_freed "kdump_keep_freed"()
+    int set_aside "kdump_reserve"(int file, long long size) nogil
+
 
 cdef int _OFFSET = RECORD_NUMBERS.index("offset")
 cdef int _TIMESTAMP = RECORD_NUMBERS.index("timestamp")
 cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
 cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
 cdef int _SEQUENCE = RECORD_NUMBERS.index("sequence")
+cdef int _OF_BATCH = len(RECORD_NUMBERS)
+cdef int _BASE_OFFSET = _slot("base_offset")
+cdef int _LAST_DELTA = _slot("last_offset_delta")
+cdef int _BASE_TIMESTAMP = _slot("base_timestamp")
+cdef int _BASE_SEQUENCE = _slot("base_sequence")
+cdef int _MAX_TIMESTAMP = _slot("max_timestamp")
+cdef int _BATCH_ATTRIBUTES = _slot("attributes")
+cdef int _COUNT = _slot("records_count")
+cdef long long _APPENDED = TIMESTAMP_TYPE_FLAG
+cdef long long _FAR = FAR
+cdef long long _MOST = (1 << 63) - 1
+cdef Py_ssize_t _BEHIND = sys.maxsize >> 1  # behind all data: nothing can be read there
+
+
+def keep_freed_memory():
+    """Do what the package's function of this name says."""
+    keep_freed()
+
+
+def reserve(int file, long long size):
+    """Do what the package's function of this name says."""
+    with nogil:
+        set_aside(file, size)
+
+
+def slots(others):
+    """Return where in ``values`` the numbers of a record, of its batch's header and ``others`` stand, by name."""
+    return {name: slot for slot, name in enumerate((*RECORD_NUMBERS, *BatchHeader._fields, *others))}
+
+
+cdef class Cursor:
+    """Reads the records of one batch after the other. ``left`` counts the records still to come.
+
+    Behind :meth:`read`, ``values`` holds the numbers of the record, ``start`` and ``at`` say where it lies in ``data``,
+    ``key_at`` and ``value_at`` where key and value start (their sizes, -1 for null, are among the numbers), and
+    :meth:`header`, from ``headers_at`` on, where each of ``header_count`` headers lies.
+    """
+
+    def begin(self, data, at, header, others):
+        """Turn to the records of a batch, from ``at`` on in ``data``; return whether the kernel can.
+
+        The numbers of ``header`` go to the slots behind the record's own, ``others`` behind them.
+        """
+        self.data = data
+        cdef int slot = _OF_BATCH
+        for number in header:
+            self.values[slot] = number
+            slot += 1
+        if len(others) > NUMBERS - slot:
+            raise ValueError("there are more numbers than slots")
+        for number in others:
+            self.values[slot] = number
+            slot += 1
+        return self.turn(at, len(data))
+
+    @cython.final
+    cdef bint turn(self, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
+        """Turn to the records from ``at`` to ``end`` of the batch whose numbers are in place, as :meth:`begin` does."""
+        self.left = 0
+        self.base_offset = self.values[_BASE_OFFSET]
+        self.base_timestamp = self.values[_BASE_TIMESTAMP]
+        self.base_sequence = self.values[_BASE_SEQUENCE]
+        self.appended = self.values[_BATCH_ATTRIBUTES] & _APPENDED != 0
+        self.values[_TIMESTAMP] = self.values[_MAX_TIMESTAMP]  # under LogAppendTime it is that of all records
+        self.values[_SEQUENCE] = -1
+        self.at = at
+        self.end = end
+        if self.values[_COUNT] < 0 or not (-_FAR < self.base_offset < _FAR and -_FAR < self.base_timestamp < _FAR):
+            return False
+        self.left = self.values[_COUNT]
+        return True
+
+    def stack(self, block, table, width, first, behind):
+        """Turn to batches that stand uncompressed in ``block``: those of some rows of ``table``.
+
+        A row has ``width`` numbers: where the records start and end in ``block``, those of the header, and those of the
+        other slots.
+        """
+        self.block = block
+        self.stacked = table
+        self.size = len(block)
+        self.left = 0
+        self.row = first
+        self.rows = behind
+        self.width = width
+        if not (2 <= width <= 2 + NUMBERS - len(RECORD_NUMBERS) and 0 <= first <= behind <= len(table) // width):
+            raise ValueError("the table does not have these rows, or they have more numbers than there are slots")
+
+    @cython.final
+    cdef bint next_batch(self) except -1 nogil:
+        """Turn to the batch of the next row; return whether the kernel can."""
+        cdef Py_ssize_t at = self.row * self.width
+        cdef Py_ssize_t slot
+        for slot in range(self.width - 2):
+            self.values[_OF_BATCH + slot] = self.stacked[at + 2 + slot]
+        self.row += 1
+        return 0 <= self.stacked[at] <= self.stacked[at + 1] <= self.size and self.turn(
+            self.stacked[at], self.stacked[at + 1]
+        )
+
+    def sound_rows(self):
+        """Return how many rows there are before the first whose batch has a record that is not well-formed."""
+        cdef Py_ssize_t good = self.row
+        self.data = self.block
+        with nogil:
+            while self.row < self.rows and self.next_batch():
+                while self.left > 0 and self.read():
+                    self.left -= 1
+                if self.left > 0:
+                    break
+                good = self.row
+        return good
+
+    def sound(self):
+        """Tell whether all records to come are well-formed; nothing moves."""
+        at, left = self.at, self.left
+        with nogil:
+            while self.left > 0 and self.read():
+                self.left -= 1
+        is_sound = self.left == 0
+        self.at, self.left = at, left
+        return is_sound
+
+    def spans(self):
+        """Return lowest and highest offset and timestamp (ms) of all records to come, None when one is not well-formed.
+
+        Nothing moves.
+        """
+        at, left = self.at, self.left
+        cdef long long low = _MOST
+        cdef long long high = -_MOST - 1
+        cdef long long early = _MOST
+        cdef long long late = -_MOST - 1
+        try:
+            with nogil:
+                while self.left > 0 and self.read():
+                    self.left -= 1
+                    if self.values[_OFFSET] < low:  # min() needs the GIL
+                        low = self.values[_OFFSET]
+                    if self.values[_OFFSET] > high:  # likewise
+                        high = self.values[_OFFSET]
+                    if self.values[_TIMESTAMP] < early:  # likewise
+                        early = self.values[_TIMESTAMP]
+                    if self.values[_TIMESTAMP] > late:  # likewise
+                        late = self.values[_TIMESTAMP]
+            return (low, high, early, late) if self.left == 0 else None
+        finally:
+            self.at, self.left = at, left
+
+    def agrees(self):
+        """Tell whether all records to come are what the header of their batch says, and there is one.
+
+        They are well-formed and fill the batch, have no attributes and offsets that rise to its last one at most, and
+        the greatest timestamp is its own (ms), unless the broker set it.
+        """
+        cdef bint agree
+        with nogil:
+            agree = self.agree()
+        return agree
+
+    def agreeing(self):
+        """Return a byte for each stacked row: 1 where the records of the batch agree with its header, else 0."""
+        cdef Py_ssize_t first = self.row
+        cdef Py_ssize_t row
+        agreeing = bytearray(self.rows - first)
+        cdef unsigned char[::1] verdicts = agreeing
+        self.data = self.block
+        with nogil:
+            while self.row < self.rows:
+                row = self.row - first
+                verdicts[row] = self.next_batch() and self.agree()
+        return agreeing
+
+    @cython.final
+    cdef bint agree(self) except -1 nogil:
+        """Do what :meth:`agrees` does."""
+        cdef long long last = self.base_offset - 1
+        cdef long long highest = -1
+        if self.left == 0:
+            return False
+        while self.left > 0:
+            if not self.read() or self.attributes != 0 or self.values[_OFFSET] <= last:
+                return False
+            self.left -= 1
+            last = self.values[_OFFSET]
+            if self.values[_TIMESTAMP] > highest:  # max() needs the GIL
+                highest = self.values[_TIMESTAMP]
+        return (
+            self.at == self.end
+            and last <= self.base_offset + self.values[_LAST_DELTA]
+            and (self.appended or highest == self.values[_MAX_TIMESTAMP])
+        )
+
+    @cython.final
+    @cython.boundscheck(False)
+    cdef bint read(self) noexcept nogil:
+        """Read the next record's fields; return whether it is well-formed."""
+        cdef Py_ssize_t at = self.at
+        cdef long long size
+        cdef long long delta
+        self.start = at
+        size = varint(self, &at, 28)
+        cdef Py_ssize_t stop = at + (size >> 1)
+        if size & 1 or stop > self.end or at >= self.data.shape[0]:
+            return False
+        self.attributes = self.data[at]
+        at += 1
+        delta = varint(self, &at, 56)
+        if not self.appended:
+            self.values[_TIMESTAMP] = self.base_timestamp + ((delta >> 1) ^ -(delta & 1))
+        delta = varint(self, &at, 28)
+        delta = (delta >> 1) ^ -(delta & 1)
+        self.values[_OFFSET] = self.base_offset + delta
+        if self.base_sequence >= 0:
+            if delta < 0 or self.base_sequence + delta > 0x7FFFFFFF:  # it wraps around
+                return False
+            self.values[_SEQUENCE] = self.base_sequence + delta
+        size = varint(self, &at, 28)
+        self.key_at = at
+        if size & 1:
+            self.values[_KEY_SIZE] = -1
+        else:
+            self.values[_KEY_SIZE] = size >> 1
+            at += size >> 1
+        size = varint(self, &at, 28)
+        self.value_at = at
+        if size & 1:
+            self.values[_VALUE_SIZE] = -1
+        else:
+            self.values[_VALUE_SIZE] = size >> 1
+            at += size >> 1
+        size = varint(self, &at, 28)
+        if size & 1 or size >> 1 > stop - at:
+            return False
+        self.headers_at = at
+        self.header_count = size >> 1
+        while size > 0 and at >= 0:
+            at = header_at(self, at)
+            size -= 2
+        if at != stop or (self.left == 1 and stop != self.end):
+            return False
+        self.at = at
+        return True
+
+    cdef Py_ssize_t header(self, Py_ssize_t at) noexcept nogil:
+        """Read the header at ``at``; return the position behind it, or -2 when its key is null.
+
+        ``name_at`` and ``name_size`` say where its key lies, ``content_at`` and ``content_size`` its value, with a size
+        of -1 for null.
+        """
+        return header_at(self, at)
+
+
+cdef inline Py_ssize_t header_at(Cursor self, Py_ssize_t at) noexcept nogil:
+    """Do what :meth:`Cursor.header` does."""
+    cdef long long size = varint(self, &at, 28)
+    if size & 1:
+        return -2
+    self.name_at = at
+    self.name_size = size >> 1
+    at += size >> 1
+    size = varint(self, &at, 28)
+    self.content_at = at
+    if size & 1:
+        self.content_size = -1
+    else:
+        self.content_size = size >> 1
+        at += size >> 1
+    return at
+
+
+@cython.boundscheck(False)
+cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
+    """Return a varint, with its sign in the lowest bit, and move behind it, as longer() does."""
+    cdef Py_ssize_t far = at[0]
+    cdef const unsigned char* text
+    cdef long long value
+    if far < self.data.shape[0] - 1:
+        text = &self.data[0] + far
+        value = text[0]
+        if value < 128:
+            at[0] += 1
+            return value
+        if text[1] < 128:
+            at[0] += 2
+            return value + (<long long> text[1] - 1) * 128  # of a second byte of 0, no shift is defined
+    value = longer(self, &far, last)
+    at[0] = far
+    return value
+
+
+@cython.boundscheck(False)
+cdef long long longer(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
+    """Return a varint of any size, and move behind it. ``last`` is the shift of the last byte that the type has.
+
+    For what the general reader would refuse, or cut to the size of the type, a size of null behind all data is
+    returned, which fits nowhere. So it is for what the end of the data cuts off.
+    """
+    cdef Py_ssize_t behind = at[0]
+    cdef long long value = 0
+    cdef long long byte
+    cdef int shift = 0
+    at[0] = _BEHIND
+    while shift <= last and behind < self.data.shape[0]:
+        byte = self.data[behind]
+        behind += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            if last == 28 and value >> 32:
+                return 1
+            at[0] = behind
+            return value
+    return 1
+
+
 cdef Py_ssize_t _MANY_HEADERS = MANY_HEADERS
 _new = tuple.__new__  # what the constructor of a NamedTuple comes down to
 
@@ -104,3 +461,197 @@ cdef class Records(Cursor):
     cdef bytes bytes_at(self, Py_ssize_t at, Py_ssize_t size):
         """Return ``size`` bytes of the record."""
         return (<char*> &self.data[at])[:size]
+
+
+cdef Py_ssize_t _COUNT_IN_ROW = 2 + BatchHeader._fields.index("records_count")
+cdef Py_ssize_t _SMALLEST = 7  # bytes of a record: size, attributes, two deltas, key size, value size, header count
+
+
+@cython.final
+cdef class Sizes(Cursor):
+    """Turns the records of stacked batches into columns."""
+
+    def columns(self):
+        """Return the offsets and the sizes in bytes of keys and of values, -1 for null, of the stacked batches.
+
+        They end before the first batch that has a record which is not well-formed. ``row`` is then that of this batch,
+        else the one after the last.
+        """
+        cdef Py_ssize_t room = self._room()
+        offsets, keys, values = (array("q", (0,)) * room for _ in range(3))
+        count = self._fill(offsets, keys, values, room)
+        for column in (offsets, keys, values):
+            del column[count:]
+        return offsets, keys, values
+
+    def largest(self):
+        """Return the bytes of the largest record of the batch, as far as its records are well-formed."""
+        cdef Py_ssize_t most = 0
+        cdef Py_ssize_t start
+        with nogil:
+            while self.left > 0:
+                start = self.at
+                if not self.read():
+                    break
+                most = max(most, self.at - start)
+                self.left -= 1
+        return most
+
+    cdef Py_ssize_t _room(self) except -1:
+        """Return how many records there are, as far as their bytes allow."""
+        cdef Py_ssize_t room = 0
+        cdef Py_ssize_t at
+        for at in range(self.row * self.width, self.rows * self.width, self.width):
+            room += max(0, min(self.stacked[at + _COUNT_IN_ROW], (self.stacked[at + 1] - self.stacked[at]) // _SMALLEST))
+        return room
+
+    cdef Py_ssize_t _fill(self, long long[::1] offsets, long long[::1] keys, long long[::1] values, Py_ssize_t room):
+        """Write the columns; return how many records they have."""
+        cdef Py_ssize_t count = 0
+        cdef Py_ssize_t good = 0
+        cdef Py_ssize_t row = self.row
+        self.data = self.block
+        with nogil:
+            while self.row < self.rows and self.next_batch() and self.left <= room - count:
+                while self.left > 0 and self.read():
+                    offsets[count] = self.values[_OFFSET]
+                    keys[count] = self.values[_KEY_SIZE]
+                    values[count] = self.values[_VALUE_SIZE]
+                    count += 1
+                    self.left -= 1
+                if self.left > 0:
+                    break
+                good, row = count, self.row
+        self.row = row
+        return good
+
+
+cdef extern from *:
+    """
+    #if defined(__GLIBC__) && defined(_GNU_SOURCE)
+    #include <string.h>
+    #define kdump_find(text, size, needle, length) memmem(text, size, needle, length)
+    #else
+    #define kdump_find(text, size, needle, length) (text)
+    #endif
+    """
+    const void* find "kdump_find"(const void* text, size_t size, const void* needle, size_t length) noexcept nogil
+
+
+def may_hold(const unsigned char[::1] block, bytes needle):
+    """Tell whether a text stands in a block; True where the system has no fast way to find out."""
+    cdef Py_ssize_t size = block.shape[0]
+    if len(needle) > size:
+        return False
+    return size == 0 or find(&block[0], size, <const unsigned char*> needle, len(needle)) != NULL
+
+
+@cython.final
+cdef class Picks(Cursor):
+    """Counts the records of one batch after the other that are wanted. ``since`` and ``until`` are ms.
+
+    Their offsets are ``first`` to ``last``. Each of ``headers`` must be there, a value of None takes any. ``values`` says
+    whether the value must be there, or must not; None takes both.
+    """
+
+    cdef long long first
+    cdef long long last
+    cdef long long since
+    cdef long long until
+    cdef int wants_value
+    cdef list texts
+    cdef (const unsigned char*)[64] pointers
+    cdef Py_ssize_t[64] sizes
+    cdef int keys
+    cdef int headers
+
+    def __init__(self, *, first, last, since, until, keys, headers, values):
+        self.first = -_MOST - 1 if first is None else max(first, -_MOST - 1)
+        self.last = _MOST if last is None else min(last, _MOST)
+        self.since = -_MOST - 1 if since is None else max(since, -_MOST - 1)
+        self.until = _MOST if until is None else min(until, _MOST)
+        self.wants_value = -1 if values is None else values
+        self.texts = [*keys]
+        for name, value in headers:
+            self.texts += [name, value]
+        if len(self.texts) > 64:
+            raise ValueError("these are too many texts to look for")
+        self.keys = len(keys)
+        self.headers = len(headers)
+        for at, text in enumerate(self.texts):
+            self.sizes[at] = -1
+            if text is not None:
+                self.pointers[at] = text
+                self.sizes[at] = len(text)
+
+    def of_rows(self):
+        """Return how many records are wanted of each of the stacked batches, up to the first that is not sound."""
+        found = array("q", bytes(8 * (self.rows - self.row)))
+        cdef long long[::1] counts = found
+        cdef Py_ssize_t first = self.row
+        cdef Py_ssize_t good = self.row
+        cdef long long count
+        self.data = self.block
+        with nogil:
+            while self.row < self.rows and self.next_batch():
+                count = self.wanted()
+                if count < 0:
+                    break
+                counts[good - first] = count
+                good = self.row
+        return found[: good - first]
+
+    def of_batch(self):
+        """Return how many of the records to come are wanted, -1 where one is not well-formed."""
+        cdef long long count
+        with nogil:
+            count = self.wanted()
+        return count
+
+    cdef long long wanted(self) except -2 nogil:
+        """Return how many of the records to come are wanted, -1 where one is not well-formed."""
+        cdef long long count = 0
+        while self.left > 0:
+            if not self.read():
+                return -1
+            self.left -= 1
+            count += self.takes()
+        return count
+
+    @cython.boundscheck(False)
+    cdef bint takes(self) except -1 nogil:
+        """Tell whether the record that was just read is wanted."""
+        cdef int at
+        if not self.first <= self.values[_OFFSET] <= self.last:
+            return False
+        if self.values[_TIMESTAMP] < self.since or (self.until != _MOST and self.values[_TIMESTAMP] >= self.until):
+            return False
+        if self.wants_value >= 0 and (self.values[_VALUE_SIZE] >= 0) != self.wants_value:
+            return False
+        if self.keys:
+            for at in range(self.keys):
+                if self.is_text(at, self.key_at, self.values[_KEY_SIZE]):
+                    break
+            else:
+                return False
+        for at in range(self.headers):
+            if not self.has_header(self.keys + 2 * at):
+                return False
+        return True
+
+    @cython.boundscheck(False)
+    cdef bint is_text(self, int text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+        """Tell whether ``size`` bytes of the record are the text of that number."""
+        return size == self.sizes[text] and (size == 0 or memcmp(&self.data[at], self.pointers[text], size) == 0)
+
+    cdef bint has_header(self, int text) except -1 nogil:
+        """Tell whether the record has a header with the name of that number, and the value behind it if there is one."""
+        cdef Py_ssize_t at = self.headers_at
+        cdef Py_ssize_t done
+        for done in range(self.header_count):
+            at = self.header(at)
+            if self.is_text(text, self.name_at, self.name_size) and (
+                self.sizes[text + 1] < 0 or self.is_text(text + 1, self.content_at, self.content_size)
+            ):
+                return True
+        return False

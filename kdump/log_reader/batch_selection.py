@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from kdump.formats.record import Record
-    from kdump.kernel.cursor import Cursor
+    from kdump.kernel.records import Cursor
     from kdump.log_reader.decoded_search import DecodedSearch
     from kdump.log_reader.filter import Filter
     from kdump.records.record_batch import RecordBatch
@@ -271,7 +271,7 @@ class BatchSelection:
         if not kernel.COMPILED or not isinstance(batch, Batch):
             return False
         if self._cursor is None:
-            from kdump.kernel.cursor import Cursor
+            from kdump.kernel.records import Cursor
 
             self._cursor = Cursor()
         try:

@@ -33,7 +33,7 @@ class Prefilter:
     """
 
     def __init__(self, wanted: Filter) -> None:
-        from kdump.kernel.picks import Picks  # needed with such a filter alone
+        from kdump.kernel.records import Picks  # needed with such a filter alone
 
         values = wanted.types & {"data", "tombstone"}
         self._picks = Picks(
@@ -61,7 +61,7 @@ class Prefilter:
     def of_run(self, run: Run, end: int) -> list[int]:
         """Return how many records each batch of a run before row ``end`` may have, up to the first not well-formed."""
         from kdump.kernel.batches import WIDTH
-        from kdump.kernel.picks import may_hold
+        from kdump.kernel.records import may_hold
 
         self._picks.stack(run.block, run.rows, WIDTH, 0, end)
         counts = list(self._picks.of_rows())

@@ -13,7 +13,7 @@ from typing import Final
 BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
 """Characters beyond ASCII that a terminal obeys: C1, line separators, marks and controls of the writing direction.
 
-As a set of a regular expression. ``_is_harmless`` of the kernel (``row_lines.pyx``) knows them too.
+As a set of a regular expression. ``_is_harmless`` of the kernel (``lines.pyx``) knows them too.
 """
 _CONTROL: Final = f"[\x00-\x08\x0b-\x1f\x7f{BEYOND_ASCII}]"
 _UNSHOWN: Final = rf"(?:[\x00-\x1f\x7f{BEYOND_ASCII}\ud800-\udfff]|\\x[89a-f][0-9a-f])+"

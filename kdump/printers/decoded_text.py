@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdump.formats.record import Header
-    from kdump.kernel.avro_text import AvroText
-    from kdump.kernel.protobuf_text import ProtobufText
+    from kdump.kernel.schemas import AvroText, ProtobufText
     from kdump.rows.selection import SegmentFacts
     from kdump.schemas.avro import AvroReader
     from kdump.schemas.decoder import Decoded, PayloadDecoder

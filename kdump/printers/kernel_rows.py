@@ -12,10 +12,9 @@ from kdump.dump_log_segments.line_template import KINDS
 from kdump.errors import KdumpError
 from kdump.formats.record import Header
 from kdump.kernel.batches import OTHERS
-from kdump.kernel.cursor import RECORD_NUMBERS, slots
-from kdump.kernel.lines import SLOTS_OF_TEXTS, Shape
-from kdump.kernel.row_lines import SLOTS, General, RowLines
-from kdump.kernel.spelling import KeyedHash
+from kdump.kernel.digests import KeyedHash
+from kdump.kernel.lines import ROW_SLOTS, SLOTS_OF_TEXTS, General, RowLines, Shape
+from kdump.kernel.records import RECORD_NUMBERS, slots
 from kdump.primitives import timestamps
 from kdump.primitives.encodings import to_text
 from kdump.printers import cells, json_text
@@ -310,24 +309,24 @@ class JsonRows(KernelRows):
             return None if slot is None else [slot]
         if self.redactor is not None:
             if encoding in _SPELT:
-                return [SLOTS[f"general_{name}"]]
+                return [ROW_SLOTS[f"general_{name}"]]
             return [b'"' + PREFIX.encode(), SLOTS_OF_TEXTS[f"hash_{name}"], b'"']
         if encoding in _SPELT:
             return [b'"', SLOTS_OF_TEXTS[f"{encoding}_{name}"], f'","{name}Encoding":"{encoding}"'.encode()]
-        return [SLOTS[f"{_WAYS.get(encoding, encoding)}_{name}"]]
+        return [ROW_SLOTS[f"{_WAYS.get(encoding, encoding)}_{name}"]]
 
 
 def _decoded_slot(topic: str) -> int:
     from kdump.schemas import mirror_maker  # few runs decode
 
-    return SLOTS["decoded" if mirror_maker.is_topic(topic) else "decoded_if_framed"]
+    return ROW_SLOTS["decoded" if mirror_maker.is_topic(topic) else "decoded_if_framed"]
 
 
 _JSON_SLOTS: Final = {
-    "record.timestamp": SLOTS["iso"],
-    LATEST: SLOTS["iso"],
-    "record.headers": SLOTS["headers"],
-    "record.attributes": SLOTS["attributes"],
+    "record.timestamp": ROW_SLOTS["iso"],
+    LATEST: ROW_SLOTS["iso"],
+    "record.headers": ROW_SLOTS["headers"],
+    "record.attributes": ROW_SLOTS["attributes"],
 }
 
 
@@ -372,7 +371,7 @@ class CsvRows(KernelRows):
         if of is not None:
             if f"record.{of}" in nulls or (self.redactor is not None and encoding not in _SPELT):
                 return [b""]
-            return [encoding.encode() if encoding in _SPELT else SLOTS[f"mark_{of}"]]
+            return [encoding.encode() if encoding in _SPELT else ROW_SLOTS[f"mark_{of}"]]
         if column.type != "binary":
             slot = _CSV_SLOTS.get(column.source)
             return None if slot is None else [slot]
@@ -380,20 +379,21 @@ class CsvRows(KernelRows):
             return [b""]
         if self.redactor is not None:
             if encoding in _SPELT:
-                return [SLOTS[f"general_{column.name}"]]
+                return [ROW_SLOTS[f"general_{column.name}"]]
             return [PREFIX.encode(), SLOTS_OF_TEXTS[f"hash_{column.name}"]]
-        return [SLOTS[f"{encoding}_cell_{column.name}" if encoding in _SPELT else f"cell_{column.name}"]]
+        return [ROW_SLOTS[f"{encoding}_cell_{column.name}" if encoding in _SPELT else f"cell_{column.name}"]]
 
 
 _MARKED: Final[dict[tuple[Part, ...], Part]] = {
-    (SLOTS[f"cell_{name}"], SLOTS[f"mark_{name}"]): SLOTS[f"marked_cell_{name}"] for name in ("key", "value")
+    (ROW_SLOTS[f"cell_{name}"], ROW_SLOTS[f"mark_{name}"]): ROW_SLOTS[f"marked_cell_{name}"]
+    for name in ("key", "value")
 }
 """Two cells that the kernel writes in one go."""
 _CSV_SLOTS: Final = {
-    "record.timestamp": SLOTS["iso_cell"],
-    LATEST: SLOTS["iso_cell"],
-    "record.headers": SLOTS["headers_cell"],
-    "record.attributes": SLOTS["attributes"],
+    "record.timestamp": ROW_SLOTS["iso_cell"],
+    LATEST: ROW_SLOTS["iso_cell"],
+    "record.headers": ROW_SLOTS["headers_cell"],
+    "record.attributes": ROW_SLOTS["attributes"],
 }
 
 
@@ -421,8 +421,8 @@ class FormatRows(KernelRows):
             return [prefix, SLOTS_OF_TEXTS[f"{way}_{name}"]]
         if self.redactor is not None and f"record.{name}" not in nulls:
             return [HASHED.to_bytes(4, "big") if part.letter == "R" else b"%d" % HASHED]
-        return [SLOTS["size_bytes"] if part.letter == "R" else NUMBERS[f"record.{name}_size"]]
+        return [ROW_SLOTS["size_bytes"] if part.letter == "R" else NUMBERS[f"record.{name}_size"]]
 
 
 _PAYLOAD_LETTERS: Final = {"k": "key", "s": "value", "K": "key", "S": "value", "R": "value"}
-_LETTERS: Final = {"o": NUMBERS["record.offset"], "T": NUMBERS["record.timestamp"], "h": SLOTS["pairs"]}
+_LETTERS: Final = {"o": NUMBERS["record.offset"], "T": NUMBERS["record.timestamp"], "h": ROW_SLOTS["pairs"]}

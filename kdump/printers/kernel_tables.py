@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kdump.kernel.batches import WIDTH
-from kdump.kernel.row_lines import SLOTS, WIDEST, left, right
+from kdump.kernel.lines import ROW_SLOTS, WIDEST, left, right
 from kdump.primitives.encodings import to_text
 from kdump.printers import cells
 from kdump.printers.kernel_rows import CHUNK, LATEST, KernelRows, is_literal, number
@@ -63,7 +63,7 @@ class TableRows(KernelRows):
         return self.table.fitted(self._at[column.name], to_text(data, self.encoding).text)
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
-        parts: list[Part] = [SLOTS["row"], b" "]
+        parts: list[Part] = [ROW_SLOTS["row"], b" "]
         for at, column in enumerate(self.columns):
             slot, width = number(column), self.table.width(at)
             if slot is None and is_literal(column, item):
@@ -78,11 +78,11 @@ class TableRows(KernelRows):
                 if slot is None or not 0 < width < WIDEST:
                     return None
                 if column.type == "binary" and self.encoding in {"hex", "base64"}:
-                    parts.append(SLOTS[f"general_{column.name}"])
+                    parts.append(ROW_SLOTS[f"general_{column.name}"])
                 else:
-                    parts += [SLOTS["width"], slot, right(width) if column.type in cells.NUMBERS else left(width)]
+                    parts += [ROW_SLOTS["width"], slot, right(width) if column.type in cells.NUMBERS else left(width)]
             parts.append(b"   ")
-        return [*parts[:-1], b" \n", SLOTS["end_of_row"]]
+        return [*parts[:-1], b" \n", ROW_SLOTS["end_of_row"]]
 
     def print_rows(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
         """Draw the rows of unread records; yield what the general path has to, each in its place.
@@ -147,10 +147,10 @@ class TableRows(KernelRows):
 
 
 _SLOTS: Final = {
-    "record.timestamp": SLOTS["iso_shown"],
-    LATEST: SLOTS["iso_shown"],
-    "record.key": SLOTS["shown_key"],
-    "record.value": SLOTS["shown_value"],
+    "record.timestamp": ROW_SLOTS["iso_shown"],
+    LATEST: ROW_SLOTS["iso_shown"],
+    "record.key": ROW_SLOTS["shown_key"],
+    "record.value": ROW_SLOTS["shown_value"],
 }
 
 

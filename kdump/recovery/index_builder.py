@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
     from kdump.transaction_replay.replay import EndedTransaction
 if kernel.COMPILED:
-    from kdump.kernel import indexes
+    from kdump.kernel.indexes import add_run
 
 
 class Indexes(NamedTuple):
@@ -62,7 +62,7 @@ class IndexBuilder:
         DamageError where an offset does not fit into the segment.
         """
         position = batches.position if position is None else position
-        taken = indexes.add_run(self, batches.rows, position) if isinstance(batches, Run) else 0
+        taken = add_run(self, batches.rows, position) if isinstance(batches, Run) else 0
         for batch in batches.batches(taken):  # the first of a run does not fit, unless the kernel cannot decide
             self._add(batch, ended, position + batch.position - batches.position)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
 if kernel.COMPILED:
-    from kdump.kernel import spelling
+    from kdump.kernel import texts
 
 PIECE: Final = 3 << 14
 """Bytes of a piece; three of them are four letters of base64."""
@@ -62,7 +62,7 @@ def is_utf8(data: Bytes) -> bool:
 
 def _is_json(data: Bytes) -> bool:
     """Tell whether UTF-8 is one value of JSON. The kernel makes no objects of it; it leaves little to the other way."""
-    found = spelling.is_json(data) if kernel.COMPILED else -1
+    found = texts.is_json(data) if kernel.COMPILED else -1
     return bool(found) if found >= 0 else is_json(bytes(data).decode())
 
 

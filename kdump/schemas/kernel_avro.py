@@ -1,10 +1,10 @@
-"""An Avro schema as the nodes of :class:`kdump.kernel.avro_text.AvroText`."""
+"""An Avro schema as the nodes of :class:`kdump.kernel.schemas.AvroText`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kdump.kernel.avro_text import KINDS, AvroText
+from kdump.kernel.schemas import AVRO_KINDS, AvroText
 from kdump.schemas.avro_schema import Array, AvroRecord, Enum, Fixed, Logical, Map, Primitive, Union
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class _AvroPlan:
 
 
 def _node(kind: str, number: int = 0, first: int = 0, count: int = 0, size: int = 0) -> _Node:
-    return KINDS.index(kind), number, first, count, size
+    return AVRO_KINDS.index(kind), number, first, count, size
 
 
 def _may_be_empty(schema: AvroType, above: tuple[AvroType, ...] = ()) -> bool:

@@ -1,11 +1,11 @@
-"""A message of Protobuf as the tables of :class:`kdump.kernel.protobuf_text.ProtobufText`."""
+"""A message of Protobuf as the tables of :class:`kdump.kernel.schemas.ProtobufText`."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kdump.kernel.protobuf_text import KINDS, LABELS, MAX_FIELDS, MESSAGES, ProtobufText
+from kdump.kernel.schemas import LABELS, MAX_FIELDS, MESSAGES, PROTOBUF_KINDS, ProtobufText
 from kdump.schemas import well_known
 from kdump.schemas.proto_model import EnumType, MessageType
 from kdump.schemas.protobuf import ANY, default, enum_names, map_key
@@ -81,7 +81,7 @@ class _ProtobufPlan:
             value = map_key(DEFAULTS.get(field.type, 0))
         return (
             field.number,
-            KINDS.index(kind),
+            PROTOBUF_KINDS.index(kind),
             LABELS.index(label),
             target,
             count,

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 if kernel.COMPILED:
     from kdump.kernel import batches
     from kdump.kernel.batches import COLUMNS, WIDTH
-    from kdump.kernel.cursor import FAR, Cursor
-    from kdump.kernel.records import Records
+    from kdump.kernel.records import FAR, Cursor, Records
 
     C = TypeVar("C", bound=Cursor)
 BriefRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]
@@ -205,7 +204,7 @@ def entries(first: Message, block: memoryview, start: int, stop: int | None = No
     block = block if stop is None else block[: max(0, stop - start)]
     if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(block):
         return None
-    from kdump.kernel.messages import stretch  # for the logs of old brokers alone
+    from kdump.kernel.lines import stretch  # for the logs of old brokers alone
 
     end = stretch(block, at, first.limit)
     return Entries(first, block, start, end) if end > at + first.size else None

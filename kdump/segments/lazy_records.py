@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
 if kernel.COMPILED:
-    from kdump.kernel.cursor import Cursor
-    from kdump.kernel.records import Records
+    from kdump.kernel.records import Cursor, Records
 
 
 class LazyRecords(Sequence[Record]):
@@ -160,7 +159,7 @@ def holds_large(records: object) -> bool:
 
 def _largest(records: BatchRecords) -> int:
     """Return the bytes of the largest record."""
-    from kdump.kernel.sizes import Sizes  # few batches are that large
+    from kdump.kernel.records import Sizes  # few batches are that large
 
     reader = Sizes()
     reader.begin(records.data, records.start, records.batch.header, ())

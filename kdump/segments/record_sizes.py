@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
 if kernel.COMPILED:
     from kdump.kernel.batches import WIDTH
-    from kdump.kernel.sizes import Sizes
+    from kdump.kernel.records import Sizes
 
 
 class RecordSizes(NamedTuple):

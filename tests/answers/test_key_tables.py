@@ -20,7 +20,7 @@ from tests.helpers.segments import ABORT, COMMIT, TRANSACTIONAL, marker
 
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
-from kdump.kernel import keys as compiled
+from kdump.kernel import digests as compiled
 
 NOW = 1_700_000_000_000
 COMPACTED = TopicConfigs(given=[GivenConfig("*", "cleanup.policy", "compact")])

@@ -26,8 +26,8 @@ from tests.internal_topics.test_interpreter import LAYOUTS, values_of
 if not kernel.COMPILED:
     pytest.skip("these texts are the kernel's", allow_module_level=True)
 from kdump.dump_log_segments.decoders import kernel_texts
+from kdump.kernel.internal_topics import Payloads
 from kdump.kernel.lines import Shape, slots
-from kdump.kernel.payloads import Payloads
 
 BETWEEN = b"\n--\n"
 LEFT = b"left"

@@ -30,7 +30,7 @@ from tests.helpers.segments import Memory, batches
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
 from kdump.dump_log_segments import kernel_lines, kernel_messages
-from kdump.kernel import cursor
+from kdump.kernel import records as compiled
 from kdump.segments import kernel_ahead
 
 NAME = "00000000000000000000.log"
@@ -38,7 +38,7 @@ NAME = "00000000000000000000.log"
 
 def test_the_array_of_c_is_as_long_as_python_says():
     sources = {path.name: path.read_text("utf-8") for path in (ROOT / "kdump" / "kernel").glob("*.p*")}
-    assert f"cdef long long[{cursor.NUMBERS}] values\n" in sources["cursor.pxd"]
+    assert f"cdef long long[{compiled.NUMBERS}] values\n" in sources["records.pxd"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems set nothing aside")
@@ -198,7 +198,7 @@ def test_records_agree_with_their_batch(case):
         *(forge.batch(made, **CASES[case]) for made in (odd, doubled)),
     ):
         (batch,) = batches(data)
-        asked = cursor.Cursor()
+        asked = compiled.Cursor()
         if not asked.begin(memoryview(data), record_layout.BATCH_HEADER.size, batch.header, ()) or not asked.sound():
             continue  # the general reader takes these
         records = list(batch.records())
@@ -221,7 +221,7 @@ def test_each_batch_of_a_run_is_asked_whether_its_records_agree():
     log = b"".join(forge.batch(bad.get(n, [record]), base_offset=n, count=len(bad.get(n, [0]))) for n in range(9))
     for data in (log, log[: -len(record)]):
         found = [run for run in segments_read.read(Memory(data), on_error="stop", runs=DATA) if isinstance(run, Run)]
-        told = [verdict for run in found for verdict in run.stack(cursor.Cursor()).agreeing()]
+        told = [verdict for run in found for verdict in run.stack(compiled.Cursor()).agreeing()]
         assert told == [n not in bad for n in range(len(told))]
         assert len(told) == 9 - (data is not log)
 
@@ -539,7 +539,7 @@ SIZES = (None, 0, 1, 63, 64, 8191, 8192, 1 << 20)
 def test_what_is_sound_can_be_read(sequence):
     """By the general path too, whatever the sizes are; spans are told of the same records."""
     seeded = random.Random(sequence)
-    asked = cursor.Cursor()
+    asked = compiled.Cursor()
     verdicts = set()
     for _ in range(1000):
         made = []

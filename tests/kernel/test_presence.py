@@ -85,21 +85,21 @@ def test_version_says_whether_there_is_a_kernel():
 
 def test_a_part_of_the_kernel_is_none(tmp_path):
     package = copy_of_sources(tmp_path)
-    for name in kernel.MODULES[1:]:
+    for name in (kernel.SHARED, *kernel.MODULES[1:]):
         (package / f"{name}{EXTENSION_SUFFIXES[0]}").write_bytes(b"no library")
-    assert built(tmp_path) == "False none, cursor not compiled"
+    assert built(tmp_path) == "False none, records not compiled"
 
 
 def test_a_kernel_that_cannot_be_loaded_is_none(tmp_path):
     package = copy_of_sources(tmp_path)
-    for name in kernel.MODULES:
+    for name in (kernel.SHARED, *kernel.MODULES):
         (package / f"{name}{EXTENSION_SUFFIXES[0]}").write_bytes(b"no library")
     assert built(tmp_path).startswith("False none, cannot be loaded (")
 
 
 def test_modules_that_another_python_compiled_are_none(tmp_path):
     package = copy_of_sources(tmp_path)
-    for name in kernel.MODULES:
+    for name in (kernel.SHARED, *kernel.MODULES):
         other = f"{name}.cpython-399-x86_64-linux-gnu{EXTENSION_SUFFIXES[-1]}"
         (package / other).write_bytes(b"no library")
     assert built(tmp_path) == "False none, not compiled"
@@ -113,7 +113,7 @@ def test_a_kernel_of_other_sources_is_none(tmp_path):
     line = f"VERSION: Final = {kernel.VERSION}\n"
     assert start.read_text().count(line) == 1
     start.write_text(start.read_text().replace(line, f"VERSION: Final = {kernel.VERSION + 1}\n"))
-    assert built(tmp_path) == "False none, compiled from other sources, install kdump anew"
+    assert built(tmp_path) == "False none, compiled from other sources, install kdump again"
 
 
 def test_the_modules_are_the_sources_of_the_folder():

@@ -36,7 +36,8 @@ from tests.helpers.in_place import InPlace
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
 from kdump.dump_log_segments import kernel_lines
-from kdump.kernel import quoting, spelling
+from kdump.kernel import digests
+from kdump.kernel import texts as kernel_texts
 from kdump.printers import kernel_rows
 from kdump.segments import kernel_ahead
 
@@ -128,7 +129,7 @@ def test_golden_segments_print_the_same(path):
 
 @pytest.mark.parametrize("stride", [64, 16, 0])
 def test_every_byte_at_every_place_prints_the_same(stride, tmp_path):
-    if quoting.look_at(stride) != stride:
+    if kernel_texts.look_at(stride) != stride:
         pytest.skip("this processor cannot look at so many bytes at once")
     try:
         for odd in [*range(128), "é".encode(), b'"\x1f"\\"', b'""""""""', b"\xff"]:
@@ -145,12 +146,12 @@ def test_every_byte_at_every_place_prints_the_same(stride, tmp_path):
             path.write_bytes(forge.batch([forge.record(None, mark * 40, headers=[])]))
             assert same(path)  # nothing stands behind the last text
     finally:
-        quoting.look_at(64)
+        kernel_texts.look_at(64)
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["instructions", "words"])
 def test_keyed_hashes_of_any_size(alone, tmp_path):
-    spelling.mix_words(alone)
+    digests.mix_words(alone)
     try:
         body = [forge.record(b"k" * size, bytes(range(256))[:size] * 3, offset=size) for size in range(200)]
         path = tmp_path / NAME
@@ -158,7 +159,7 @@ def test_keyed_hashes_of_any_size(alone, tmp_path):
         for secret in (b"s", b"s" * 64, b"s" * 200):
             assert same(path, redactor=Redactor(secret))
     finally:
-        spelling.mix_words(alone=False)
+        digests.mix_words(alone=False)
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["instructions", "words"])
@@ -167,7 +168,7 @@ def test_keyed_hashes_of_any_size(alone, tmp_path):
 def test_hashes_that_wait_go_to_their_places(limit, kind, alone, tmp_path, monkeypatch):
     """Rows grow, move, and begin anew while some wait: the kernel leaves names that are no text to the general path."""
     monkeypatch.setattr(kernel_rows, "CHUNK", limit)
-    spelling.mix_words(alone)
+    digests.mix_words(alone)
     try:
         names = [b"h", b"", b"\xff", b'"', "é".encode()]
         body = [
@@ -187,7 +188,7 @@ def test_hashes_that_wait_go_to_their_places(limit, kind, alone, tmp_path, monke
         assert same(path, kind=kind, redactor=REDACTOR) == 6
         assert same_in_runs(path, kind=kind, redactor=REDACTOR)
     finally:
-        spelling.mix_words(alone=False)
+        digests.mix_words(alone=False)
 
 
 TEXT = st.one_of(

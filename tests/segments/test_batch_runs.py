@@ -17,7 +17,7 @@ if not kernel.COMPILED:
     pytest.skip("without the kernel there are no runs", allow_module_level=True)
 from kdump.kernel import batches
 from kdump.kernel.batches import OTHERS, WIDTH
-from kdump.kernel.cursor import FAR
+from kdump.kernel.records import FAR
 
 
 def batch(number, **rest):

@@ -18,7 +18,7 @@ from tests.segments.test_batch_runs import batch
 
 if not kernel.COMPILED:
     pytest.skip("without the kernel there are no runs", allow_module_level=True)
-from kdump.kernel.cursor import Cursor
+from kdump.kernel.records import Cursor
 
 
 @pytest.fixture

@@ -26,8 +26,6 @@ from testing import ROOT
 from tools import arguments
 
 FOLDER = ROOT / "kdump" / "kernel"
-SHARED = "shared"
-"""The module of Cython's own code, which setup.py compiles too."""
 FAST = ["-O3"]
 ADDRESS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
@@ -39,7 +37,7 @@ def target(name: str) -> Path:
 
 def remove() -> None:
     """Remove what is compiled."""
-    for name in (SHARED, *kernel.MODULES):
+    for name in (kernel.SHARED, *kernel.MODULES):
         target(name).unlink(missing_ok=True)
 
 
@@ -56,19 +54,24 @@ def build(flags: list[str], *, bounds: bool = False) -> None:
         (root / "kdump" / "__init__.py").touch()
         for source in package.glob("*.pyx") if bounds else ():
             source.write_text(_with_checks(source.read_text("utf-8")), "utf-8")
-        for library in list(compilers.map(lambda name: _compile(root, name, flags), (SHARED, *kernel.MODULES))):
+        _translate(root)
+        names = (kernel.SHARED, *kernel.MODULES)
+        for library in list(compilers.map(lambda name: _compile(root, name, flags), names)):
             (FOLDER / library.name).write_bytes(library.read_bytes())
 
 
-def _compile(root: Path, name: str, flags: list[str]) -> Path:
-    """Compile one module of the package under ``root``; return the library."""
-    code, library = root / f"{name}.c", root / target(name).name
+def _translate(root: Path) -> None:
+    """Translate the package under ``root`` to C, all modules in one process: to import Cython takes as long as each."""
     cython = [sys.executable, "-m", "cython", "-3"]
-    if name == SHARED:
-        subprocess.run([*cython, f"--generate-shared={code}"], check=True, cwd=root)
-    else:
-        options = ["-X", "show_performance_hints=False", f"--shared=kdump.kernel.{SHARED}", "-I", str(root)]
-        subprocess.run([*cython, *options, "-o", str(code), f"kdump/kernel/{name}.pyx"], check=True, cwd=root)
+    options = ["-X", "show_performance_hints=False", f"--shared=kdump.kernel.{kernel.SHARED}", "-I", str(root)]
+    sources = [f"kdump/kernel/{name}.pyx" for name in kernel.MODULES]
+    subprocess.run([*cython, *options, *sources], check=True, cwd=root)
+    subprocess.run([*cython, f"--generate-shared=kdump/kernel/{kernel.SHARED}.c"], check=True, cwd=root)
+
+
+def _compile(root: Path, name: str, flags: list[str]) -> Path:
+    """Compile the C of one module of the package under ``root``; return the library."""
+    code, library = root / "kdump" / "kernel" / f"{name}.c", root / target(name).name
     include = f"-I{sysconfig.get_paths()['include']}"
     subprocess.run(["gcc", "-shared", "-fPIC", *flags, include, str(code), "-o", str(library)], check=True)
     return library

@@ -1,4 +1,4 @@
-"""Print the tables of CONTRIBUTING.md: every option and every JSON field once, with the commands that have it.
+"""Write docs/words.md: every option and every JSON field once, with the commands that have it.
 
 python -m tools.dev.word_tables
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import pkgutil
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,12 @@ from testing import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+PAGE = ROOT / "docs" / "words.md"
+HEAD = """# Options and fields
+
+A word means the same in every command. A new option or field takes a word of this page if there is one.
+`--files` stands for the clone of DumpLogSegments. `python -m tools.dev.word_tables` writes this page.
+"""
 ANSWERED_BY = {
     "damaged_ranges": "report",
     "disk_usage": "du",
@@ -74,10 +79,10 @@ def table(title: str, pairs: Iterable[tuple[str, str]]) -> str:
     return f"| {title} | Commands |\n|---|---|\n{''.join(rows)}"
 
 
-def tables() -> str:
-    """Return both tables."""
-    return f"{table('Option', options())}\n{table('Field', fields())}"
+def page() -> str:
+    """Return the text of the page."""
+    return f"{HEAD}\n{table('Option', options())}\n{table('Field', fields())}"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(tables())
+    PAGE.write_text(page())

@@ -58,10 +58,9 @@ from kdump.segments.walk import walk
 if kernel.COMPILED:
     from kdump.dump_log_segments.decoders import kernel_texts
     from kdump.kernel import arrow, lines
-    from kdump.kernel.cursor import Cursor
     from kdump.kernel.indexes import EntryCheck
-    from kdump.kernel.payloads import Payloads
-    from kdump.kernel.records import Records
+    from kdump.kernel.internal_topics import Payloads
+    from kdump.kernel.records import Cursor, Records
 
 BESIDE = ("index", "timeindex", "txnindex")
 PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  folders of random names go there

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.compaction.cleaned_transactions import CleanedTransactions
     from kdump.answers.compaction.key_tables import AnyFacts
-    from kdump.kernel import keys as compiled
+    from kdump.kernel import digests as compiled
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
 if kernel.COMPILED:

@@ -1,6 +1,7 @@
 """The cleaner's map of keys to their newest offsets, and a like table of sizes; in plain Python or in the kernel.
 
-The classes here are the general path. Those of :mod:`kdump.kernel.keys` give the same answers, of digests that differ.
+The classes here are the general path. Those of :mod:`kdump.kernel.digests` give the same answers; their
+digests differ.
 Source: Kafka's class SkimpyOffsetMap.
 """
 
@@ -15,7 +16,7 @@ from zlib import crc32
 from kdump import kernel
 
 if TYPE_CHECKING:
-    from kdump.kernel import keys as compiled
+    from kdump.kernel import digests as compiled
 
     Judged: TypeAlias = tuple[int, int, list[int], int, list[tuple[int, int]]]
 
@@ -50,7 +51,7 @@ def offset_map(since: int, most: int, keys: int, part: KeyPart) -> AnyOffsetMap:
     """Return an empty map, in the kernel where there is one."""
     if not kernel.COMPILED:
         return OffsetMap(since, most, keys, part)
-    from kdump.kernel import keys as compiled
+    from kdump.kernel import digests as compiled
 
     return compiled.OffsetTable(since, most, keys, part)
 
@@ -59,7 +60,7 @@ def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
     """Return an empty table of sizes, in the kernel where there is one."""
     if not kernel.COMPILED:
         return KeySizes(keys, part)
-    from kdump.kernel import keys as compiled
+    from kdump.kernel import digests as compiled
 
     return compiled.SizeTable(keys, part)
 

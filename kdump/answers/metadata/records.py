@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
 
 if kernel.COMPILED:
-    from kdump.kernel.schema_reader import FramedMessages
+    from kdump.kernel.internal_topics import FramedMessages
 
 TOPIC: Final = cluster_metadata.TOPIC
 

@@ -1,4 +1,4 @@
-"""The texts of the decoders for the kernel (:mod:`kdump.kernel.payloads`): the fast branch of the parsers.
+"""The texts of the decoders for the kernel (:mod:`kdump.kernel.internal_topics`): the fast branch of the parsers.
 
 What it does not know is left to them: releases that print texts of their own, versions that a release does not know.
 """
@@ -24,16 +24,15 @@ from kdump.internal_topics import consumer_protocol
 from kdump.internal_topics.interpreter import FIXED
 from kdump.internal_topics.transaction_state import STATES
 from kdump.internal_topics.well_formed import reader
-from kdump.kernel.payloads import ALWAYS, FieldText, Payloads, StructText
-from kdump.kernel.quoting import escapes
+from kdump.kernel.internal_topics import ALWAYS, FieldText, Payloads, StructText
+from kdump.kernel.texts import escapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.dump_log_segments.decoders.texts import Parser
     from kdump.internal_topics.schema import MessageSchema, Release, Slot, Struct
-    from kdump.kernel.payloads import Message
-    from kdump.kernel.schema_reader import SchemaReader
+    from kdump.kernel.internal_topics import Message, SchemaReader
 
     General = Callable[[int, bytes | None, bytes | None], bytes]
     Find = Callable[[int, int], Message | None]

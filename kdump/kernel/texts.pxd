@@ -9,6 +9,9 @@ cdef bint plain(unsigned char* out, const unsigned char* text, Py_ssize_t size, 
 cdef unsigned char* escaped(unsigned char* out, const unsigned char* text, Py_ssize_t size, const unsigned char* shown, unsigned long long* bits) noexcept nogil
 cdef bint is_utf8(const unsigned char* text, Py_ssize_t size) noexcept nogil
 cdef unsigned char* cell(unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned long long* bits) noexcept nogil
+cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
+cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
+cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil
 
 # Return the high bits of those of eight bytes that are a control character, a quote, a backslash or DEL. Each byte is
 # looked at without its high bit, so that no sum carries into the next: the high bits of the sums tell.

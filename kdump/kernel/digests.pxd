@@ -1,4 +1,4 @@
-# What the modules of the kernel know of the spelling of bytes in C.
+# What the modules of the kernel know of digests in C.
 
 cdef enum:
     WAITING = 64  # texts whose hashes may wait
@@ -18,7 +18,3 @@ cdef class KeyedHash:
 
     cdef void digits(self, unsigned char* out, Py_ssize_t at, const unsigned char* text, Py_ssize_t size) noexcept nogil
     cdef void settle(self, unsigned char* out) noexcept nogil
-
-cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
-cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
-cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil

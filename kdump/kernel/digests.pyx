@@ -1,22 +1,222 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The keys of records as digests of 16 bytes, and tables of them: no record and no key becomes an object.
+"""Digests of keys and values: keyed SHA-256 in place of redacted texts, and tables of keys by SipHash.
 
-A digest is SipHash-2-4 with 128 bits and a random secret: files cannot be made so that keys collide. A table is one
-block of memory with open addressing: 24 bytes a slot for a digest and an offset, four fifths of the slots in use at most.
+A keyed hash is HMAC-SHA256; the general path is :mod:`kdump.rows.redaction`.
 
-What these classes answer is told by their likes in plain Python, :mod:`kdump.answers.compaction.key_tables`.
+In tables, a key is a digest of 16 bytes: SipHash-2-4 with 128 bits and a random secret, so that files cannot be made
+whose keys collide. No record and no key becomes an object. A table is one block of memory with open addressing:
+24 bytes a slot for a digest and an offset, at most four fifths of the slots in use. The general path is
+:mod:`kdump.answers.compaction.key_tables`.
 """
 
-from heapq import heappush, heappushpop
-
 from kdump.kernel.batches import OTHERS
-from kdump.kernel.cursor import RECORD_NUMBERS, slots
+from kdump.kernel.records import RECORD_NUMBERS, slots
 
 cimport cython
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy
-from kdump.kernel.cursor cimport Cursor
+from libc.string cimport memcpy, memset
+from kdump.kernel.records cimport Cursor
+from kdump.kernel.sha256 cimport has_sha, mixed, mixed_two, write_digest
+from kdump.kernel.texts cimport hex_digits
 from kdump.kernel.words cimport ordered
+
+cdef Py_ssize_t _BLOCK = 64  # bytes that SHA-256 takes at a time
+cdef bint _SHA = has_sha()
+
+
+def _digest(secret):
+    from hashlib import sha256  # which takes as long as a module of the kernel
+
+    return sha256(secret).digest()
+
+
+def mix_words(alone):
+    """Do without the processor's own SHA-256, or with it where there is one: the hashes are the same."""
+    global _SHA
+    _SHA = not alone and has_sha()
+
+
+cdef struct Lane:  # a hash in the making
+    unsigned int[8] state
+    const unsigned char* text  # the next of its whole blocks
+    Py_ssize_t left  # blocks to come: of the text, of its end, and the outer one
+    int padded  # blocks of the end
+    Py_ssize_t at  # where the digits go, -1 where they are written
+    unsigned char[64 * 2] end  # what is behind the whole blocks, padded
+    unsigned char[64] outer
+
+
+cdef class KeyedHash:
+    """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret. It belongs to one kernel: hashes wait here for each other."""
+
+    def __init__(self, secret):
+        cdef bytes key = (secret if len(secret) <= _BLOCK else _digest(secret)).ljust(_BLOCK, b"\0")
+        cdef bytes pad
+        pad = bytes([byte ^ 0x36 for byte in key])
+        memcpy(self.inner, _FIRST, 32)
+        mix(self.inner, pad)
+        pad = bytes([byte ^ 0x5C for byte in key])
+        memcpy(self.outer, _FIRST, 32)
+        mix(self.outer, pad)
+
+    cdef void digits(self, unsigned char* out, Py_ssize_t at, const unsigned char* text, Py_ssize_t size) noexcept nogil:
+        """Write the 64 hex digits of the hash of a text to ``at``, when they are settled at the latest."""
+        if self.count == WAITING:
+            self.settle(out)
+        self.waiting[self.count] = Waiting(text, size, at)
+        self.count += 1
+
+    cdef void settle(self, unsigned char* out) noexcept nogil:
+        """Write all digits that are still to be written: their places are told from ``out`` on."""
+        cdef Lane[2] lanes
+        cdef Lane* lane
+        cdef int begun = 0
+        cdef int at
+        for at in range(2):
+            lanes[at].left = 0
+            lanes[at].at = -1
+            memcpy(lanes[at].outer + 32, _BEHIND_A_DIGEST, 32)
+        while True:
+            for at in range(2):
+                if lanes[at].left == 0 and begun < self.count:
+                    start(self, &lanes[at], self.waiting[begun])
+                    begun += 1
+            if lanes[0].left > 0 and lanes[1].left > 0:
+                mix_two(lanes[0].state, next_block(self, &lanes[0]), lanes[1].state, next_block(self, &lanes[1]))
+            elif lanes[0].left > 0 or lanes[1].left > 0:
+                lane = &lanes[lanes[0].left == 0]
+                mix(lane.state, next_block(self, lane))
+            else:
+                break
+            for at in range(2):
+                if lanes[at].left == 0 and lanes[at].at >= 0:
+                    write_digest(lanes[at].outer, lanes[at].state)
+                    hex_digits(out + lanes[at].at, lanes[at].outer, 32)
+                    lanes[at].at = -1
+        self.count = 0
+
+
+cdef inline void start(KeyedHash keyed_hash, Lane* lane, Waiting waiting) noexcept nogil:
+    """Begin a hash in a lane."""
+    cdef Py_ssize_t rest = waiting.size % _BLOCK
+    cdef unsigned long long bits = 8 * <unsigned long long> (_BLOCK + waiting.size)
+    cdef unsigned char* behind
+    cdef int at
+    memcpy(lane.state, keyed_hash.inner, 32)
+    lane.text = waiting.text
+    lane.at = waiting.at
+    lane.padded = 1 if rest < _BLOCK - 8 else 2
+    lane.left = waiting.size // _BLOCK + lane.padded + 1
+    memset(lane.end, 0, 2 * _BLOCK)
+    memcpy(lane.end, waiting.text + waiting.size - rest, rest)
+    lane.end[rest] = 0x80
+    behind = lane.end + _BLOCK * lane.padded
+    for at in range(8):
+        behind[-1 - at] = <unsigned char> (bits >> (8 * at))
+
+
+cdef inline const unsigned char* next_block(KeyedHash keyed_hash, Lane* lane) noexcept nogil:
+    """Return the next block of a lane, whose state is made ready for it."""
+    lane.left -= 1
+    if lane.left > lane.padded:
+        lane.text += _BLOCK
+        return lane.text - _BLOCK
+    if lane.left > 0:
+        return lane.end + _BLOCK * (lane.padded - lane.left)
+    write_digest(lane.outer, lane.state)
+    memcpy(lane.state, keyed_hash.outer, 32)
+    return lane.outer
+
+
+cdef unsigned char[32] _BEHIND_A_DIGEST  # in the block of the outer hash: its padding, and the bits of both blocks
+memset(_BEHIND_A_DIGEST, 0, 32)
+_BEHIND_A_DIGEST[0] = 0x80
+_BEHIND_A_DIGEST[30] = 8 * (64 + 32) >> 8
+cdef unsigned int[8] _FIRST = [
+    0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19
+]
+cdef unsigned int[64] _ROUNDS = [
+    0x428A2F98, 0x71374491, 0xB5C0FBCF, 0xE9B5DBA5, 0x3956C25B, 0x59F111F1, 0x923F82A4, 0xAB1C5ED5,
+    0xD807AA98, 0x12835B01, 0x243185BE, 0x550C7DC3, 0x72BE5D74, 0x80DEB1FE, 0x9BDC06A7, 0xC19BF174,
+    0xE49B69C1, 0xEFBE4786, 0x0FC19DC6, 0x240CA1CC, 0x2DE92C6F, 0x4A7484AA, 0x5CB0A9DC, 0x76F988DA,
+    0x983E5152, 0xA831C66D, 0xB00327C8, 0xBF597FC7, 0xC6E00BF3, 0xD5A79147, 0x06CA6351, 0x14292967,
+    0x27B70A85, 0x2E1B2138, 0x4D2C6DFC, 0x53380D13, 0x650A7354, 0x766A0ABB, 0x81C2C92E, 0x92722C85,
+    0xA2BFE8A1, 0xA81A664B, 0xC24B8B70, 0xC76C51A3, 0xD192E819, 0xD6990624, 0xF40E3585, 0x106AA070,
+    0x19A4C116, 0x1E376C08, 0x2748774C, 0x34B0BCB5, 0x391C0CB3, 0x4ED8AA4A, 0x5B9CCA4F, 0x682E6FF3,
+    0x748F82EE, 0x78A5636F, 0x84C87814, 0x8CC70208, 0x90BEFFFA, 0xA4506CEB, 0xBEF9A3F7, 0xC67178F2,
+]
+
+
+cdef inline unsigned int word_at(const unsigned char* text) noexcept nogil:
+    """Return four bytes as a number, the highest first: compilers make one instruction of this."""
+    return <unsigned int> text[0] << 24 | <unsigned int> text[1] << 16 | <unsigned int> text[2] << 8 | text[3]
+
+
+cdef inline unsigned int turned_word(unsigned int word, int by) noexcept nogil:
+    return word >> by | word << (32 - by)
+
+
+cdef inline void step(
+    unsigned int a, unsigned int b, unsigned int c, unsigned int* d,
+    unsigned int e, unsigned int f, unsigned int g, unsigned int* h, unsigned int word,
+) noexcept nogil:
+    """Do one round; the letters are those of FIPS 180-4."""
+    h[0] += (turned_word(e, 6) ^ turned_word(e, 11) ^ turned_word(e, 25)) + (g ^ (e & (f ^ g))) + word
+    d[0] += h[0]
+    h[0] += (turned_word(a, 2) ^ turned_word(a, 13) ^ turned_word(a, 22)) + ((a & b) | (c & (a | b)))
+
+
+cdef void mix(unsigned int* state, const unsigned char* block) noexcept nogil:
+    """Take one block into the state."""
+    if _SHA:
+        mixed(state, block, _ROUNDS)
+    else:
+        mix_in_words(state, block)
+
+
+cdef void mix_two(
+    unsigned int* state, const unsigned char* block, unsigned int* other, const unsigned char* its_block
+) noexcept nogil:
+    """Take one block into each of two states."""
+    if _SHA:
+        mixed_two(state, block, other, its_block, _ROUNDS)
+    else:
+        mix_in_words(state, block)
+        mix_in_words(other, its_block)
+
+
+cdef void mix_in_words(unsigned int* state, const unsigned char* block) noexcept nogil:
+    cdef unsigned int[64] w
+    cdef int t
+    cdef unsigned int a = state[0], b = state[1], c = state[2], d = state[3]
+    cdef unsigned int e = state[4], f = state[5], g = state[6], h = state[7]
+    for t in range(16):
+        w[t] = word_at(block + 4 * t)
+    for t in range(16, 64):
+        w[t] = (
+            (turned_word(w[t - 2], 17) ^ turned_word(w[t - 2], 19) ^ w[t - 2] >> 10)
+            + w[t - 7]
+            + (turned_word(w[t - 15], 7) ^ turned_word(w[t - 15], 18) ^ w[t - 15] >> 3)
+            + w[t - 16]
+        )
+    for t in range(0, 64, 8):
+        step(a, b, c, &d, e, f, g, &h, _ROUNDS[t] + w[t])
+        step(h, a, b, &c, d, e, f, &g, _ROUNDS[t + 1] + w[t + 1])
+        step(g, h, a, &b, c, d, e, &f, _ROUNDS[t + 2] + w[t + 2])
+        step(f, g, h, &a, b, c, d, &e, _ROUNDS[t + 3] + w[t + 3])
+        step(e, f, g, &h, a, b, c, &d, _ROUNDS[t + 4] + w[t + 4])
+        step(d, e, f, &g, h, a, b, &c, _ROUNDS[t + 5] + w[t + 5])
+        step(c, d, e, &f, g, h, a, &b, _ROUNDS[t + 6] + w[t + 6])
+        step(b, c, d, &e, f, g, h, &a, _ROUNDS[t + 7] + w[t + 7])
+    state[0] += a
+    state[1] += b
+    state[2] += c
+    state[3] += d
+    state[4] += e
+    state[5] += f
+    state[6] += g
+    state[7] += h
+
 
 cdef extern from *:
     """
@@ -217,10 +417,10 @@ cdef class FactBuffer(Cursor):
             word |= <Word> key[at] << 8 * at
         absorb(state, word)
         state[2] ^= 0xEE
-        mix(state, 4)
+        sip_rounds(state, 4)
         fact.low = state[0] ^ state[1] ^ state[2] ^ state[3]
         state[1] ^= 0xDD
-        mix(state, 4)
+        sip_rounds(state, 4)
         fact.high = state[0] ^ state[1] ^ state[2] ^ state[3]
         if fact.low == 0 and fact.high == 0:
             fact.high = 1
@@ -294,11 +494,11 @@ cdef class FactBuffer(Cursor):
 
 cdef inline void absorb(Word* state, Word word) noexcept nogil:
     state[3] ^= word
-    mix(state, 2)
+    sip_rounds(state, 2)
     state[0] ^= word
 
 
-cdef inline void mix(Word* state, int rounds) noexcept nogil:
+cdef inline void sip_rounds(Word* state, int rounds) noexcept nogil:
     cdef Word a = state[0], b = state[1], c = state[2], d = state[3]
     cdef int step
     for step in range(rounds):
@@ -439,6 +639,8 @@ cdef class SizeTable(FactBuffer):
 
         Of equal keys the earlier counts as the larger: its numbers are negative.
         """
+        from heapq import heappush, heappushpop  # a start imports this module, and needs no heap
+
         cdef list found = []
         cdef Py_ssize_t at
         cdef Word least = 0

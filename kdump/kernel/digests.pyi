@@ -1,4 +1,9 @@
-from kdump.kernel.cursor import Cursor
+from kdump.kernel.records import Cursor
+
+class KeyedHash:
+    def __init__(self, secret: bytes) -> None: ...
+
+def mix_words(alone: bool) -> None: ...
 
 class FactBuffer(Cursor):
     def __init__(self, secret: bytes) -> None: ...
