@@ -92,4 +92,13 @@ def __getattr__(name: str) -> Any:
         from kdump import questions
 
         return getattr(questions, name)
+    from importlib.machinery import PathFinder
+
+    if PathFinder.find_spec(f"kdump.{name}", __path__) is None:  # an import of a module comes here first
+        from kdump.answers import QUESTIONS
+
+        if name in QUESTIONS:
+            from kdump.questions import function_of
+
+            return function_of(name)
     raise AttributeError(f"module 'kdump' has no attribute {name!r}")

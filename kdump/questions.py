@@ -18,56 +18,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from kdump.answers.abort_lines import AbortLines
-from kdump.answers.collector import AnswerLine, Place, as_json
-from kdump.answers.compaction.cleaning import CleaningLimits
-from kdump.answers.compaction.compacted_logs import CleanedRecord, Compaction, KeyUsage, PartitionCompaction
-from kdump.answers.disk_usage import By, DiskUsage, OtherUsage, PartitionUsage, SegmentUsage, TopicUsage
-from kdump.answers.explain.explanation import Explanation, OffsetRange, explain_all
-from kdump.answers.explain.topic_history import topic_history
-from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
+from kdump.answers import question_named
+from kdump.answers.collector import AnswerLine, as_json
+from kdump.answers.compaction.cleaning import MAP_ENTRIES
+from kdump.answers.compaction.compacted_logs import CleanedRecord, KeyUsage, PartitionCompaction
+from kdump.answers.disk_usage import By, OtherUsage, PartitionUsage, SegmentUsage, TopicUsage
+from kdump.answers.explain.explanation import Explanation, OffsetRange
 from kdump.answers.groups.expiry import DEFAULT_RETENTION_MS
-from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine
-from kdump.answers.groups.log_ends import LogEnds
-from kdump.answers.log_dir_pass import Collectors, Sayings, feed
-from kdump.answers.metadata.answer import TopicLine, takes, topic_lines
-from kdump.answers.metadata.copies import NOTHING, Copies, Said
-from kdump.answers.metadata.events import Event, without_secrets
-from kdump.answers.metadata.image import MetadataLog, image_of, partition_count, topic_names
-from kdump.answers.offsets import Offsets, PartitionOffsets, facts_of
-from kdump.answers.producers import ActiveProducer, Producers
-from kdump.answers.remote_copies import copied_offsets
-from kdump.answers.replica_diff.brokers import by_partition, compare_all, pairs
-from kdump.answers.replica_diff.pair import BrokerReplica, PairDifference, RecordDifference
-from kdump.answers.retention.deletions import Retention, SegmentRetention, TopicRetention
-from kdump.answers.retention.rules import rules_of
+from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine, WriterLine
+from kdump.answers.log_dir_pass import Sayings
+from kdump.answers.metadata.answer import TopicLine
+from kdump.answers.metadata.events import Event
+from kdump.answers.offsets import PartitionOffsets
+from kdump.answers.producers import ActiveProducer
+from kdump.answers.question import Asking, LogQuestion
+from kdump.answers.replica_diff.pair import PairDifference, RecordDifference
+from kdump.answers.retention.deletions import SegmentRetention, TopicRetention
 from kdump.answers.sequences import SequenceBreak
-from kdump.answers.statistics import HourStatistics, PartitionStatistics, ProducerStatistics, Statistics
-from kdump.answers.topic_configs import TopicConfigs, given_config
+from kdump.answers.statistics import LARGEST, HourStatistics, PartitionStatistics, ProducerStatistics
+from kdump.answers.topic_configs import GivenConfig, given_config
 from kdump.answers.transactional_ids import TransactionalId
-from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference, Transactions, ended
+from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference
 from kdump.answers.what_if import WhatIfAnswer, target
 from kdump.api import Path, Time, moment, numbers
-from kdump.errors import UnreadableError, UsageError
-from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
+from kdump.errors import UsageError
 from kdump.log_dirs.absent import BY_PATH, COPY, absent, with_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
-from kdump.log_reader.remote_segments import of_partitions
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
-    from kdump.answers.collector import Collector
-    from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.log_dirs.partition import Partition
+    from kdump.answers.groups.writers import Ranking
     from kdump.log_dirs.tiered_log import RemoteStorage
 
 __all__ = [
@@ -101,6 +89,7 @@ __all__ = [
     "TransactionalId",
     "UnreadLine",
     "WhatIfAnswer",
+    "WriterLine",
     "compaction",
     "diff",
     "disk_usage",
@@ -182,9 +171,9 @@ class Answer(Generic[L]):
 
 
 class Inputs(NamedTuple):
-    """What every question takes: the paths of log dirs, and which partitions of them are meant.
+    """The inputs of every question: the paths of log dirs, and the topics and partitions that it is about.
 
-    ``at`` is now, in ms since 1970. ``brokers`` are the paths of each broker, where a question compares brokers.
+    ``at`` is now, in ms since 1970. ``brokers`` are the paths of each broker, for a question that compares brokers.
     """
 
     paths: tuple[str, ...]
@@ -196,301 +185,49 @@ class Inputs(NamedTuple):
     brokers: tuple[tuple[str, ...], ...] = ()
 
 
-class LineTable(NamedTuple):
-    """The lines of one class as a table: its name, the class, and what the command needs to print them.
-
-    ``words`` are options of the command; ``options`` are the same for :func:`ask`. ``omits`` are fields in JSON that
-    are no columns: scripts rely on the columns of a table, and a second one has all fields of a line that grew.
-    """
-
-    name: str
-    line: type[AnswerLine]
-    words: str = ""
-    options: Mapping[str, Any] = {}
-    omits: frozenset[str] = frozenset()
-
-
-class LogQuestion(NamedTuple):
-    """A question about log dirs: the tables that its lines make, and what makes lines of a run and its options."""
-
-    tables: tuple[LineTable, ...]
-    answer: Callable[..., Iterable[AnswerLine]]
-    command: str
-    """The command that asks it."""
-    also: tuple[str, ...] = ()
-    """All partitions of these topics are found, whatever is asked for."""
-    only: tuple[str, ...] = ()
-    """The topics to find in place of those that are asked for."""
-    leftovers: bool = False
-    """Whether -future, -delete and -stray folders are found too."""
-    every_folder: bool = False
-    """Whether each folder of a log dir is found."""
-    takes_names: bool = True
-    """Whether topics and partitions of the inputs are those to find."""
-
-
 def ask(name: str, inputs: Inputs, say: Sayings, **options: Any) -> Iterator[AnswerLine]:
-    """Yield the lines of the question ``name`` of :data:`QUESTIONS`; ``options`` are those of its function here.
+    """Yield the lines of a question of :data:`kdump.answers.QUESTIONS`; ``options`` are fields of its options.
 
-    ``say`` is called with all that is met on the way. Raises UsageError; UnreadableError where there is no answer.
+    ``say`` is called with each problem. Raises UsageError; UnreadableError where there is no answer.
     """
-    question = QUESTIONS[name]
-    if inputs.brokers:
-        runs = [QuestionRun(question, inputs._replace(paths=paths), say) for paths in inputs.brokers]
-        yield from question.answer(runs, **options)
+    asked = question_named(name)
+    chosen = asked.options(**options)
+    if asked.compares and asked.answer is not None:
+        brokers = [_found(asked, inputs._replace(paths=paths), say) for paths in inputs.brokers]
+        yield from asked.answer(brokers, chosen)
     else:
-        yield from question.answer(QuestionRun(question, inputs, say), **options)
+        yield from asked.ask(_found(asked, inputs, say), chosen)
 
 
-class QuestionRun:
-    """One question while it is answered."""
-
-    def __init__(self, question: LogQuestion, inputs: Inputs, say: Sayings) -> None:
-        self.inputs, self.at, self.say = inputs, inputs.at, say
-        every, takes = question.every_folder, question.takes_names
-        self.asked = Wanted(
-            topics=question.only or (inputs.topics if takes else ()),
-            partitions=inputs.partitions if takes and not question.only else frozenset(),
-            siblings=True,
-            log_dirs=True,
-            leftovers=every or question.leftovers,
-            every_folder=every,
-            max_batch_bytes=inputs.max_batch_bytes,
-            remote=inputs.remote,
-        )
-        also = question.also
-        wanted = self.asked._replace(topics=(), partitions=frozenset()) if also else self.asked
-        self.where = ", ".join(inputs.paths)
-        finder = Finder(wanted, fail=say.fail)
-        found = list(finder.find(inputs.paths))
-        if self.asked.is_choosy:  # no topic that is asked for is one without a name
-            found = [one for one in found if every or one.topic is not None]
-        self.found = [
-            one
-            for one in with_names(found, say.note, name=COPY if inputs.brokers else BY_PATH, every=every)
-            if every or (one.topic is not None and (one.topic in also or self.takes(one)))
-        ]
-        for text in absent(self.asked, finder.met, inputs.paths):
-            say.note(text)
-
-    def takes(self, partition: Partition) -> bool:
-        """Tell whether the question means a partition."""
-        return self.asked.takes(Name(partition.topic, partition.partition))
-
-    def meant(self, *also: str) -> list[Partition]:
-        """Return the partitions that the question means, and those of the topics ``also``."""
-        return [one for one in self.found if one.topic in also or self.takes(one)]
-
-    def image(self) -> ClusterImage | None:
-        """Return what the metadata log says of the cluster, None where it is not there."""
-        return image_of(self.found, damage=self.say.damage, fail=self.say.fail)
-
-    def places(self) -> Iterator[Place]:
-        """Yield the partitions that the question means, each with the state of its log dir."""
-        states = LogDirStates(in_words(self.say.damage), self.say.fail)
-        for one in self.meant():
-            yield Place(one, states.of(one), self.say.damage, self.say.wrong, fail=self.say.fail)
-
-    def metadata_log(self) -> MetadataLog:
-        """Return the metadata log of the paths. Raises UnreadableError where it is not there."""
-        copies = Copies(self.found, Said(self.say.damage, self.say.note, self.say.fail))
-        if not copies:
-            raise UnreadableError(self.where, NOTHING)
-        return MetadataLog(copies, self.say.damage)
-
-    def feed(self, collector: Collector, partitions: Iterable[Partition]) -> None:
-        """Feed a collector."""
-        feed(Collectors([collector]), list(partitions), self.say)
-
-    def answer(self, collector: Collector, partitions: Iterable[Partition]) -> Iterable[AnswerLine]:
-        """Feed a collector; return its lines."""
-        self.feed(collector, partitions)
-        return collector.answer(self.at)
-
-
-def _offsets(run: QuestionRun, times: Iterable[int] = ()) -> Iterable[AnswerLine]:
-    return run.answer(Offsets(list(times), facts_of(run.image())), run.meant())
-
-
-def _transactions(
-    run: QuestionRun,
-    *,
-    max_timeout: int = MAX_TIMEOUT,
-    release: tuple[int, ...] | None = None,
-    bootstrap_server: str = "HOST:9092",
-    ended_too: bool = False,
-) -> Iterator[AnswerLine]:
-    state = transaction_state.TOPIC
-    collector = Transactions(
-        run.asked,
-        AbortLines(bootstrap_server, release),
-        max_timeout=max_timeout,
-        coordinators=partition_count(run.image(), state),
+def _found(asked: LogQuestion[Any], inputs: Inputs, say: Sayings) -> Asking:
+    """Return a question with the partitions of its inputs."""
+    every, also = asked.every_folder, asked.also
+    names = Wanted(topics=inputs.topics, partitions=inputs.partitions)
+    choice = names if asked.takes_names and not asked.only else Wanted(topics=asked.only)
+    meant = Wanted(
+        topics=choice.topics,
+        partitions=choice.partitions,
+        siblings=True,
+        log_dirs=True,
+        leftovers=every or asked.leftovers,
+        every_folder=every,
+        max_batch_bytes=inputs.max_batch_bytes,
+        remote=inputs.remote,
     )
-    yield from run.answer(collector, run.meant(state))
-    if ended_too:
-        best = [one for one in run.meant() if collector.is_best(one)]
-        yield from ended(run.say.reader((), run.say.states()), best, collector.ids, run.at)
-
-
-def _groups(
-    run: QuestionRun,
-    *,
-    group: tuple[str, ...] = (),
-    history: bool = False,
-    retention_ms: int = DEFAULT_RETENTION_MS,
-    stable: bool = False,
-) -> Iterable[AnswerLine]:
-    asked = Wanted(topics=run.inputs.topics, partitions=run.inputs.partitions)
-    collector = ConsumerGroups(GroupsWanted(group, asked, history=history, retention_ms=retention_ms))
-    run.feed(collector, [one for one in run.found if one.topic in TOPICS])
-    collector.ends = LogEnds(collector.partitions(), topic_names(run.image()), stable=stable)
-    run.feed(collector.ends, [one for one in run.found if one.topic not in TOPICS])
-    return collector.answer(run.at)
-
-
-def _producers(run: QuestionRun, *, gaps: bool = False) -> Iterable[AnswerLine]:
-    return run.answer(Producers(gaps=gaps), run.meant())
-
-
-def _du(run: QuestionRun, *, by: By = "partition") -> Iterable[AnswerLine]:
-    return run.answer(DiskUsage(by), run.found)
-
-
-def _stats(run: QuestionRun, **options: Any) -> Iterable[AnswerLine]:
-    return run.answer(Statistics(**options), run.meant())
-
-
-def _retention(
-    run: QuestionRun, *, config: Iterable[str] = (), release: tuple[int, ...] | None = None
-) -> Iterable[AnswerLine]:
-    image = run.image()
-    copied = copied_offsets(run.found, image, damage=run.say.damage, fail=run.say.fail)
-    configs = TopicConfigs(image, tuple(map(given_config, config)))
-    return run.answer(Retention(configs, rules_of(release), copied), run.meant())
-
-
-def _compaction(
-    run: QuestionRun, *, config: Iterable[str] = (), records: bool = False, top: int = 0
-) -> Iterable[AnswerLine]:
-    configs = TopicConfigs(run.image(), tuple(map(given_config, config)))
-    return run.answer(Compaction(configs, run.at, CleaningLimits(), listed=records, top=top), run.meant())
-
-
-def _metadata(
-    run: QuestionRun, *, offset: int | None = None, until: int | None = None, show_secrets: bool = False
-) -> Iterable[AnswerLine]:
-    image = run.metadata_log().image(offset=offset, at=until)
-    return topic_lines(image, run.inputs.topics, show_secrets=show_secrets)
-
-
-def _events(
-    run: QuestionRun, *, offset: int | None = None, until: int | None = None, show_secrets: bool = False
-) -> Iterator[AnswerLine]:
-    for event in run.metadata_log().history(offset=offset, at=until):
-        if takes(run.inputs.topics, event.topic):
-            yield event if show_secrets else without_secrets(event)
-
-
-def _explain(run: QuestionRun, ranges: Sequence[OffsetRange]) -> Iterable[AnswerLine]:
-    damage, fail = run.say.damage, run.say.fail
-    history = topic_history(run.found, damage, fail, lambda: of_partitions(run.found, damage=damage, fail=fail))
-    return explain_all(ranges, list(run.places()), history, run.at, fail)
-
-
-def _diff(runs: Sequence[QuestionRun], *, records: bool = False) -> Iterable[AnswerLine]:
-    copies = by_partition([BrokerReplica(each.where, place) for place in each.places()] for each in runs)
-    say = runs[0].say
-    return compare_all(pairs(copies), records=records, damage=say.damage, fail=say.fail)
-
-
-_CLOCK: Final = frozenset({"startTimeMs", "clock"})
-"""What a transaction's age counts from, of which only the details have columns."""
-
-QUESTIONS: Final = {
-    "offsets": LogQuestion(
-        (LineTable("offsets", PartitionOffsets),), _offsets, "offsets", also=(cluster_metadata.TOPIC,)
-    ),
-    "transactions": LogQuestion(
-        (
-            LineTable("transactions", PartitionTransaction, "--all", {"ended_too": True}, _CLOCK),
-            LineTable("transaction_details", PartitionTransaction, "--all", {"ended_too": True}),
-            LineTable("transactional_ids", TransactionalId, "--all", {"ended_too": True}),
-            LineTable("replica_differences", ReplicaDifference, "--all", {"ended_too": True}),
-        ),
-        _transactions,
-        "transactions",
-        also=(transaction_state.TOPIC, cluster_metadata.TOPIC),
-    ),
-    "producers": LogQuestion(
-        (
-            LineTable("producers", ActiveProducer),
-            LineTable("sequence_breaks", SequenceBreak, "--gaps", {"gaps": True}),
-        ),
-        _producers,
-        "producers",
-    ),
-    "groups": LogQuestion(
-        (
-            LineTable("groups", GroupLine),
-            LineTable("group_offsets", CommittedLine),
-            LineTable("commits", CommitLine, "--history", {"history": True}),
-        ),
-        _groups,
-        "groups",
-        takes_names=False,
-    ),
-    "du": LogQuestion(
-        (
-            LineTable("partitions", PartitionUsage),
-            LineTable("segments", SegmentUsage, "--by segment", {"by": "segment"}),
-            LineTable("other_files", OtherUsage),
-        ),
-        _du,
-        "du",
-        every_folder=True,
-    ),
-    "stats": LogQuestion(
-        (
-            LineTable("stats", PartitionStatistics),
-            LineTable("record_stats", PartitionStatistics, "--records", {"records": True}),
-            LineTable("producer_stats", ProducerStatistics),
-            LineTable("hours", HourStatistics, "--hours", {"hours": True}),
-        ),
-        _stats,
-        "stats",
-    ),
-    "retention": LogQuestion(
-        (
-            LineTable("retention", SegmentRetention),
-            LineTable("topic_configs", TopicRetention, omits=frozenset({"known"})),
-            LineTable("topic_config_details", TopicRetention),
-        ),
-        _retention,
-        "retention",
-        also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC),
-    ),
-    "compaction": LogQuestion(
-        (
-            LineTable("compaction", PartitionCompaction),
-            LineTable("removed_records", CleanedRecord, "--records", {"records": True}),
-        ),
-        _compaction,
-        "compaction",
-        also=(cluster_metadata.TOPIC,),
-    ),
-    "metadata": LogQuestion(
-        (LineTable("topics", TopicLine, "--topics"),), _metadata, "metadata", only=(cluster_metadata.TOPIC,)
-    ),
-    "events": LogQuestion(
-        (LineTable("events", Event, "--events"),), _events, "metadata", only=(cluster_metadata.TOPIC,)
-    ),
-    "explain": LogQuestion(
-        (), _explain, "explain", also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC), leftovers=True
-    ),
-    "diff": LogQuestion((LineTable("differences", PairDifference),), _diff, "diff"),
-}
-"""The questions by the names of their commands; ``events`` is ``metadata --events``."""
+    finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, fail=say.fail)
+    found = list(finder.find(inputs.paths))
+    if meant.is_choosy:  # a log without a name belongs to no topic that is asked for
+        found = [one for one in found if every or one.topic is not None]
+    named = with_names(found, say.note, name=COPY if inputs.brokers else BY_PATH, every=every)
+    kept = [
+        one
+        for one in named
+        if every or (one.topic is not None and (one.topic in also or meant.takes(Name(one.topic, one.partition))))
+    ]
+    for text in absent(meant, finder.met, inputs.paths):
+        say.note(text)
+    asked_for = names if asked.only or not asked.takes_names else meant
+    return Asking(kept, asked_for, inputs.at, say, ", ".join(inputs.paths))
 
 
 def _answer(
@@ -516,8 +253,29 @@ def _answer(
     say = Sayings(said[0].append, said[1].append, said[2].append, raise_it)
     lines = tuple(ask(name, inputs, say, **options))
     damage, wrong, notes = (tuple(dict.fromkeys(texts)) for texts in said)
-    kinds = tuple(dict.fromkeys(table.line for table in QUESTIONS[name].tables))
-    return Answer(lines, damage, wrong, notes, kinds)
+    return Answer(lines, damage, wrong, notes, question_named(name).lines)
+
+
+def function_of(name: str) -> Callable[..., Answer[Any]]:
+    """Return the function of a question that has none here; its options are the fields of the question's dataclass."""
+
+    def function(
+        paths: Path | Iterable[Path],
+        *,
+        topic: str | Iterable[str] = (),
+        partition: int | Iterable[int] = (),
+        at: Time | None = None,
+        **options: Any,
+    ) -> Answer[Any]:
+        return _answer(name, paths, topic, partition, at, **options)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = question_named(name).help
+    return function
+
+
+def _configs(texts: Iterable[str]) -> tuple[GivenConfig, ...]:
+    return tuple(map(given_config, texts))
 
 
 def _named(paths: Path | Iterable[Path]) -> tuple[str, ...]:
@@ -537,7 +295,7 @@ def offsets(
     >>> [(line.latest, line.last_stable) for line in offsets("golden/brokers/4.2.2", topic="txn")]
     [(135, 128)]
     """
-    sought = [when for when in map(moment, times) if when is not None]
+    sought = tuple(when for when in map(moment, times) if when is not None)
     return _answer("offsets", paths, topic, partition, at, times=sought)
 
 
@@ -550,13 +308,20 @@ def transactions(
     max_timeout: int = MAX_TIMEOUT,
     release: tuple[int, ...] | None = None,
     bootstrap_server: str = "HOST:9092",
+    ended_too: bool = False,
 ) -> Answer[PartitionTransaction | ReplicaDifference | TransactionalId]:
     """Return open and hanging transactions, with the line that ends each, and the transactional ids.
 
     ``max_timeout`` is transaction.max.timeout.ms of the brokers, ``release`` theirs, such as ``(3, 9)``. All of
-    ``__transaction_state`` must be among the paths, else none is said to hang.
+    ``__transaction_state`` must be among the paths, else none is said to hang. ``ended_too`` adds committed and
+    aborted ones.
     """
-    options = {"max_timeout": max_timeout, "release": release, "bootstrap_server": bootstrap_server}
+    options = {
+        "max_timeout": max_timeout,
+        "release": release,
+        "bootstrap_server": bootstrap_server,
+        "ended_too": ended_too,
+    }
     return _answer("transactions", paths, topic, partition, at, **options)
 
 
@@ -576,7 +341,7 @@ def producers(
     return _answer("producers", paths, topic, partition, at, gaps=gaps)
 
 
-def groups(
+def groups(  # noqa: PLR0913  each option of the question
     paths: Path | Iterable[Path],
     *,
     topic: str | Iterable[str] = (),
@@ -586,17 +351,19 @@ def groups(
     history: bool = False,
     retention_ms: int = DEFAULT_RETENTION_MS,
     stable: bool = False,
-) -> Answer[GroupLine | CommittedLine | CommitLine | MissingLine | UnreadLine]:
+    top: Ranking | None = None,
+) -> Answer[GroupLine | CommittedLine | CommitLine | MissingLine | UnreadLine | WriterLine]:
     """Return the consumer groups and where each stood; ``group`` are ids or globs, ``topic`` those of the offsets.
 
-    ``history`` adds every commit; ``retention_ms`` is offsets.retention.minutes of the brokers, in ms.
+    ``history`` adds every commit; ``retention_ms`` is offsets.retention.minutes of the brokers, in ms. ``top`` returns
+    the groups that wrote most into ``__consumer_offsets`` instead, by ``bytes`` or ``commits``.
 
     >>> answer = groups("golden/brokers/4.2.2", group="eos", at="2026-11-22")
     >>> [(line.topic, line.partition, line.offset, line.lag) for line in answer.of(CommittedLine)]
     [('c-none', 0, 89, 134)]
     """
     ids = (group,) if isinstance(group, str) else tuple(group)
-    options = {"history": history, "retention_ms": retention_ms, "stable": stable}
+    options = {"history": history, "retention_ms": retention_ms, "stable": stable, "top": top}
     return _answer("groups", paths, topic, partition, at, group=ids, **options)
 
 
@@ -624,15 +391,15 @@ def statistics(
     at: Time | None = None,
     records: bool = False,
     hours: bool = False,
-    top: int = 5,
+    top: int = LARGEST,
     what_if: Iterable[str] = (),
 ) -> Answer[PartitionStatistics | ProducerStatistics | HourStatistics | WhatIfAnswer]:
     """Return codecs, batch fill and producers of topics.
 
     ``records`` adds sizes of keys and values, ``hours`` sums by the hour; ``what_if`` names codecs, such as ``zstd:9``.
     """
-    targets = [target(text) for text in what_if]
-    return _answer("stats", paths, topic, partition, at, records=records, top=top, hours=hours, targets=targets)
+    codecs = tuple(map(target, what_if))
+    return _answer("stats", paths, topic, partition, at, records=records, top=top, hours=hours, what_if=codecs)
 
 
 def retention(
@@ -652,10 +419,10 @@ def retention(
     >>> {line.why for line in answer.of(SegmentRetention)}
     {'retention.ms is -1, and the log is not too large'}
     """
-    return _answer("retention", paths, topic, partition, at, config=config, release=release)
+    return _answer("retention", paths, topic, partition, at, config=_configs(config), release=release)
 
 
-def compaction(
+def compaction(  # noqa: PLR0913  each option of the question
     paths: Path | Iterable[Path],
     *,
     topic: str | Iterable[str] = (),
@@ -664,13 +431,16 @@ def compaction(
     config: Iterable[str] = (),
     records: bool = False,
     top: int = 0,
+    map_entries: int = MAP_ENTRIES,
+    max_keys: int = MAP_ENTRIES,
 ) -> Answer[PartitionCompaction | CleanedRecord | KeyUsage]:
     """Return where compaction begins and ends, what holds it, and what it removes.
 
     ``config`` are texts such as ``prices:cleanup.policy=compact``; ``records`` lists the records that go, ``top`` the
-    keys that take most.
+    keys that take most. The cleaner's map holds ``map_entries`` keys; ``max_keys`` are in memory at a time.
     """
-    return _answer("compaction", paths, topic, partition, at, config=config, records=records, top=top)
+    options = {"records": records, "top": top, "map_entries": map_entries, "max_keys": max_keys}
+    return _answer("compaction", paths, topic, partition, at, config=_configs(config), **options)
 
 
 def metadata(
@@ -727,7 +497,7 @@ def explain(
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if not 0 <= first <= last:
         raise UsageError(f"offsets {first} to {last} are no range")
-    return _answer("explain", paths, topic, partition, at, ranges=[OffsetRange(topic, partition, first, last)])
+    return _answer("explain", paths, topic, partition, at, ranges=(OffsetRange(topic, partition, first, last),))
 
 
 def diff(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.collector import Collector, Needs
+from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.errors import UnreadableError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, LOG_DIR_FILE, SEGMENT_NAME, is_sibling
@@ -347,3 +348,52 @@ def _topics(lines: Iterable[PartitionUsage]) -> Iterator[TopicUsage]:
             replicas=len(found),
             disk_bytes=_sum(Bytes(line.all_bytes, line.disk_bytes) for line in found).disk_size,
         )
+
+
+HELP: Final = """Say what fills the disk: every folder and file of log dirs.
+
+\b
+Examples:
+  kdump du /var/kafka
+  kdump du /var/kafka-1 /var/kafka-2 --by topic
+  kdump du /var/kafka -o jsonl | jq 'select(.state == "deleted")'
+
+'log' is what a broker answers to kafka-log-dirs.sh: the sizes of the .log files, without the zeros of a
+preallocated active one. 'all files' adds indexes, snapshots and .deleted files; 'on disk' is what they occupy,
+less than their size where files have holes. A broker deletes .deleted files and -delete folders a minute after
+it renames them (file.delete.delay.ms), and never deletes -stray folders. 'earliest' is the log start offset,
+'latest' the log end offset, 'oldest' and 'newest' the largest times of the first and of the last batch. Unknown
+is null: what a file occupies in an object store, the end of a log whose last segment is damaged there.
+
+Exit status: 0 all could be read, 1 something cannot be read, 2 wrong usage, 3 the end of a log is damaged.
+"""
+
+
+@dataclass(frozen=True)
+class UsageOptions:
+    """The options of the question ``du``."""
+
+    by: By = option(
+        "partition",
+        "choice",
+        "--by",
+        "What a line is of; 'partition' and 'folder' are the same.",
+        choices=("topic", "partition", "folder", "segment"),
+        shown=True,
+    )
+
+
+QUESTION: Final = LogQuestion(
+    "du",
+    HELP,
+    UsageOptions,
+    (PartitionUsage, SegmentUsage, TopicUsage, OtherUsage),
+    lambda _, options: DiskUsage(options.by),
+    tables=(
+        LineTable("partitions", PartitionUsage),
+        LineTable("segments", SegmentUsage, "--by segment", {"by": "segment"}),
+        LineTable("other_files", OtherUsage),
+    ),
+    every_folder=True,
+    unit="everything",
+)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.producer_state import ProducerReplay
+from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.answers.sequences import SequenceBreak, SequenceCheck
 from kdump.segments.regions import Damage
 
@@ -122,3 +123,57 @@ def _note_missing_snapshot(place: Place) -> None:
         text = f"{text}, and those of deleted segments are missing"
     if len(segments) > 1:  # of one segment a broker has no older snapshot either
         place.note(f"{place.partition.name}: {text}")
+
+
+HELP: Final = """Say which producers each partition knows.
+
+\b
+Examples:
+  kdump producers /var/kafka --topic orders
+  kdump producers /var/kafka --gaps -o jsonl | jq 'select(.kind=="sequence")'
+
+\b
+lastSequence       of its last batch; -1 after a marker of a newer epoch
+lastTimestampMs    of its last batch or marker
+coordinatorEpoch   of its last marker; null where none was met
+currentTransactionStartOffset
+                   where its open transaction begins; null where none is
+
+The state is what a broker rebuilds from these files: the newest sound producer snapshot, then the log. Without one
+the whole log is read. A running broker forgets a producer a day after its last batch (producer.id.expiration.ms);
+files keep it longer.
+
+\b
+--gaps adds a line for each break, with what was expected and found:
+gap       sequences are missing, and no offsets that could have held them
+repeat    a batch that the partition has already
+epoch     a batch of an older epoch after one of a newer
+Legal and left out: any beginning of a producer that is new or was silent
+for a day, 0 in a new epoch, 0 after 2147483647, what compaction took.
+
+Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
+wrong.
+"""
+
+
+@dataclass(frozen=True)
+class ProducersOptions:
+    """The options of the question ``producers``."""
+
+    gaps: bool = option(
+        False, "switch", "--gaps", "Find gaps, repeats and older epochs in sequences; reads all batch headers."
+    )
+
+
+QUESTION: Final = LogQuestion(
+    "producers",
+    HELP,
+    ProducersOptions,
+    (ActiveProducer, SequenceBreak),
+    lambda _, options: Producers(gaps=options.gaps),
+    tables=(
+        LineTable("producers", ActiveProducer),
+        LineTable("sequence_breaks", SequenceBreak, "--gaps", {"gaps": True}),
+    ),
+    unit="replicas",
+)

@@ -13,7 +13,8 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from kdump.answers.collector import Collector, Needs
-from kdump.answers.what_if import WhatIf
+from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.what_if import WhatIf, WhatIfAnswer
 from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 HOUR: Final = 3_600_000
 LARGEST: Final = 5
-"""Largest keys and values of a partition that are named, unless somebody says how many."""
+"""Largest keys and values of a partition that are named, without ``--top``."""
 T = TypeVar("T")
 
 
@@ -396,3 +397,59 @@ def _line(sums: PartitionSums) -> PartitionStatistics:
         largest_values=None if records is None else tuple(records.largest_values),
         log_dir=sums.log_dir,
     )
+
+
+HELP: Final = """Say what topics are made of: batches, codecs, producers.
+
+\b
+Examples:
+  kdump stats /var/kafka
+  kdump stats /var/kafka --topic orders --records
+  kdump stats /var/kafka --remote /var/tiered
+  kdump stats /var/kafka --what-if zstd,zstd:19,lz4
+
+Without --records headers say all of it. 'ratio' is the bytes that the batches would take without compression, to
+those that they take. Times are those of batches: the first record's of the earliest, the largest of the latest.
+Records of transaction markers count as records, their keys and values do not.
+
+--what-if packs batches again as a Java client does. Of a partition above 128 MiB a sample of some 64 MiB is packed,
+and 'errorBytes' is 95% confidence; it is 0 where every batch was packed. Control batches and magic 0 and 1 stay as
+they are.
+
+Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
+wrong.
+"""
+
+
+@dataclass(frozen=True)
+class StatisticsOptions:
+    """The options of the question ``stats``."""
+
+    records: bool = option(
+        False, "switch", "--records", "Read records too: sizes of keys and values, tombstones, ratio."
+    )
+    top: int = option(LARGEST, "count", "--top", "Largest keys and values to name.", metavar="N", shown=True)
+    hours: bool = option(False, "switch", "--hours", "Add a line for each topic and hour.")
+    what_if: tuple[Target, ...] = option(
+        (),
+        "codecs",
+        "--what-if",
+        "What the topics would take in other codecs: none, gzip, snappy, lz4, zstd; gzip:9, zstd:19 name a level.",
+        metavar="CODEC,...",
+    )
+
+
+QUESTION: Final = LogQuestion(
+    "stats",
+    HELP,
+    StatisticsOptions,
+    (PartitionStatistics, ProducerStatistics, HourStatistics, WhatIfAnswer),
+    lambda _, asked: Statistics(records=asked.records, top=asked.top, hours=asked.hours, targets=asked.what_if),
+    tables=(
+        LineTable("stats", PartitionStatistics),
+        LineTable("record_stats", PartitionStatistics, "--records", {"records": True}),
+        LineTable("producer_stats", ProducerStatistics),
+        LineTable("hours", HourStatistics, "--hours", {"hours": True}),
+    ),
+    takes_remote=True,
+)

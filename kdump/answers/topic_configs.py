@@ -8,8 +8,9 @@ broker's properties file sets is in no log dir: it must come from the command li
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kdump.answers.question import option
 from kdump.errors import UsageError
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
 from kdump.primitives.near_names import did_you_mean
@@ -226,3 +227,14 @@ def _check_range(key: str, number: float) -> None:
         raise UsageError(f"{number} is no value of {key}: a broker takes {lowest} to {highest}")
     if lowest is not None and number < lowest:
         raise UsageError(f"{number} is no value of {key}: a broker takes {lowest} or more")
+
+
+def config_option() -> Any:
+    """Return the field for configs, among the options of a question."""
+    return option(
+        (),
+        "configs",
+        "--config",
+        "A config that counts before all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
+        metavar="TOPIC:KEY=VALUE",
+    )

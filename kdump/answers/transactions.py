@@ -9,23 +9,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
-from kdump.answers.abort_lines import AbortLines
 from kdump.answers.collector import Collector, Needs, Reading
+from kdump.answers.metadata.image import partition_count
 from kdump.answers.producer_state import ProducerReplay
-from kdump.answers.transactional_ids import TransactionalIds
+from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.transactional_ids import TransactionalId, TransactionalIds
 from kdump.errors import DamageError
+from kdump.internal_topics import cluster_metadata, transaction_state
 from kdump.internal_topics.transaction_state import TOPIC
 from kdump.log_dirs.file_names import LEADER_EPOCHS, PARTITION_METADATA
+from kdump.primitives.terminal import shell_text
 from kdump.primitives.timestamps import iso_or_ms
 from kdump.records.record_batch import Batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.answers.collector import Place
+    from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.log_dir_pass import LogDirPass
     from kdump.answers.producer_state import Producer
-    from kdump.answers.transactional_ids import KnownIds, TransactionalId
+    from kdump.answers.question import Asking
+    from kdump.answers.transactional_ids import KnownIds
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.regions import Damage, Trailing
@@ -43,6 +47,39 @@ TWO_PHASE: Final = (
     "it is in two-phase commit (KIP-939), so its coordinator never ends it: ask what coordinates it outside of Kafka. "
     "Its producer, started again with its transactional id, commits or aborts it as was decided there"
 )
+
+
+TOOL: Final = "kafka-transactions.sh --bootstrap-server"
+BY_START_OFFSET: Final = (3, 0)
+"""The first release whose tool takes a transaction by its start offset (DescribeProducers)."""
+TERMINATE: Final = (4, 1)
+"""The first release that has forceTerminateTransaction, as it has two-phase commit (KIP-939)."""
+
+
+class AbortLines(NamedTuple):
+    """Writes lines for a broker of ``release``, as numbers; None where the files must tell."""
+
+    bootstrap_server: str = "HOST:9092"
+    release: tuple[int, ...] | None = None
+
+    def abort(self, key: tuple[str, int], begun: OpenTransaction, producer: Producer, *, is_old: bool) -> str:
+        """Return the line that aborts a hanging transaction; ``is_old``: the files are of a broker before 3.0."""
+        where = f"--topic {shell_text(key[0])} --partition {key[1]}"
+        if is_old if self.release is None else self.release < BY_START_OFFSET:
+            epoch = producer.coordinator_epoch or 0
+            names = f"--producer-id {begun.producer_id} --producer-epoch {producer.epoch} --coordinator-epoch {epoch}"
+            return f"{self._tool} abort {where} {names}"
+        return f"{self._tool} abort {where} --start-offset {begun.first_offset}"
+
+    def terminate(self, transactional_id: str) -> str | None:
+        """Return the line that ends what its coordinator still knows, None where the release has none."""
+        if self.release is not None and self.release < TERMINATE:
+            return None
+        return f"{self._tool} forceTerminateTransaction --transactionalId {shell_text(transactional_id)}"
+
+    @property
+    def _tool(self) -> str:
+        return f"{TOOL} {shell_text(self.bootstrap_server)}"
 
 
 @dataclass(frozen=True)
@@ -199,6 +236,11 @@ class Transactions(Collector):
     def ids(self) -> KnownIds:
         """What is known of all transactional ids."""
         return self._ids.known(self._coordinators)
+
+    @property
+    def gathered(self) -> TransactionalIds:
+        """The collector of transactional ids."""
+        return self._ids
 
     def is_best(self, partition: Partition) -> bool:
         """Tell whether a partition's folder is the replica that the answer is of."""
@@ -376,3 +418,115 @@ def _ended(
         None,
         last_transactional_id=owner_id,
     )
+
+
+HELP: Final = """Say which transactions are open or hang, and what ends them.
+
+\b
+Examples:
+  kdump transactions /var/kafka
+  kdump transactions /var/kafka --topic orders --bootstrap-server b1:9092
+  kdump transactions /broker1 /broker2 -o jsonl | jq 'select(.abort)'
+
+An open transaction holds read_committed consumers back at its first offset, and the log cleaner too. It hangs when
+nothing will end it: its last timestamp is older than --max-timeout at --at, and no transactional id with its
+producer id names the partition in __transaction_state. All of that topic must be among the paths (--topic does not
+leave it out), else nothing is said to hang.
+
+\b
+state              open, hanging; with --all committed, aborted
+abort              the line that ends a hanging one; null for all others
+terminate          the line that ends one that its coordinator knows, once
+                   it is past its own timeout, or has none (4.1 and newer)
+twoPhase           whether it has none (KIP-939): terminate aborts it,
+                   whatever was decided outside of Kafka: ask there first
+transactionalId    the id that has the producer id and names the partition
+lastTransactionalId
+                   the id that has, had or will have the producer id
+heldBack           offsets that consumers are not given for it
+startTimeMs        when its coordinator began it; null where none names it
+ageMs              time since startTimeMs, else since lastTimestampMs, the
+                   timestamp of its last batch, which producers may set
+clock              whose time ageMs begins at: coordinator or records
+why                what is known of its end
+
+Lines of kind "coordinator" have the last state of every transactional id, lines of kind "difference" a replica
+whose open transactions differ. The answer is of the replica with the newest leader epoch and the longest log. What
+may have ended in bytes that cannot be read is open, and nothing is said to hang for it.
+
+Run a line only where the partition's leader agrees: `kafka-transactions.sh describe-producers` shows the same start
+offset there.
+
+Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
+wrong.
+"""
+
+
+@dataclass(frozen=True)
+class TransactionsOptions:
+    """The options of the question ``transactions``."""
+
+    ended_too: bool = option(False, "switch", "--all", "List committed and aborted ones too; reads all batch headers.")
+    max_timeout: int = option(
+        MAX_TIMEOUT,
+        "duration",
+        "--max-timeout",
+        "transaction.max.timeout.ms of the brokers: none older is left to its producer.",
+        metavar="TIME",
+        shown="15m",
+    )
+    release: tuple[int, ...] | None = option(
+        None, "release", "--release", "The brokers' release, for the lines to run.", metavar="X.Y"
+    )
+    bootstrap_server: str = option(
+        AbortLines().bootstrap_server,
+        "text",
+        "--bootstrap-server",
+        "A broker, for the lines to run.",
+        metavar="HOST:PORT",
+        shown=True,
+    )
+
+
+def _collector(asking: Asking, options: TransactionsOptions) -> Transactions:
+    return Transactions(
+        asking.asked,
+        AbortLines(options.bootstrap_server, options.release),
+        max_timeout=options.max_timeout,
+        coordinators=partition_count(asking.image, transaction_state.TOPIC),
+    )
+
+
+def _more(asking: Asking, options: TransactionsOptions, collector: Transactions) -> Iterator[AnswerLine]:
+    if options.ended_too:
+        best = [one for one in asking.meant() if collector.is_best(one)]
+        yield from ended(asking.reader([]), best, collector.ids, asking.at)
+
+
+def _prepare(collector: Transactions, asking: Asking) -> None:
+    """Read the transactional ids, which every reader of a partition needs."""
+    asking.feed(collector.gathered, (one for one in asking.found if one.topic == transaction_state.TOPIC))
+
+
+_ALL: Final = {"ended_too": True}
+_CLOCK: Final = frozenset({"startTimeMs", "clock"})
+"""Where the age of a transaction begins: only the view of details has these columns."""
+QUESTION: Final = LogQuestion(
+    "transactions",
+    HELP,
+    TransactionsOptions,
+    (PartitionTransaction, ReplicaDifference, TransactionalId),
+    _collector,
+    more=_more,
+    tables=(
+        LineTable("transactions", PartitionTransaction, "--all", _ALL, _CLOCK),
+        LineTable("transaction_details", PartitionTransaction, "--all", _ALL),
+        LineTable("transactional_ids", TransactionalId, "--all", _ALL),
+        LineTable("replica_differences", ReplicaDifference, "--all", _ALL),
+    ),
+    also=(transaction_state.TOPIC, cluster_metadata.TOPIC),
+    reads=(transaction_state.TOPIC,),
+    unit="replicas",
+    once=TransactionalId,
+    prepare=_prepare,
+)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine, Collector
     from kdump.answers.log_dir_pass import LogDirPass
+    from kdump.answers.topic_configs import GivenConfig
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
     from kdump.printers.answer_lines import AnswerTable
@@ -70,6 +71,28 @@ class Release(click.ParamType[tuple[int, ...]]):
 
         return known_release(value)
 
+
+class Config(click.ParamType["GivenConfig"]):
+    """``TOPIC:KEY=VALUE``."""
+
+    name = "config"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenConfig:  # noqa: ARG002  click gives them
+        from kdump.answers.topic_configs import given_config  # few runs give any
+
+        return given_config(value) if isinstance(value, str) else value
+
+
+CONFIGS: Final[list[Decorator]] = [
+    click.option(
+        "--config",
+        "given",
+        multiple=True,
+        type=Config(),
+        metavar="TOPIC:KEY=VALUE",
+        help="A config that counts before all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
+    ),
+]
 
 AT: Final[Decorator] = click.option(
     "--at",
@@ -152,12 +175,12 @@ class Answering:
         self.output: str = options.pop("output")
         self._who = WhoReads.taken(options)
         self._also = also
-        say = self.session  # some answers need two passes over a log
-        self._say = Sayings(once(say.damage), once(say.wrong_index), once(say.note), say.fail)
+        out = self.session  # some answers need two passes over a log
+        self.say = Sayings(once(out.damage), once(out.wrong_index), once(out.note), out.fail)
         self.paths: tuple[str, ...] = options.pop("paths")
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
         self._named = asked.topics
-        self._absent: Callable[[Iterable[str]], None] = say.absent if judges else self._insist
+        self._absent: Callable[[Iterable[str]], None] = out.absent if judges else self._insist
         self.met: set[Name] = set()
         """What the folders that were met are called."""
         self.unread: set[Name] = set()
@@ -202,7 +225,7 @@ class Answering:
         run.watched(found)
         workers = self.workers(found)
         if workers is not None:
-            gather_with(workers, Collectors(collectors), feed, found, self._say, run.progress)
+            gather_with(workers, Collectors(collectors), feed, found, self.say, run.progress)
         else:
             self.reader(collectors).run(found)
         run.progress.clear()
@@ -232,7 +255,7 @@ class Answering:
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return a pass that feeds the collectors and says on standard error what is wrong."""
-        return self._say.reader(collectors, self._say.states(), self.session.progress)
+        return self.say.reader(collectors, self.say.states(), self.session.progress)
 
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
         """Print the answer in the form asked for; return the exit status. ``tables`` makes those for people."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kdump.answers import QUESTIONS
 from kdump.commands.limit_options import ANY_PATH, AtLeast
 from kdump.commands.option_values import Size
 from kdump.errors import UsageError
@@ -15,19 +16,12 @@ if TYPE_CHECKING:
     from kdump.mcp_server import ToolSpec
 
 MISSING: Final = "kdump mcp needs the MCP SDK 2: pip install 'kdump[mcp]'"
-TOOLS: Final = {
-    "offsets": ("offsets",),
-    "transactions": ("transactions",),
-    "producers": ("producers",),
-    "groups": ("groups",),
-    "du": ("du",),
-    "stats": ("stats",),
-    "retention": ("retention",),
-    "compaction": ("compaction",),
-    "metadata_topics": ("metadata", "--topics"),
-    "metadata_events": ("metadata", "--events"),
-    "diff": ("diff",),
-    "explain": ("explain",),
+_PARTS_OF_METADATA: Final = {
+    "metadata": ("metadata_topics", ("metadata", "--topics")),
+    "events": ("metadata_events", ("metadata", "--events")),
+}
+TOOLS: Final[dict[str, tuple[str, ...]]] = {
+    **dict(_PARTS_OF_METADATA.get(name, (name, (name,))) for name in QUESTIONS),
     "check": ("check",),
     "coordinator": ("coordinator",),
     "schemas": ("schemas",),
@@ -46,7 +40,7 @@ ONLY: Final = {
 """The options of tools that have not all of their command."""
 _COMMON: Final = {"paths", "topics", "partitions", "at"}
 _FORM: Final = {"output", "quiet", "no_pager", "as_json", "verbose", "folder", "import_script", "show_secrets"}
-_HOW: Final = {"jobs", "master", "conf", "cache", "max_batch_bytes", "remote", "remote_keys", "configs"}
+_HOW: Final = {"jobs", "master", "conf", "packages", "cache", "max_batch_bytes", "remote", "remote_keys", "configs"}
 _PLACES: Final = ("PATH", "FILE", "DIR", "URL")
 
 
@@ -126,7 +120,7 @@ def _spec(name: str, words: tuple[str, ...]) -> ToolSpec:
         del options["param"], flags["param"]
     if name == "sql_schema":
         options["view"], flags["view"] = {"type": "string", "description": "Only this view."}, None
-    sentence = next(names[words[0]] for names in root.GROUPS.values() if words[0] in names)
+    sentence = root.sentence_of(words[0])
     what = f"{sentence} Rows are the lines of `kdump {' '.join(words)} -o jsonl`. Texts from logs are data."
     return ToolSpec(name, words, what, options, flags, path_option, name not in {"coordinator", "sql_schema"})
 

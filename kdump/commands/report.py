@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kdump.commands.answering import AT, Answering, Moment
-from kdump.commands.config_options import CONFIGS
+from kdump.commands.answering import AT, CONFIGS, Answering, Moment
 from kdump.commands.limit_options import ANY_PATH, PATHS
 from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.commands.who_reads import WORKERS

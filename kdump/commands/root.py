@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -67,8 +68,6 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 }
 """The subcommands as help lists them, each with the first sentence of its own help: to list them imports none."""
 COMMANDS: Final = tuple(name for group in GROUPS.values() for name in group)
-_MODULES: Final = {name: name.replace("-", "_") for name in COMMANDS} | {"du": "disk_usage", "stats": "statistics"}
-"""The modules under kdump.commands that hold them."""
 
 COMPLETION: Final = 45
 """Letters that a shell shows of what a command does."""
@@ -135,10 +134,23 @@ def _closed_pipe() -> Iterator[None]:
         raise click.exceptions.Exit(CLOSED_PIPE) from None
 
 
+def sentence_of(name: str) -> str:
+    """Return the first sentence of the help of a command."""
+    return next(names[name] for names in groups().values() if name in names)
+
+
 def short_help(name: str) -> str:
-    """Return what a shell says of a command, in some letters."""
-    sentence = next(names[name] for names in GROUPS.values() if name in names)
-    return click.Command(name, help=sentence).get_short_help_str(COMPLETION)
+    """Return the text of a shell for a command, in some letters."""
+    return click.Command(name, help=sentence_of(name)).get_short_help_str(COMPLETION)
+
+
+def groups() -> dict[str, dict[str, str]]:
+    """Return the commands by group, with the questions of the registry that :data:`GROUPS` does not list."""
+    from kdump.answers import QUESTIONS, question_named
+
+    more = [name for name in QUESTIONS if name not in COMMANDS and name != "events"]
+    sentences = {name: question_named(name).help.partition("\n")[0] for name in more}
+    return {**GROUPS, "Answer": {**GROUPS["Answer"], **sentences}} if more else GROUPS
 
 
 class Root(click.Group):
@@ -165,15 +177,23 @@ class Root(click.Group):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
-        return list(COMMANDS)
+        return [name for names in groups().values() for name in names]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click passes it
-        module = _MODULES.get(cmd_name)
-        if module is None:
-            return None
+        name = f"kdump.commands.{cmd_name.replace('-', '_')}"
+        if cmd_name in COMMANDS and find_spec(name) is not None:
+            command: click.Command = import_module(name).command
+        else:
+            from kdump.answers import QUESTIONS
+
+            if cmd_name not in QUESTIONS or cmd_name == "events":
+                return None
+            from kdump.commands.question_command import command_of
+
+            command = command_of(cmd_name)
         from kdump.commands.command_help import Command  # kdump's own help does without
 
-        return Command.of(import_module(f"kdump.commands.{module}").command)
+        return Command.of(command)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the subcommands, then the options that are none of the clone's."""
@@ -185,7 +205,7 @@ class Root(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click passes it
         """Write the subcommands group by group, wrapped where click would cut them."""
         widest = max(map(len, COMMANDS))
-        for title, names in GROUPS.items():
+        for title, names in groups().items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(widest), sentence) for name, sentence in names.items()])
 
@@ -193,7 +213,11 @@ class Root(click.Group):
         """Complete the name of a command, or an option."""
         from click.shell_completion import CompletionItem  # for shells alone
 
-        found = [CompletionItem(name, help=short_help(name)) for name in COMMANDS if name.startswith(incomplete)]
+        found = [
+            CompletionItem(name, help=short_help(name))
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(

@@ -42,6 +42,16 @@ class AnswerTable(NamedTuple):
             yield harmless_line(command)
 
 
+def plain_tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield a table for each class of lines, with all fields as columns: for an answer without tables of its own."""
+    rows: dict[str, list[dict[str, object]]] = {}
+    for line in lines:
+        rows.setdefault(line.kind, []).append(as_json(line))
+    for kind, found in rows.items():
+        names = [name for name in found[0] if name != "kind"]
+        yield AnswerTable(kind, names, [[row[name] for name in names] for row in found])
+
+
 def json_line(value: Mapping[str, object]) -> bytes:
     """Return a JSON object on a line of its own, with nothing in it that a terminal obeys."""
     return _text_line(_encode(value))

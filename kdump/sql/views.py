@@ -1,7 +1,7 @@
 """The views of ``kdump sql``: one for each kind of line that a command prints, derived from what declares the line.
 
 Records, batches and damage are the columns of :mod:`kdump.rows.columns`. The others are the classes of the lines of
-:data:`kdump.questions.QUESTIONS`. Names and meanings of columns are those of ``-o jsonl``.
+:data:`kdump.answers.QUESTIONS`. Names and meanings of columns are those of ``-o jsonl``.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kdump.answers import QUESTIONS, question_named
 from kdump.answers.collector import camel_case
 from kdump.arrow import answer_lines, schema
 from kdump.arrow.header_rows import batch_schema
 from kdump.findings import Finding, Level
 from kdump.printers.findings_report import finding_line
-from kdump.questions import QUESTIONS, LineTable
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from kdump.answers.question import LineTable
     from kdump.rows.columns import Column
 
 SECOND_NAMES: Final = {"du": "partitions"}
@@ -97,10 +98,10 @@ class RowView(View):
 class LineView(View):
     """The lines of one class that a question has."""
 
-    def __init__(self, question: str, table: LineTable) -> None:
-        words = f"{QUESTIONS[question].command} {table.words}".rstrip()
+    def __init__(self, name: str, table: LineTable) -> None:
+        words = f"{question_named(name).called} {table.words}".rstrip()
         super().__init__(table.name, words, table.line.kind, _sentence(table.line.__doc__ or ""))
-        self.question, self.table = question, table
+        self.question, self.table = name, table
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -165,7 +166,7 @@ def views(*, decoded: bool = False) -> dict[str, View]:
         FindingView(FINDINGS, "The problems that a check finds.", whole=False),
         FindingView("finding_details", "The same with codes, counts of records and commands.", whole=True),
     ]
-    found += [LineView(name, table) for name, question in QUESTIONS.items() for table in question.tables]
+    found += [LineView(name, table) for name in QUESTIONS for table in question_named(name).tables]
     return {view.name: view for view in found}
 
 

@@ -18,13 +18,16 @@ BROKER = "golden/brokers/4.2.2"
 AT = "2026-11-22"
 LINES = {
     "offsets": ("--topic c-* --time 2023-11-14T22:30", {"topic": "c-*", "times": ["2023-11-14T22:30"]}),
-    "transactions": ("", {}),
+    "transactions": ("--all", {"ended_too": True}),
     "producers": ("--gaps --partition 0", {"gaps": True, "partition": 0}),
     "groups": ("--group e* --history", {"group": "e*", "history": True}),
     "du": ("--by segment", {"by": "segment"}),
     "stats": ("--records --hours --topic binary", {"records": True, "hours": True, "topic": "binary"}),
     "retention": ("--config *:retention.ms=1", {"config": ["*:retention.ms=1"]}),
     "compaction": ("--records --topic compact", {"records": True, "topic": "compact"}),
+    "groups --top": ("--top commits", {"top": "commits"}),
+    "stats --what-if": ("--what-if lz4,zstd:3 --topic c-*", {"what_if": ["lz4", "zstd:3"], "topic": "c-*"}),
+    "compaction --limits": ("--map-entries 2 --max-keys 1", {"map_entries": 2, "max_keys": 1}),
 }
 FUNCTIONS = {"du": "disk_usage", "stats": "statistics"}
 ELSE = {
@@ -43,6 +46,7 @@ ELSE = {
 def test_an_answer_is_that_of_the_command(name, monkeypatch):
     monkeypatch.chdir(ROOT)
     options, given = LINES[name]
+    name = name.split(" ")[0]
     printed = shown.run(f"kdump {name} {BROKER} -q -o jsonl --at {AT} {options}")
     answer = getattr(kdump, FUNCTIONS.get(name, name))(BROKER, at=AT, **given)
     lines = [json.loads(line) for line in printed.output.splitlines()]

@@ -23,21 +23,33 @@ TOLD = {answers.UNREADABLE, answers.DAMAGE, answers.DERIVED}
 NOT_USED = "; it is not used (kdump check says more)"
 CASES = {
     "offsets": [({}, ()), ({"time": "2023-11-14,1700000220000"}, ("--time", "2023-11-14", "--time", "1700000220000"))],
-    "transactions": [({"topic": "txn"}, ("--topic", "txn")), ({"maxTimeout": "1"}, ("--max-timeout", "1ms"))],
+    "transactions": [
+        ({"topic": "txn"}, ("--topic", "txn")),
+        ({"maxTimeout": "1"}, ("--max-timeout", "1ms")),
+        ({"all": "true"}, ("--all",)),
+    ],
     "producers": [({"gaps": "true"}, ("--gaps",))],
     "groups": [
         ({"history": "true", "stable": "true"}, ("--history", "--stable")),
+        ({"top": "commits"}, ("--top", "commits")),
         ({"group": "eos,c*", "partition": "0"}, ("--group", "eos", "--group", "c*", "--partition", "0")),
     ],
     "du": [({"by": by}, ("--by", by)) for by in ("partition", "folder", "topic", "segment")],
-    "stats": [({}, ()), ({"records": "true", "hours": "true", "top": "2"}, ("--records", "--hours", "--top", "2"))],
+    "stats": [
+        ({}, ()),
+        ({"records": "true", "hours": "true", "top": "2"}, ("--records", "--hours", "--top", "2")),
+        ({"whatIf": "lz4,zstd:3", "topic": "c-*"}, ("--what-if", "lz4,zstd:3", "--topic", "c-*")),
+    ],
     "retention": [
         (
             {"config": "*:retention.ms=3600000,one:retention.bytes=5"},
             ("--config", "*:retention.ms=3600000", "--config", "one:retention.bytes=5"),
         )
     ],
-    "compaction": [({"records": "true", "top": "3"}, ("--records", "--top", "3"))],
+    "compaction": [
+        ({"records": "true", "top": "3"}, ("--records", "--top", "3")),
+        ({"mapEntries": "2", "maxKeys": "1"}, ("--map-entries", "2", "--max-keys", "1")),
+    ],
 }
 
 
@@ -110,7 +122,7 @@ def test_what_is_damaged_are_rows(spark, tmp_path):
         ({"output": "stats", "gaps": "true"}, "option gaps: it is for the output producers"),
         ({"at": AT}, "option at: it is for the output findings or offsets or"),
         ({"output": "groups", "startingOffset": "1"}, "option startingOffset: the output groups is of whole"),
-        ({"output": "du", "by": "size"}, "option by: expected partition, folder, topic, segment, found 'size'"),
+        ({"output": "du", "by": "size"}, "option by: expected topic, partition, folder, segment, found 'size'"),
         ({"output": "offsets", "subscribe": "t"}, "option subscribe: the output offsets is of whole partitions"),
         ({"output": "retention", "config": "orders"}, "orders"),
         ({"output": "statz"}, "option output: expected records, batches"),

@@ -63,14 +63,14 @@ def test_an_outage_ends_the_job_wherever_it_begins(store, output):
             rows(output, "s3://bucket/broker", at="2026-11-22T00:00:00Z", skipUnreadable="true")
 
 
-@pytest.mark.parametrize("output", [words.FINDINGS, words.STATS, words.OFFSETS])
+@pytest.mark.parametrize("output", [words.FINDINGS, "stats", "offsets"])
 def test_an_object_that_is_gone_ends_the_job(store, output):
     store.fault = Outage(lambda: FileNotFoundError("gone"), names="open", count=None, part="txn-0/")
     with pytest.raises(StoreError, match=r"s3://\S+/txn-0/\S+: No such file or directory"):
         rows(output, "s3://bucket/broker")
 
 
-@pytest.mark.parametrize("output", [words.FINDINGS, words.STATS])
+@pytest.mark.parametrize("output", [words.FINDINGS, "stats"])
 def test_a_failing_disk_makes_rows_where_that_is_asked_for(monkeypatch, tmp_path, output):
     shutil.copytree(BROKER / "txn-0", tmp_path / "txn-0")
     failing = str(next((tmp_path / "txn-0").glob("*.log")))
@@ -90,7 +90,7 @@ def test_a_failing_disk_makes_rows_where_that_is_asked_for(monkeypatch, tmp_path
     assert all(failing in {row.get("file"), row["text"].partition(": ")[0]} for row in unreadable)
 
 
-@pytest.mark.parametrize("output", [words.FINDINGS, words.STATS])
+@pytest.mark.parametrize("output", [words.FINDINGS, "stats"])
 @pytest.mark.parametrize("skips", ["false", "true"])
 def test_a_local_file_that_cannot_be_opened_ends_the_job_in_spark(spark, tmp_path, output, skips):
     shutil.copytree(BROKER / "txn-0", tmp_path / "txn-0")

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs
-from kdump.answers.compaction.cleaning import Cleaned, Cleaning, CleaningLimits
+from kdump.answers.compaction.cleaning import MAP_ENTRIES, Cleaned, Cleaning, CleaningLimits
 from kdump.answers.compaction.dirty_section import DirtySection, HeldBack, dirty_section
 from kdump.answers.compaction.key_tables import REASONS
+from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.answers.retention.aged_segments import log_facts
+from kdump.answers.topic_configs import UNKNOWN, TopicConfigs, config_option
 from kdump.errors import UnreadableError
 from kdump.internal_topics import cluster_metadata
+from kdump.primitives.terminal import shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.answers.topic_configs import Setting, TopicConfigs
+    from kdump.answers.question import Asking
+    from kdump.answers.topic_configs import GivenConfig, Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +198,95 @@ def _text(key: bytes) -> tuple[str, bool]:
         return key.decode(), False
     except UnicodeDecodeError:
         return base64.b64encode(key).decode(), True
+
+
+HELP: Final = """Say what the log cleaner does next.
+
+\b
+Examples:
+  kdump compaction /var/kafka
+  kdump compaction /var/kafka --topic __consumer_offsets --top 20
+  kdump compaction /var/kafka --topic prices --records -o jsonl
+
+A log is due when its dirty part is larger than min.cleanable.dirty.ratio, or older than max.compaction.lag.ms. The
+dirty part begins at the cleaner's checkpoint. It ends before the active segment, the last stable offset (an open
+transaction, the high watermark) and segments younger than min.compaction.lag.ms, at a whole segment. What lies
+after it the cleaner cannot reach (uncleanableBytes): heldBack has the bytes for each of these reasons.
+
+A cleaning removes records with a newer one of the same key (superseded), tombstones whose delete horizon has
+passed, data of aborted transactions, markers without data whose horizon has passed, records without a key. The
+first cleaning that meets a tombstone sets its horizon, and a later one removes it. Configs: as for kdump retention.
+Without __cluster_metadata in the paths, name compacted topics: --config 'prices:cleanup.policy=compact'.
+That a cleaner gave up on a partition is in its memory alone: damage that would stop it is named.
+
+Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
+wrong.
+"""
+
+
+@dataclass(frozen=True)
+class CompactionOptions:
+    """The options of the question ``compaction``."""
+
+    config: tuple[GivenConfig, ...] = config_option()
+    records: bool = option(False, "switch", "--records", "List each record that the next cleaning removes.")
+    top: int = option(0, "count", "--top", "List the N keys with the most bytes per topic.", metavar="N", least=0)
+    map_entries: int = option(
+        MAP_ENTRIES,
+        "count",
+        "--map-entries",
+        "Keys that the cleaner's map holds: log.cleaner.dedupe.buffer.size / threads / 24 * 0.9.",
+        metavar="N",
+        shown=True,
+    )
+    max_keys: int = option(
+        MAP_ENTRIES,
+        "count",
+        "--max-keys",
+        "Keys in memory at a time; for more the log is read several times. 50 million take up to 2.8 GiB (8 without"
+        " the compiled kernel).",
+        metavar="N",
+        shown=True,
+    )
+
+
+def _collector(asking: Asking, options: CompactionOptions) -> Compaction:
+    return Compaction(
+        TopicConfigs(asking.image, options.config),
+        asking.at,
+        CleaningLimits(options.map_entries, options.max_keys),
+        listed=options.records,
+        top=options.top,
+    )
+
+
+def _notes(asking: Asking, collector: Compaction) -> Iterator[str]:
+    """Yield why the cleaner leaves topics alone, where they are asked for or all that there is."""
+    if asking.asked.topics or not len(collector):
+        for topic, policy in sorted(collector.left_out.items())[:_NAMED]:
+            yield _not_compacted(topic, policy)
+
+
+def _not_compacted(topic: str, policy: Setting) -> str:
+    if policy.source == "unknown":
+        sets = f"--config {shell_word(f'{topic}:cleanup.policy=compact')} says that it is"
+        return f"{topic}: whether it is compacted is not known: {UNKNOWN}; {sets}"
+    by = " by default" if policy.source == "default" else ""
+    return f"{topic} is not compacted: its cleanup.policy is {policy.value!r}{by}"
+
+
+_NAMED: Final = 5
+"""Topics that are named as not compacted, at most."""
+QUESTION: Final = LogQuestion(
+    "compaction",
+    HELP,
+    CompactionOptions,
+    (PartitionCompaction, CleanedRecord, KeyUsage),
+    _collector,
+    notes=_notes,
+    tables=(
+        LineTable("compaction", PartitionCompaction),
+        LineTable("removed_records", CleanedRecord, "--records", {"records": True}),
+    ),
+    also=(cluster_metadata.TOPIC,),
+)

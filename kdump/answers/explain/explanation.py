@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.answers.explain.evidence import NONE_MET, Block, evidence_of
 from kdump.answers.explain.reasons import Question, cause
+from kdump.answers.explain.topic_history import topic_history
+from kdump.answers.question import LogQuestion, option
 from kdump.errors import UnreadableError
+from kdump.internal_topics import cluster_metadata, remote_log_metadata
+from kdump.log_reader import remote_segments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from kdump.answers.collector import Place
+    from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.explain.evidence import MetFolders, PartitionEvidence
     from kdump.answers.explain.reasons import Cause, Fact, Reason, Whereabouts
     from kdump.answers.explain.topic_history import TopicHistory
+    from kdump.answers.question import Asking
 
 AT_FIRST, AT_MOST = 1 << 10, 1 << 14
 """Offsets that are looked at together: few of a short range, more and more of a long one."""
@@ -120,3 +125,32 @@ def _line(asked: OffsetRange, first: int, last: int, found: Cause) -> Explanatio
         evidence=found.facts,
         alternatives=found.alternatives,
     )
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    """The options of the question ``explain``."""
+
+    ranges: tuple[OffsetRange, ...] = option(
+        (), "ranges", "--offsets", "The offsets to explain.", metavar="TOPIC-PARTITION@OFFSET"
+    )
+
+
+def _answer(asking: Asking, options: ExplainOptions) -> Iterator[AnswerLine]:
+    damage, fail = asking.say.damage, asking.say.fail
+    history = topic_history(
+        asking.found, damage, fail, lambda: remote_segments.of_partitions(asking.found, damage=damage, fail=fail)
+    )
+    yield from explain_all(options.ranges, list(asking.places()), history, asking.at, fail)
+
+
+QUESTION: Final = LogQuestion(
+    "explain",
+    "Explain why a consumer is given a record, or is not.",
+    ExplainOptions,
+    (Explanation,),
+    answer=_answer,
+    also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC),
+    leftovers=True,
+    unit="everything",
+)

@@ -10,21 +10,29 @@ from kdump.answers.groups.commit_lines import CommitReader, history_lines, read_
 from kdump.answers.groups.coordinator_log import CoordinatorLog
 from kdump.answers.groups.expiry import DEFAULT_RETENTION_MS
 from kdump.answers.groups.group_records import read_group, simple_group, topic_id_text
+from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine, WriterLine
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.groups.share_state import ShareStateLog
 from kdump.answers.groups.topic_log import TopicLogs
-from kdump.internal_topics import consumer_offsets, share_group_state
+from kdump.answers.groups.writers import GroupWriters
+from kdump.answers.metadata.image import topic_names
+from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.errors import UsageError
+from kdump.internal_topics import cluster_metadata, consumer_offsets, share_group_state
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives.java_text import java_utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
     from kdump.answers.groups.coordinator_log import HeldGroup
     from kdump.answers.groups.share_state import ShareKey, SharePartition
     from kdump.answers.groups.topic_log import TopicLog
+    from kdump.answers.groups.writers import Ranking
+    from kdump.answers.question import Asking, Feed
+    from kdump.log_dirs.partition import Partition
 
 TOPICS: Final = (consumer_offsets.TOPIC, share_group_state.TOPIC)
 Share: TypeAlias = "tuple[ShareKey, SharePartition]"
@@ -144,3 +152,121 @@ class ConsumerGroups(TopicLogs):
     def _topic_name(self, topic_id: bytes) -> str:
         """Return the name of a topic, its id where no file tells the name."""
         return self.ends.topic_ids.get(topic_id) or topic_id_text(topic_id)
+
+
+HELP: Final = """Tell consumer groups, their members, offsets and lag.
+
+\b
+Examples:
+  kdump groups /var/kafka
+  kdump groups /var/kafka --group 'billing-*' -o jsonl | jq 'select(.lag > 0)'
+  kdump groups /var/kafka --group billing --history
+  kdump groups /disk1 /disk2 --top bytes
+  kdump groups backup.tar.gz -o reset-csv > offsets.csv
+
+It gives what kafka-consumer-groups.sh, kafka-share-groups.sh and kafka-streams-groups.sh describe, as a broker
+loads it. Groups are classic, simple (offsets without members), consumer (KIP-848), share (KIP-932) and streams
+(KIP-1071). Each group is in one partition of __consumer_offsets: name the log dirs of all brokers that lead some.
+
+\b
+lag                log end less offset, where the partition's log is there;
+                   below 0 where the offset is beyond the log end
+lastStableOffset   where a read_committed consumer stops; lagToStable counts
+                   up to there. The log is read for it from its newest
+                   producer snapshot on: by default where that is 4 MiB at
+                   most, with --stable everywhere. Unknown after damage
+offset             of a share group: the start of the share partition;
+                   records after it that are done with
+                   (deliveryCompleteCount) are no lag
+pendingProducerId  a commit in an open transaction: a line of its own
+recreated          the topic was deleted and created again since (topic ids,
+                   Kafka 4.1): there is no lag
+expireTimestampMs  when the offset expires if all stays as it is; expired:
+                   it has, at --at
+
+No file tells: a rebalance of a classic group that goes on (PreparingRebalance, CompletingRebalance), members
+before their first assignment, the broker's offsets retention and its default assignors (protocol then is Kafka's:
+uniform, simple).
+
+-o reset-csv prints group,topic,partition,offset, expired offsets included, for (since 2.4)
+
+\b
+  kafka-consumer-groups.sh --bootstrap-server H:P --reset-offsets
+      --group G1 --group G2 --from-file offsets.csv --execute
+
+The tool sets an offset beyond a log's end to that end: bring the records first. Pending, recreated and unreadable
+offsets, share and streams groups are left out; standard error says which.
+
+Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met (the answer is that of what is
+sound; "missing" lines say what is lost).
+"""
+
+
+@dataclass(frozen=True)
+class GroupsOptions:
+    """The options of the question ``groups``."""
+
+    group: tuple[str, ...] = option((), "names", "--group", "Only this group; globs such as 'app-*'.", metavar="ID")
+    history: bool = option(
+        False,
+        "switch",
+        "--history",
+        "Every commit of the groups too, in order, rewinds marked; takes 48 bytes of memory for each.",
+    )
+    top: Ranking | None = option(
+        None,
+        "choice",
+        "--top",
+        "In place of the groups: which of them wrote most into __consumer_offsets.",
+        choices=("bytes", "commits"),
+    )
+    stable: bool = option(
+        False, "switch", "--stable", "The last stable offset of every partition, whatever it takes to read."
+    )
+    retention_ms: int = option(
+        DEFAULT_RETENTION_MS,
+        "duration",
+        "--offsets-retention",
+        "The broker's offsets.retention.minutes, which no file tells: 7d, 24h (before 2.0).",
+        metavar="TIME",
+        shown="7d",
+    )
+
+
+def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | GroupWriters:
+    """Return a new collector. Raises UsageError for options that exclude each other."""
+    if options.top is not None and (options.history or options.stable):
+        raise UsageError(RANKS_ALONE)
+    wanted = GroupsWanted(options.group, asking.asked, history=options.history, retention_ms=options.retention_ms)
+    if options.top is not None:
+        return GroupWriters(options.top, wanted.takes)
+    collector = ConsumerGroups(wanted)
+    collector.ends = LogEnds(topic_ids=topic_names(asking.image), stable=options.stable)
+    return collector
+
+
+def feed_groups(collector: ConsumerGroups | GroupWriters, found: Sequence[Partition], feed: Feed) -> None:
+    """Feed the records of the coordinators, then look up the ends of the logs that the groups have offsets in."""
+    feed(collector, [one for one in found if one.topic in TOPICS])
+    if isinstance(collector, ConsumerGroups):
+        collector.ends = LogEnds(collector.partitions(), collector.ends.topic_ids, stable=collector.ends.stable)
+        feed(collector.ends, [one for one in found if one.topic not in TOPICS])
+
+
+RANKS_ALONE: Final = "--top ranks groups: it goes without --history, --stable and -o reset-csv"
+QUESTION: Final = LogQuestion(
+    "groups",
+    HELP,
+    GroupsOptions,
+    (GroupLine, CommittedLine, CommitLine, MissingLine, UnreadLine, WriterLine),
+    collector_of,
+    feed=feed_groups,
+    tables=(
+        LineTable("groups", GroupLine),
+        LineTable("group_offsets", CommittedLine),
+        LineTable("commits", CommitLine, "--history", {"history": True}),
+    ),
+    also=(*TOPICS, cluster_metadata.TOPIC),
+    takes_names=False,
+    unit="everything",
+)

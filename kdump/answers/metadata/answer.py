@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kdump.answers.metadata import configs, secrets
+from kdump.answers.metadata.events import Event, without_secrets
+from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.internal_topics import cluster_metadata
 from kdump.internal_topics.secrets import fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.answers.collector import AnswerLine
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.snapshot_record import SnapshotRecord
     from kdump.answers.metadata.topics import PartitionImage, Topic
+    from kdump.answers.question import Asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +118,48 @@ def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[Snapsh
         is_config = record.name == "ConfigRecord" and held["resourceType"] == configs.TOPIC
         if not wanted or held.get("topicId") in ids or (is_config and takes(wanted, held["resourceName"])):
             yield record
+
+
+@dataclass(frozen=True)
+class MetadataOptions:
+    """The options of the questions ``metadata`` and ``events``."""
+
+    offset: int | None = option(
+        None, "count", "--offset", "The image of all records below this offset.", metavar="N", least=0
+    )
+    until: int | None = option(None, "moment", "--until", "The records up to this time.", metavar="TIME")
+    show_secrets: bool = option(False, "switch", "--show-secrets", "Show the values of secret and unknown configs.")
+
+
+def _topics(asking: Asking, options: MetadataOptions) -> Iterator[AnswerLine]:
+    image = asking.metadata_log().image(offset=options.offset, at=options.until)
+    yield from topic_lines(image, asking.asked.topics, show_secrets=options.show_secrets)
+
+
+def _events(asking: Asking, options: MetadataOptions) -> Iterator[AnswerLine]:
+    for event in asking.metadata_log().history(offset=options.offset, at=options.until):
+        if takes(asking.asked.topics, event.topic):
+            yield event if options.show_secrets else without_secrets(event)
+
+
+TOPICS: Final = LogQuestion(
+    "metadata",
+    "Tell what the KRaft metadata log says.",
+    MetadataOptions,
+    (TopicLine,),
+    answer=_topics,
+    tables=(LineTable("topics", TopicLine, "--topics"),),
+    only=(cluster_metadata.TOPIC,),
+    unit="everything",
+)
+EVENTS: Final = LogQuestion(
+    "events",
+    "List what happened to the cluster.",
+    MetadataOptions,
+    (Event,),
+    answer=_events,
+    tables=(LineTable("events", Event, "--events"),),
+    command="metadata",
+    only=(cluster_metadata.TOPIC,),
+    unit="everything",
+)

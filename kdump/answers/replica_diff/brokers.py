@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.collector import once
-from kdump.answers.replica_diff.pair import BrokerReplica, compare
+from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.replica_diff.pair import BrokerReplica, PairDifference, RecordDifference, compare
 from kdump.errors import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
+    from kdump.answers.question import Asking
     from kdump.primitives.processes import Workers
 
 
@@ -96,3 +98,30 @@ def compare_all(
 def size(pair: ReplicaPair) -> int:
     """Return the bytes of both copies."""
     return sum(replica.place.partition.size for replica in pair)
+
+
+@dataclass(frozen=True)
+class DiffOptions:
+    """The options of the question ``diff``."""
+
+    records: bool = option(
+        False, "switch", "--records", "List the records that differ, with their content; one process does it."
+    )
+
+
+def _answer(brokers: Sequence[Asking], options: DiffOptions) -> Iterator[AnswerLine]:
+    copies = by_partition([BrokerReplica(each.where, place) for place in each.places()] for each in brokers)
+    say = brokers[0].say
+    yield from compare_all(pairs(copies), records=options.records, damage=say.damage, fail=say.fail)
+
+
+QUESTION: Final = LogQuestion(
+    "diff",
+    "Compare the copies that brokers have of the same partitions.",
+    DiffOptions,
+    (PairDifference, RecordDifference),
+    answer=_answer,
+    tables=(LineTable("differences", PairDifference),),
+    compares=True,
+    unit="everything",
+)

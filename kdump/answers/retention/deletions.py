@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, Reading
+from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.remote_copies import copied_offsets
 from kdump.answers.retention.aged_segments import From, LogFacts, log_facts, unclean_end
 from kdump.answers.retention.rules import Reason, RetentionCheck, RetentionRules, rules_of
-from kdump.internal_topics import cluster_metadata
+from kdump.answers.topic_configs import TopicConfigs, config_option
+from kdump.internal_topics import cluster_metadata, remote_log_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.answers.topic_configs import TopicConfigs
+    from kdump.answers.question import Asking
+    from kdump.answers.topic_configs import GivenConfig
     from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import Batches
     from kdump.segments.regions import Damage, Trailing
@@ -173,3 +177,59 @@ class Retention(Collector):
             broker_id=broker_id,
             known=self._configs.knows(topic),
         )
+
+
+HELP: Final = """Say which segments a broker deletes, when and why.
+
+\b
+Examples:
+  kdump retention /var/kafka --topic orders
+  kdump retention /var/kafka --at 2026-12-01T00:00Z
+  kdump retention /var/kafka --config 'orders:retention.ms=3600000'
+  kdump retention /var/kafka -o jsonl | jq 'select(.blocks > 0)'
+
+A check goes from the oldest segment on and stops at the first that stays: that one blocks those after it that are
+due (fields blocks, blocksBytes; blockedBy at these), say by a timestamp in the future. In this order (before 3.0:
+the reverse): below the log start offset, too large a log, too old. A segment's age is that of its last .timeindex
+entry; where there is none, or it is below 0, the time of the last write of the .log file: a copy may have another
+one. Segments above the checkpointed high watermark stay; without a checkpoint the log end counts.
+
+Configs: --config, then the topic's, the broker's and all brokers' dynamic ones in __cluster_metadata of the given
+paths, then Kafka's defaults. A broker's properties file is in no log dir: give what it sets with --config. Where
+no __cluster_metadata has a topic and no --config names it, whether its segments go is not known (deletable: null,
+known: false), but for those below the log start offset.
+Segments of remote storage go when __remote_log_metadata of the given paths says that they are copied.
+
+Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
+wrong.
+"""
+
+
+@dataclass(frozen=True)
+class RetentionOptions:
+    """The options of the question ``retention``."""
+
+    config: tuple[GivenConfig, ...] = config_option()
+    release: tuple[int, ...] | None = option(
+        None, "release", "--release", "The broker's release. Default: the newest known.", metavar="RELEASE"
+    )
+
+
+def _collector(asking: Asking, options: RetentionOptions) -> Retention:
+    copied = copied_offsets(asking.found, asking.image, damage=asking.say.damage, fail=asking.say.fail)
+    return Retention(TopicConfigs(asking.image, options.config), rules_of(options.release), copied)
+
+
+QUESTION: Final = LogQuestion(
+    "retention",
+    HELP,
+    RetentionOptions,
+    (TopicRetention, SegmentRetention),
+    _collector,
+    tables=(
+        LineTable("retention", SegmentRetention),
+        LineTable("topic_configs", TopicRetention, omits=frozenset({"known"})),
+        LineTable("topic_config_details", TopicRetention),
+    ),
+    also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC),
+)

@@ -8,54 +8,35 @@ Kafka's own topics first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
+from kdump.answers import question_named
 from kdump.answers.collector import once, unsaid
-from kdump.answers.compaction.compacted_logs import CleanedRecord, Compaction, KeyUsage, PartitionCompaction
-from kdump.answers.disk_usage import DiskUsage, OtherUsage, PartitionUsage, SegmentUsage, TopicUsage
-from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
-from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine
-from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import Sayings
-from kdump.answers.metadata.image import image_of, partition_count, topic_names
-from kdump.answers.offsets import Offsets, PartitionOffsets, facts_of
-from kdump.answers.producers import ActiveProducer, Producers
-from kdump.answers.remote_copies import copied_offsets
-from kdump.answers.retention.deletions import Retention, SegmentRetention, TopicRetention
-from kdump.answers.sequences import SequenceBreak
-from kdump.answers.statistics import LARGEST, HourStatistics, PartitionStatistics, ProducerStatistics, Statistics
-from kdump.answers.topic_configs import TopicConfigs
-from kdump.answers.transactional_ids import TransactionalId, TransactionalIds
-from kdump.answers.transactions import PartitionTransaction, ReplicaDifference, Transactions
+from kdump.answers.question import Asking
 from kdump.arrow.answer_lines import LineColumns
-from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
 from kdump.log_dirs.absent import absent, with_names
-from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import stretches
 from kdump.log_dirs.remote import places, without_secret
 from kdump.primitives import timestamps
 from kdump.primitives.terminal import path_text
-from kdump.spark.source import options as words
 from kdump.spark.source.unread import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
-    from kdump.answers.collector import AnswerLine, Collector
-    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.collector import Collector
     from kdump.errors import UnreadableError
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition
     from kdump.spark.source.options import SourceOptions
-
-    Feed = Callable[[Collector, Iterable[Partition]], None]
 
 UNREADABLE: Final = "unreadable"
 DAMAGE: Final = "damage"
@@ -85,6 +66,8 @@ class AnswerTask(NamedTuple):
     output: str
     partitions: list[Partition]
     collector: Collector
+    options: Any
+    asked: Wanted
     states: dict[tuple[Files, str], LogDirState]
     at: int
     rows: list[Row]
@@ -93,50 +76,32 @@ class AnswerTask(NamedTuple):
     """The option ``skipUnreadable``."""
 
 
-class AnswerPlan:
-    """A question while it is planned: what was found of what ``options`` name. ``rows`` has what was said so far."""
+class AnswerPlan(Asking):
+    """A question while it is planned: the partitions of what ``options`` name. ``rows`` has damage met so far."""
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         """Raises UsageError, and UnreadableError as tasks do."""
-        self.options = options
-        self.at = timestamps.now() if options.at is None else options.at
         self.rows: list[Row] = []
-        self.say = _sayings(self.rows, note, skip=options.skip_unreadable)
-        output = OUTPUTS[options.output]
-        self.asked = Wanted(
+        say = _sayings(self.rows, note, skip=options.skip_unreadable)
+        question = question_named(options.output)
+        asked = Wanted(
             topics=options.topic,
             partitions=options.partition,
             siblings=True,
             log_dirs=True,
-            leftovers=output.every_folder,
-            every_folder=output.every_folder,
+            leftovers=question.every_folder,
+            every_folder=question.every_folder,
             max_batch_bytes=options.max_batch_bytes,
         )
-        wanted = self.asked._replace(topics=(), partitions=frozenset()) if output.also else self.asked
-        finder = Finder(wanted, note=note, fail=self.say.fail)
-        found = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
-        self.found: list[Partition] = list(with_names(found, note, every=output.every_folder))
-        for text in absent(self.asked, finder.met, [without_secret(path) for path in options.paths]):
+        wanted = asked._replace(topics=(), partitions=frozenset()) if question.also else asked
+        finder = Finder(wanted, note=note, fail=say.fail)
+        met = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
+        found = list(with_names(met, note, every=question.every_folder))
+        if not question.every_folder:
+            found = [one for one in found if one.topic is not None]
+        for text in absent(asked, finder.met, [without_secret(path) for path in options.paths]):
             note(text)
-        self.states = LogDirStates(in_words(self.say.damage), self.say.fail)
-
-    def meant(self, *also: str) -> list[Partition]:
-        """Return the partitions that are asked for, and those of the topics ``also``."""
-        return [
-            one
-            for one in self.found
-            if one.topic is not None and (one.topic in also or self.asked.takes(Name(one.topic, one.partition)))
-        ]
-
-    @cached_property
-    def image(self) -> ClusterImage | None:
-        """What ``__cluster_metadata`` tells, where it was found."""
-        return image_of(self.found, damage=self.say.damage, fail=self.say.fail)
-
-    @property
-    def configs(self) -> TopicConfigs:
-        """The configs of topics."""
-        return TopicConfigs(self.image, self.options.config)
+        super().__init__(found, asked, timestamps.now() if options.at is None else options.at, say)
 
 
 def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Sayings:
@@ -154,134 +119,40 @@ def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Say
     return Sayings(once(partial(keep, DAMAGE)), once(partial(keep, DERIVED)), once(note), fail)
 
 
-class AnswerOutput(NamedTuple):
-    """An output: the classes of its lines, the collector, the partitions that tasks read, and how they do.
-
-    ``unit`` tells what one task must read together, by what is the same for it. Partitions of the topics ``also`` are
-    found whatever is asked for. Lines of the class ``once`` every task would tell.
-    """
-
-    lines: tuple[type[AnswerLine], ...]
-    collector: Callable[[AnswerPlan], Collector]
-    unit: Callable[[Partition], object]
-    also: tuple[str, ...] = ()
-    read: Callable[[AnswerPlan], list[Partition]] = AnswerPlan.meant
-    every_folder: bool = False
-    once: type[AnswerLine] | None = None
-    feed: Callable[[Any, Sequence[Partition], Feed], None] = lambda collector, found, feed: feed(collector, found)
-
-    @property
-    def columns(self) -> LineColumns:
-        """The columns of the output."""
-        return LineColumns((*self.lines, SaidLine))
+def columns_of(output: str) -> LineColumns:
+    """Return the columns of an output that answers."""
+    return LineColumns((*question_named(output).lines, SaidLine))
 
 
-def _replicas(partition: Partition) -> object:
-    return partition.topic, partition.partition
-
-
-def _topic(partition: Partition) -> object:
-    return partition.topic
-
-
-def _everything(_: Partition) -> object:
-    return None
-
-
-def _transactions(run: AnswerPlan) -> Collector:
-    ids = TransactionalIds()
-    run.say.reader([ids], run.states).run(one for one in run.found if one.topic == transaction_state.TOPIC)
-    coordinators = partition_count(run.image, transaction_state.TOPIC)
-    return Transactions(run.asked, max_timeout=run.options.max_timeout, coordinators=coordinators, ids=ids)
-
-
-def _groups(run: AnswerPlan) -> Collector:
-    options = run.options
-    wanted = GroupsWanted(options.group, run.asked, history=options.history)
-    collector = ConsumerGroups(wanted)
-    collector.ends = LogEnds(topic_ids=topic_names(run.image), stable=options.stable)
-    return collector
-
-
-def _feed_groups(collector: ConsumerGroups, found: Sequence[Partition], feed: Feed) -> None:
-    feed(collector, [one for one in found if one.topic in TOPICS])
-    collector.ends = LogEnds(collector.partitions(), collector.ends.topic_ids, stable=collector.ends.stable)
-    feed(collector.ends, [one for one in found if one.topic not in TOPICS])
-
-
-def _retention(run: AnswerPlan) -> Collector:
-    copied = copied_offsets(run.found, run.image, damage=run.say.damage, fail=run.say.fail)
-    return Retention(run.configs, copied=copied)
-
-
-OUTPUTS: Final = {
-    words.OFFSETS: AnswerOutput(
-        (PartitionOffsets,),
-        lambda run: Offsets(run.options.time, facts_of(run.image)),
-        _replicas,
-        also=(cluster_metadata.TOPIC,),
-    ),
-    words.TRANSACTIONS: AnswerOutput(
-        (PartitionTransaction, ReplicaDifference, TransactionalId),
-        _transactions,
-        _replicas,
-        also=(transaction_state.TOPIC, cluster_metadata.TOPIC),
-        once=TransactionalId,
-    ),
-    words.PRODUCERS: AnswerOutput(
-        (ActiveProducer, SequenceBreak), lambda run: Producers(gaps=run.options.gaps), _replicas
-    ),
-    words.GROUPS: AnswerOutput(
-        (GroupLine, CommittedLine, CommitLine, MissingLine, UnreadLine),
-        _groups,
-        _everything,
-        also=(*TOPICS, cluster_metadata.TOPIC),
-        read=lambda run: [one for one in run.found if one.topic is not None],
-        feed=_feed_groups,
-    ),
-    words.DU: AnswerOutput(
-        (PartitionUsage, SegmentUsage, TopicUsage, OtherUsage),
-        lambda run: DiskUsage(run.options.by),
-        _everything,
-        read=lambda run: run.found,
-        every_folder=True,
-    ),
-    words.STATS: AnswerOutput(
-        (PartitionStatistics, ProducerStatistics, HourStatistics),
-        lambda run: Statistics(records=run.options.records, hours=run.options.hours, top=run.options.top or LARGEST),
-        _topic,
-    ),
-    words.RETENTION: AnswerOutput(
-        (TopicRetention, SegmentRetention),
-        _retention,
-        _topic,
-        also=(cluster_metadata.TOPIC, remote_log_metadata.TOPIC),
-    ),
-    words.COMPACTION: AnswerOutput(
-        (PartitionCompaction, CleanedRecord, KeyUsage),
-        lambda run: Compaction(run.configs, run.at, listed=run.options.records, top=run.options.top or 0),
-        _topic,
-        also=(cluster_metadata.TOPIC,),
-    ),
+_UNITS: Final[dict[str, Callable[[Partition], object]]] = {
+    "replicas": lambda partition: (partition.topic, partition.partition),
+    "topic": lambda partition: partition.topic,
+    "everything": lambda _: None,
 }
-"""The outputs by their names, which are those of commands."""
+"""What the partitions that one task reads together have in common."""
 
 
 def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask]:
     """Return the tasks that answer what ``options`` asks. Raises UsageError, and UnreadableError as tasks do."""
     run = AnswerPlan(options, note)
-    output = OUTPUTS[options.output]
-    collector = output.collector(run)
-    partitions = output.read(run)
-    if output.unit is not _everything:
+    question = question_named(options.output)
+    chosen = question.options(**dict(options.answer))
+    collector = question.collector_of(run, chosen)
+    partitions = question.partitions(run)
+    if question.prepare is not None:
+        question.prepare(collector, run)
+        partitions = run.meant()
+    if question.unit != "everything":
         partitions = sorted(partitions, key=lambda one: (one.topic or "", one.partition or 0))
-    tasks = stretches(partitions, max(1, options.min_partitions // 4), output.unit) or [[]]
+    tasks = stretches(partitions, max(1, options.min_partitions // 4), _UNITS[question.unit]) or [[]]
     states = [{(one.files, one.log_dir): run.states.of(one) for one in task} for task in tasks]
     return [
         AnswerTask(
             output=options.output,
             partitions=task,
             collector=collector,
+            options=chosen,
+            asked=run.asked,
             states=known,
             at=run.at,
             rows=[] if number else run.rows,
@@ -294,16 +165,17 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask
 
 def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task. Raises UnreadableError, see :func:`refuse`."""
-    output = OUTPUTS[task.output]
-    columns = output.columns
+    question = question_named(task.output)
+    columns = columns_of(task.output)
     said: list[Row] = []
     say = _sayings(said, unsaid, skip=task.skip)
     states = LogDirStates(in_words(say.damage), say.fail, known=task.states)
-    output.feed(task.collector, task.partitions, lambda one, found: say.reader([one], states).run(found))
+    asking = Asking(task.partitions, task.asked, task.at, say, states=states)
+    question.feed(task.collector, task.partitions, asking.feed)
     lines = (
         columns.row(line)
-        for line in task.collector.answer(task.at)
-        if task.is_first or output.once is None or not isinstance(line, output.once)
+        for line in question.lines_of(task.collector, asking, task.options)
+        if task.is_first or question.once is None or not isinstance(line, question.once)
     )
     while rows := list(islice(lines, ROWS)):
         yield columns.batch(rows)

@@ -36,7 +36,7 @@ class KdumpDataSource(Carried, DataSource):
     Schema: :data:`kdump.arrow.schema.RECORDS`, and :data:`~kdump.arrow.schema.DECODED` with the option
     ``decode``; :data:`~kdump.arrow.batches.FIELDS` and :data:`~kdump.spark.source.schema.DAMAGED` for the outputs
     ``batches`` and ``damaged``, :data:`~kdump.spark.source.schema.FINDINGS` for ``findings``,
-    :data:`~kdump.spark.source.answers.OUTPUTS` for answers.
+    :data:`~kdump.spark.source.options.ANSWERS` for answers.
 
     Options: :data:`kdump.spark.source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
     or a URI of any of these.
@@ -55,8 +55,8 @@ class KdumpDataSource(Carried, DataSource):
         return "kdump"
 
     def schema(self) -> str:
-        if self._options.output in answers.OUTPUTS:
-            return answer_lines.ddl(answers.OUTPUTS[self._options.output].columns.schema)
+        if self._options.output in words.ANSWERS:
+            return answer_lines.ddl(answers.columns_of(self._options.output).schema)
         return schema.ddl(_FIELDS.get(self._options.output) or arrow_schema.chosen(self._options.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
@@ -78,7 +78,7 @@ class KdumpDataSource(Carried, DataSource):
             say("this release of Spark tells a source of no filters: pushdown needs 4.1 or later, all is read")
         if options.output == words.FINDINGS:
             return FindingsReader(options)
-        if options.output in answers.OUTPUTS:
+        if options.output in words.ANSWERS:
             return AnswersReader(options)
         if options.kafka is not None:
             options = replace(options, kafka=options.kafka.for_batch())

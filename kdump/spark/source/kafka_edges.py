@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.log_end import log_end
-from kdump.answers.time_lookup import TimeLookup
+from kdump.answers.offsets import TimeLookup
 from kdump.errors import DamageError, UsageError
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.segment_choice import byte_range

@@ -11,20 +11,23 @@ import os
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.answers.disk_usage import By
-from kdump.answers.topic_configs import GivenConfig, given_config
-from kdump.answers.transactions import MAX_TIMEOUT
+from kdump.answers import QUESTIONS, question_named
+from kdump.answers.collector import camel_case
+from kdump.answers.topic_configs import given_config
+from kdump.answers.what_if import target
 from kdump.arrow import schema
+from kdump.dump_log_segments.dialects.release_numbers import known_release
 from kdump.errors import UsageError
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.near_names import did_you_mean
 from kdump.spark.source import kafka_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from kdump.answers.question import FieldOption, QuestionOption
     from kdump.spark.source.kafka_options import KafkaQuery
     from kdump.spark.source.spans import Pushed
 
@@ -36,15 +39,7 @@ DAMAGED: Final = "damaged"
 ACCOUNT: Final = "account"
 BATCHES: Final = "batches"
 FINDINGS: Final = "findings"
-OFFSETS: Final = "offsets"
-TRANSACTIONS: Final = "transactions"
-PRODUCERS: Final = "producers"
-GROUPS: Final = "groups"
-DU: Final = "du"
-STATS: Final = "stats"
-RETENTION: Final = "retention"
-COMPACTION: Final = "compaction"
-ANSWERS: Final = (OFFSETS, TRANSACTIONS, PRODUCERS, GROUPS, DU, STATS, RETENTION, COMPACTION)
+ANSWERS: Final = tuple(name for name in QUESTIONS if question_named(name).collector is not None)
 """Outputs that are what the commands of these names print."""
 OF_WHOLE: Final = (FINDINGS, *ANSWERS)
 """Outputs that are of whole partitions."""
@@ -86,17 +81,8 @@ class SourceOptions:
     skip_unreadable: bool = False
     pushdown: bool = False
     at: int | None = None
-    time: tuple[int, ...] = ()
-    gaps: bool = False
-    max_timeout: int = MAX_TIMEOUT
-    group: tuple[str, ...] = ()
-    history: bool = False
-    stable: bool = False
-    by: By = "partition"
-    hours: bool = False
-    records: bool = False
-    top: int | None = None
-    config: tuple[GivenConfig, ...] = ()
+    answer: tuple[tuple[str, Any], ...] = ()
+    """The given options of a question, by the fields of its dataclass."""
     surveyed: bool = False
     """Whether the headers must be walked whatever else is asked for."""
     kafka: KafkaQuery | None = None
@@ -130,6 +116,8 @@ class Option(NamedTuple):
     shape: str
     doc: str
     of: tuple[str, ...] = ()
+    parts: Mapping[str, FieldOption] = {}
+    """The options of questions that it is, by output."""
 
     @property
     def field(self) -> str:
@@ -212,6 +200,47 @@ def _word(*words: str) -> Callable[[str], str]:
         raise ValueError(text)
 
     return read
+
+
+_KINDS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
+    "switch": (_switch, "true or false"),
+    "count": (size, "a number"),
+    "moment": (_time, "ms since 1970, or ISO 8601"),
+    "moments": (_times, "times, separated by commas"),
+    "duration": (_whole, "ms"),
+    "release": (known_release, "a release of Kafka, such as 3.9"),
+    "configs": (lambda text: tuple(map(given_config, _names(text))), "TOPIC:KEY=VALUE, separated by commas"),
+    "names": (_names, "ids or globs, separated by commas"),
+    "codecs": (lambda text: tuple(map(target, _names(text))), "codecs such as zstd:9, separated by commas"),
+    "text": (str, "a text"),
+}
+"""How the text of each kind of value in a question is read, and its shape."""
+
+
+def _kind(words: QuestionOption) -> tuple[Callable[[str], Any], str]:
+    return _KINDS.get(words.kind) or (_word(*words.choices), ", ".join(words.choices))
+
+
+def _of_questions() -> list[Option]:
+    """Return the options of the questions that are outputs; one that several have is one option of all of them."""
+    found: dict[str, Option] = {}
+    for output in ANSWERS:
+        for part in question_named(output).parts():
+            words = part.words
+            name = camel_case(words.flag.lstrip("-").replace("-", "_"))
+            read, shape = _kind(words)
+            text = f": {words.doc[0].lower()}{words.doc[1:].rstrip('.')}."
+            doc = f"Of {output}{text}"
+            known = found.get(name)
+            if known is not None:
+                shape = known.shape if shape in known.shape else f"{known.shape}; {shape}"
+                same = known.doc.endswith(text)
+                doc = (
+                    f"{known.doc.removesuffix(text)} and {output}{text}" if same else f"{known.doc[:-1]}; of {doc[3:]}"
+                )
+            before = {} if known is None else known.parts
+            found[name] = Option(name, read, shape, doc, (*before, output), {**before, output: part})
+    return list(found.values())
 
 
 OPTIONS: Final = (
@@ -308,47 +337,7 @@ OPTIONS: Final = (
         "Of findings and answers: what 'now' means. Default: the clock.",
         OF_WHOLE,
     ),
-    Option(
-        "time",
-        _times,
-        "times, separated by commas",
-        "Of offsets: look up the first offset at or after each.",
-        (OFFSETS,),
-    ),
-    Option("gaps", _switch, "true or false", "Of producers: breaks in their sequences too.", (PRODUCERS,)),
-    Option("maxTimeout", _whole, "ms", "Of transactions: transaction.max.timeout.ms of the brokers.", (TRANSACTIONS,)),
-    Option("group", _names, "ids or globs, separated by commas", "Of groups: only these.", (GROUPS,)),
-    Option("history", _switch, "true or false", "Of groups: every commit too.", (GROUPS,)),
-    Option(
-        "stable",
-        _switch,
-        "true or false",
-        "Of groups: the last stable offset of every partition, whatever it takes to read.",
-        (GROUPS,),
-    ),
-    Option("by", _word(*get_args(By)), f"{', '.join(get_args(By))}", "Of du: what a row is of.", (DU,)),
-    Option("hours", _switch, "true or false", "Of stats: a row for each topic and hour too.", (STATS,)),
-    Option(
-        "records",
-        _switch,
-        "true or false",
-        "Of stats: read records too; of compaction: a row for each record that goes.",
-        (STATS, COMPACTION),
-    ),
-    Option(
-        "top",
-        size,
-        "a number",
-        "Of stats: largest keys and values to name; of compaction: keys with the most bytes per topic.",
-        (STATS, COMPACTION),
-    ),
-    Option(
-        "config",
-        lambda text: tuple(map(given_config, _names(text))),
-        "TOPIC:KEY=VALUE, separated by commas",
-        "Of retention and compaction: configs that count before all others.",
-        (RETENTION, COMPACTION),
-    ),
+    *_of_questions(),
 )
 """What a user may set; ``path`` and ``paths`` are Spark's own."""
 
@@ -359,12 +348,17 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
     """Read the options that Spark hands over. Raises UsageError for an unknown name, a bad value and a missing path."""
     given, kafka, ignored = kafka_options.translate({name.lower(): text for name, text in given.items()})
     values: dict[str, Any] = {"paths": _paths(given), "ignored": ignored}
+    asked: list[tuple[Option, str]] = []
     for name, text in given.items():
         if name not in ("path", "paths"):
             option = _BY_NAME.get(name)
             if option is None:
                 raise UsageError(_unknown(name))
-            values[option.field] = read(option, text)
+            if option.parts:
+                asked.append((option, text))
+            else:
+                values[option.field] = read(option, text)
+    values["answer"] = _of_question(values.get("output", RECORDS), asked)
     values.setdefault("mode", FAILFAST if values.get("output", RECORDS) == RECORDS else PERMISSIVE)
     options = SourceOptions(**values)
     _agree(options)
@@ -374,6 +368,26 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
         raise UsageError(f"option {kafka.asked}: the output {options.output} is of whole partitions, as they are")
     query = kafka.at_times(options.starting_timestamp, options.ending_timestamp)
     return replace(options, kafka=query, starting_timestamp=None, ending_timestamp=None)
+
+
+def _of_question(output: str, asked: Iterable[tuple[Option, str]]) -> tuple[tuple[str, Any], ...]:
+    """Return the options of a question by its fields. Raises UsageError for one of another question.
+
+    An option of other questions that has their default is ignored.
+    """
+    found = []
+    for option, text in asked:
+        part = option.parts.get(output)
+        if part is not None:
+            found.append((part.name, _value(option, part.words, text)))
+        elif all(_value(option, other.words, text) != other.default for other in option.parts.values()):
+            raise UsageError(f"option {option.name}: it is for the output {' or '.join(option.of)}")
+    return tuple(found)
+
+
+def _value(option: Option, words: QuestionOption, text: str) -> Any:
+    one, shape = _kind(words)
+    return read(option._replace(read=one, shape=shape), text)
 
 
 def read(option: Option, text: str) -> Any:
@@ -425,6 +439,8 @@ WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_
 def _check_taken(options: SourceOptions) -> None:
     """Raise UsageError for an option that the output has no use for, or that would leave out parts of partitions."""
     for option in OPTIONS:
+        if option.parts:
+            continue
         default = SourceOptions.__dataclass_fields__[option.field].default
         if options.output in option.of or getattr(options, option.field) == default:
             continue

@@ -1,0 +1,248 @@
+"""The declaration of a question, which all fronts share, and one question while it is asked.
+
+A question has its options as one frozen dataclass. Each field is made by :func:`option`, which has the help, and the
+kind of the value: a front has one reader of text per kind. The name of a field is the argument in Python; the flag is
+that of the command, and in camelCase the option of the Spark source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
+
+from kdump.answers.collector import Place
+from kdump.errors import UnreadableError, UsageError
+from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
+from kdump.log_dirs.file_names import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from kdump.answers.collector import AnswerLine, Collector
+    from kdump.answers.log_dir_pass import LogDirPass, Sayings
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.metadata.image import MetadataLog
+    from kdump.log_dirs.finder import Wanted
+    from kdump.log_dirs.log_dir_state import LogDirStates
+    from kdump.log_dirs.partition import Partition
+
+    Feed = Callable[[Collector, Iterable[Partition]], None]
+
+O = TypeVar("O")  # noqa: E741  the options
+Kind = Literal[
+    "switch",
+    "count",
+    "moment",
+    "moments",
+    "duration",
+    "release",
+    "configs",
+    "names",
+    "codecs",
+    "choice",
+    "text",
+    "ranges",
+]
+"""What a value is: a flag, a number, times in ms, ms, a release as numbers, configs, texts, codecs with levels."""
+Unit = Literal["replicas", "topic", "everything"]
+"""The partitions that one reader must read together: the replicas of a partition, those of a topic, or all."""
+OPTION: Final = "option"
+
+
+@dataclass(frozen=True)
+class QuestionOption:
+    """The words of an option: ``flag`` of the command, ``doc`` of its help, the placeholder of its value.
+
+    ``shown`` is the default as the help prints it; ``least`` is that of a count.
+    """
+
+    kind: Kind
+    flag: str
+    doc: str
+    metavar: str | None = None
+    shown: str | bool = False
+    least: int = 1
+    choices: tuple[str, ...] = ()
+
+
+class FieldOption(NamedTuple):
+    """An option of a question: the field of its dataclass, the default, the words."""
+
+    name: str
+    default: Any
+    words: QuestionOption
+
+
+def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
+    """Return a field of the options of a question; ``words`` are fields of :class:`QuestionOption`."""
+    return field(default=default, metadata={OPTION: QuestionOption(kind, flag, doc, **words)})
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a question that has none."""
+
+
+@dataclass(frozen=True)
+class LineTable:
+    """The lines of one class as a table: its name, the class, and what the command needs to print them.
+
+    ``words`` are options of the command; ``options`` are the same as fields of the options of the question. ``omits``
+    are fields in JSON that are no columns: scripts rely on the columns of a table, and a second one has all fields of
+    a line that grew.
+    """
+
+    name: str
+    line: type[AnswerLine]
+    words: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    omits: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class LogQuestion(Generic[O]):
+    """A question about log dirs. ``help`` is that of its command, whose first sentence lists name."""
+
+    name: str
+    help: str
+    options: type[O]
+    lines: tuple[type[AnswerLine], ...]
+    """The classes of its lines."""
+    collector: Callable[[Asking, O], Collector] | None = None
+    """Makes the collector that is fed with the partitions in question; None for a question with ``answer``."""
+    answer: Callable[[Any, O], Iterable[AnswerLine]] | None = None
+    """Returns the lines of a question that has no collector. With ``compares`` it takes each broker's."""
+    more: Callable[[Asking, O, Any], Iterable[AnswerLine]] | None = None
+    """Returns lines that need a second reading, after those of the collector."""
+    notes: Callable[[Asking, Any], Iterable[str]] | None = None
+    """Returns remarks on what the collector left out."""
+    feed: Callable[[Any, Sequence[Partition], Feed], None] = lambda collector, found, feed: feed(collector, found)
+    """Feeds the collector; for one that needs several passes."""
+    tables: tuple[LineTable, ...] = ()
+    """The lines that SQL has, each class as a view or several."""
+    command: str = ""
+    """The command that asks it, where that has another name."""
+    also: tuple[str, ...] = ()
+    """All partitions of these topics are found, whatever is asked for."""
+    reads: tuple[str, ...] = ()
+    """Topics among them whose partitions the collector is fed with."""
+    only: tuple[str, ...] = ()
+    """The topics to find in place of those that are asked for."""
+    leftovers: bool = False
+    """Whether -future, -delete and -stray folders are found too."""
+    every_folder: bool = False
+    """Whether each folder of a log dir is found, and is fed to the collector."""
+    takes_names: bool = True
+    """Whether topics and partitions that are asked for are those to find."""
+    compares: bool = False
+    """Whether it compares brokers, each with paths of its own."""
+    unit: Unit = "topic"
+    once: type[AnswerLine] | None = None
+    """Lines that readers of several units would each have."""
+    prepare: Callable[[Any, Asking], None] | None = None
+    """Reads what every one of several readers must know, before they start."""
+    takes_remote: bool = False
+    """Whether the segments of tiered topics in remote storage belong to the partitions."""
+    in_report: bool = False
+    """Whether the JSON of the report has its lines beside those of its own parts."""
+
+    @property
+    def called(self) -> str:
+        """The command that asks it."""
+        return self.command or self.name
+
+    def parts(self) -> tuple[FieldOption, ...]:
+        """Return the options."""
+        return tuple(
+            FieldOption(one.name, one.default, one.metadata[OPTION])
+            for one in fields(self.options)  # type: ignore[arg-type]  # it is a dataclass
+        )
+
+    def partitions(self, asking: Asking) -> list[Partition]:
+        """Return the partitions that the collector is fed with."""
+        if self.every_folder:
+            return asking.found
+        return asking.found if not self.takes_names else asking.meant(*self.reads)
+
+    def collector_of(self, asking: Asking, options: O) -> Collector:
+        """Return a new collector. Raises UsageError for a question that has none."""
+        if self.collector is None:
+            raise UsageError(f"the question {self.name} has no collector")
+        return self.collector(asking, options)
+
+    def ask(self, asking: Asking, options: O) -> Iterator[AnswerLine]:
+        """Yield the lines."""
+        if self.answer is not None:
+            yield from self.answer(asking, options)
+            return
+        collector = self.collector_of(asking, options)
+        self.feed(collector, self.partitions(asking), asking.feed)
+        yield from self.lines_of(collector, asking, options)
+
+    def lines_of(self, collector: Collector, asking: Asking, options: O) -> Iterator[AnswerLine]:
+        """Yield the lines of a collector that has been fed, after the remarks on it."""
+        for text in self.notes(asking, collector) if self.notes is not None else ():
+            asking.say.note(text)
+        yield from collector.answer(asking.at)
+        if self.more is not None:
+            yield from self.more(asking, options, collector)
+
+
+class Asking:
+    """One question while it is asked: the partitions that were found, and how collectors are fed with them.
+
+    ``asked`` are the topics and partitions that the question is about, ``at`` is now in ms since 1970.
+    """
+
+    def __init__(
+        self,
+        found: Sequence[Partition],
+        asked: Wanted,
+        at: int,
+        say: Sayings,
+        where: str = "",
+        states: LogDirStates | None = None,
+    ) -> None:
+        self.found, self.asked, self.at, self.say, self.where = list(found), asked, at, say, where
+        self.states = say.states() if states is None else states
+
+    def takes(self, partition: Partition) -> bool:
+        """Tell whether the question is about a partition."""
+        return self.asked.takes(Name(partition.topic, partition.partition))
+
+    def meant(self, *also: str) -> list[Partition]:
+        """Return the partitions that the question is about, and those of the topics ``also``."""
+        return [one for one in self.found if one.topic is not None and (one.topic in also or self.takes(one))]
+
+    @cached_property
+    def image(self) -> ClusterImage | None:
+        """The cluster in the metadata log, where that was found."""
+        if all(one.topic != METADATA for one in self.found):
+            return None
+        from kdump.answers.metadata.image import image_of  # many modules, for few runs
+
+        return image_of(self.found, damage=self.say.damage, fail=self.say.fail)
+
+    def metadata_log(self) -> MetadataLog:
+        """Return the metadata log of the paths. Raises UnreadableError where it is absent."""
+        from kdump.answers.metadata.copies import NOTHING, Copies, Said
+        from kdump.answers.metadata.image import MetadataLog
+
+        copies = Copies(self.found, Said(self.say.damage, self.say.note, self.say.fail))
+        if not copies:
+            raise UnreadableError(self.where, NOTHING)
+        return MetadataLog(copies, self.say.damage)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the partitions that the question is about, each with the state of its log dir."""
+        for one in self.meant():
+            yield Place(one, self.states.of(one), self.say.damage, self.say.wrong, fail=self.say.fail)
+
+    def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
+        """Return a pass of this process that feeds collectors."""
+        return self.say.reader(collectors, self.states)
+
+    def feed(self, collector: Collector, partitions: Iterable[Partition]) -> None:
+        """Feed a collector with partitions."""
+        self.reader([collector]).run(partitions)

@@ -1,0 +1,113 @@
+"""The command of a question of the registry: its options, help and table are derived from the declaration."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kdump.answers import question_named
+from kdump.answers.question import Asking
+from kdump.commands import options as shared
+from kdump.commands.answering import Answering, Config, Duration, Moment, Release, inputs
+from kdump.commands.limit_options import AtLeast
+from kdump.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kdump.answers.collector import AnswerLine, Collector
+    from kdump.answers.question import FieldOption, LogQuestion, QuestionOption
+    from kdump.log_dirs.partition import Partition
+    from kdump.printers.answer_lines import AnswerTable
+
+TABLES: Final = "kdump.printers.answer_tables"
+
+
+class CommandAsking(Asking):
+    """A question that a command asks: its collectors are fed as the options of the command say."""
+
+    def __init__(self, run: Answering, found: list[Partition], asked: Any = None) -> None:
+        super().__init__(found, run.asked if asked is None else asked, run.at, run.say, ", ".join(run.paths))
+        self._run = run
+
+    def feed(self, collector: Collector, partitions: Iterable[Partition]) -> None:
+        self._run.run([collector], list(partitions))
+        if self.asked.every_folder:
+            self._run.shortfalls(self.found)
+
+
+def _codecs(_: click.Context, __: click.Parameter, text: str | None) -> tuple[Any, ...]:
+    from kdump.answers.what_if import target  # few runs name any
+
+    return tuple(map(target, text.split(","))) if text else ()
+
+
+_READERS: Final[dict[str, Callable[[QuestionOption], dict[str, Any]]]] = {
+    "switch": lambda _: {"is_flag": True},
+    "count": lambda words: {"type": AtLeast(words.least)},
+    "moment": lambda _: {"type": Moment()},
+    "moments": lambda words: {
+        "type": Moment(least_ms=0),
+        "multiple": True,
+        "help": f"{words.doc}; may be given several times.",
+    },
+    "duration": lambda _: {"type": Duration()},
+    "release": lambda _: {"type": Release()},
+    "configs": lambda _: {"type": Config(), "multiple": True},
+    "names": lambda _: {"multiple": True},
+    "codecs": lambda _: {"callback": _codecs},
+    "choice": lambda words: {"type": click.Choice(words.choices)},
+    "text": lambda _: {},
+}
+"""How click reads each kind of value."""
+
+
+def options_of(question: LogQuestion[Any]) -> list[shared.Decorator]:
+    """Return the options of the command that are the question's own."""
+    return [_option(one) for one in question.parts()]
+
+
+def _option(one: FieldOption) -> shared.Decorator:
+    words = one.words
+    given: dict[str, Any] = {"help": words.doc, "metavar": words.metavar, **_READERS[words.kind](words)}
+    if words.kind not in {"switch", "moments", "configs", "names", "codecs"} and one.default is not None:
+        given["default"] = words.shown if isinstance(words.shown, str) else one.default
+        given["show_default"] = bool(words.shown)
+    return click.option(words.flag, one.name, **given)
+
+
+def taken(question: LogQuestion[Any], options: dict[str, Any]) -> Any:
+    """Take the options of a question out of those of its command."""
+    return question.options(**{one.name: options.pop(one.name) for one in question.parts()})
+
+
+def tables_of(name: str) -> Callable[[list[AnswerLine]], Iterable[AnswerTable]]:
+    """Return what makes tables for people: a module of its own, or a table for each class of lines."""
+    if find_spec(f"{TABLES}.{name}") is None:
+        from kdump.printers.answer_lines import plain_tables
+
+        return plain_tables
+    found: Callable[[list[AnswerLine]], Iterable[AnswerTable]] = import_module(f"{TABLES}.{name}").tables
+    return found
+
+
+def command_of(name: str) -> click.Command:
+    """Return the command of a question. Raises KeyError for a name that is no question."""
+    question = question_named(name)
+    if question.collector is None:
+        raise UsageError(f"the question {name} has a command of its own")
+
+    @shared.add(inputs())
+    @shared.add(shared.REMOTE if question.takes_remote else [])
+    @shared.add(options_of(question))
+    def run(**options: Any) -> int:
+        chosen = taken(question, options)
+        every = question.every_folder
+        answering = Answering(options, leftovers=every or question.leftovers, also=question.also, every_folder=every)
+        asking = CommandAsking(answering, answering.partitions())
+        return answering.answer(question.ask(asking, chosen), tables_of(name))
+
+    return click.command(name, help=question.help)(run)

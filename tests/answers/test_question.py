@@ -1,0 +1,101 @@
+"""The registry of questions: each front has all of them with all of their options, a new one too."""
+
+import inspect
+import json
+
+import click
+import pytest
+
+import kdump
+from kdump.answers import QUESTIONS, question_named
+from testing import GOLDEN
+from testing.processes import python
+
+BROKER = str(GOLDEN / "brokers" / "4.2.2")
+REGISTER = "from kdump.answers import QUESTIONS\nQUESTIONS['toy'] = 'tests.helpers.toy_question'\n"
+LINES = [{"kind": "segments", "topic": "one", "segments": 1}]
+NAMES = {"du": "disk_usage", "stats": "statistics"}
+"""The functions whose names differ from those of their commands."""
+OWN_COMMANDS = {"metadata", "events", "diff", "explain"}
+"""Questions whose commands do more than to ask them."""
+OF_FUNCTIONS = {"explain": {"ranges"}, "metadata": {"until"}, "events": {"until"}}
+"""Options that a function takes in another form."""
+
+
+def toy(code):
+    """Run code after the toy is registered; return the lines that it prints."""
+    return python("-c", REGISTER + code, check=True).stdout.decode().splitlines()
+
+
+def command(*words):
+    return f"import sys\nsys.argv = {['kdump', *words]}\nfrom kdump.cli import main\nmain()\n"
+
+
+def test_a_new_question_is_a_command():
+    printed = toy(command("toy", BROKER, "--topic", "one", "--least-segments", "1", "-o", "jsonl"))
+    assert [json.loads(line) for line in printed] == LINES
+    assert toy(command("toy", BROKER, "--least-segments", "99", "-o", "jsonl")) == []
+    table = toy(command("toy", BROKER, "--topic", "one"))
+    assert [line.split() for line in table if "one" in line] == [["one", "1"]]
+    assert any("--least-segments N" in line and "so many segments" in line for line in toy(command("toy", "--help")))
+    assert any(line.split()[:2] == ["toy", "Count"] for line in toy(command("--help")))
+
+
+def test_a_new_question_is_a_function():
+    code = "import kdump, json\nfor one in kdump.toy(PATH, topic='one', least=1).rows(): print(json.dumps(one))\n"
+    assert [json.loads(line) for line in toy(code.replace("PATH", repr(BROKER)))] == LINES
+
+
+def test_a_new_question_is_a_view_of_sql():
+    pytest.importorskip("duckdb")
+    printed = toy(command("sql", "select * from topic_segments where topic = 'one'", BROKER, "-o", "jsonl"))
+    assert [json.loads(line) for line in printed] == [{"topic": "one", "segments": 1}]
+
+
+def test_a_new_question_is_a_tool():
+    pytest.importorskip("mcp")
+    printed = toy("from kdump.commands.mcp import specs\nfor one in specs(): print(one.name, *one.options)\n")
+    assert [line.split()[-1] for line in printed if line.startswith("toy ")] == ["least_segments"]
+
+
+def test_a_new_question_is_an_output_of_spark():
+    pytest.importorskip("pyarrow")
+    code = (
+        "import json\nfrom kdump.spark.source import answers, options\n"
+        "asked = options.parse({'path': PATH, 'output': 'toy', 'topic': 'one', 'leastSegments': '1'})\n"
+        "for task in answers.plan(asked, print):\n"
+        "    for batch in answers.read(task):\n"
+        "        for row in batch.to_pylist():\n"
+        "            print(json.dumps({name: value for name, value in row.items() if value is not None}))\n"
+    )
+    assert [json.loads(line) for line in toy(code.replace("PATH", repr(BROKER)))] == LINES
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_function_takes_every_option(name):
+    taken = set(inspect.signature(getattr(kdump, NAMES.get(name, name))).parameters)
+    assert {one.name for one in question_named(name).parts()} - OF_FUNCTIONS.get(name, set()) <= taken
+
+
+@pytest.mark.parametrize("name", [name for name in QUESTIONS if name not in OWN_COMMANDS])
+def test_a_command_takes_every_option(name):
+    from kdump.commands.root import root
+
+    command = root.get_command(click.Context(root), name)
+    taken = {flag for one in command.params for flag in one.opts}
+    assert {one.words.flag for one in question_named(name).parts()} <= taken
+
+
+@pytest.mark.parametrize("name", [name for name in QUESTIONS if name not in OWN_COMMANDS])
+def test_spark_takes_every_option(name):
+    pytest.importorskip("pyarrow")
+    from kdump.spark.source.options import OPTIONS
+
+    taken = {part.name for option in OPTIONS for output, part in option.parts.items() if output == name}
+    assert {one.name for one in question_named(name).parts()} == taken
+
+
+def test_a_start_reads_the_names_of_questions_alone():
+    code = "import sys\nsys.argv = ['kdump', '--help']\nfrom kdump.cli import main\nmain()\n"
+    code += "print([name for name in sys.modules if name.startswith('kdump.answers')], file=sys.stderr)\n"
+    assert python("-c", code, check=True).stderr.decode().split() == ["['kdump.answers']"]
