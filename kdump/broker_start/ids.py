@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.broker_start.outcome import Code, OfflineDir, StartCause
+from kdump.broker_start.outcome import OfflineDir, StartCause
 from kdump.errors import DamageError, UnreadableError
+from kdump.findings.codes import Code
 from kdump.formats import meta_properties
 from kdump.log_dirs import file_names
 

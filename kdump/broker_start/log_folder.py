@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.broker_start import checkpoint_files
 from kdump.broker_start.checkpoint_files import BadFileError, BadNumberError
 from kdump.broker_start.folder_names import Parsed, offset_of, parse
-from kdump.broker_start.outcome import Code, LogStart, StartCause, StartCut, StartOutcome
+from kdump.broker_start.outcome import LogStart, StartCause, StartCut, StartOutcome
+from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole

@@ -15,8 +15,9 @@ from kdump.answers.metadata.copies import SnapshotFile
 from kdump.answers.metadata.image import load
 from kdump.answers.metadata.replay import MetadataReplay
 from kdump.broker_start import log_folder
-from kdump.broker_start.outcome import Code, LogStart, StartCause, StartOutcome
+from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
 from kdump.errors import DamageError
+from kdump.findings.codes import Code
 from kdump.formats import quorum_state
 from kdump.internal_topics import cluster_metadata
 from kdump.internal_topics.schema import by_type
@@ -282,11 +283,11 @@ def bootstrap(log_dir: LogDirFiles) -> Iterator[StartCause]:
     messages = by_type(cluster_metadata.MESSAGES, "Record")
     try:
         if entry.is_folder:
-            raise DamageError("folder", "it is a folder")
+            raise DamageError(Code.FOLDER.kind, "it is a folder")
         with log_dir.files.open(entry.path) as source:
             for region in walk(source):
                 if isinstance(region, Damage):
-                    raise DamageError("batch", region.reason, position=region.at)
+                    raise DamageError(Code.BATCH.kind, region.reason, position=region.at)
                 if isinstance(region, RecordBatch) and not region.is_control:
                     for record in region.records():
                         value = record.value or b""

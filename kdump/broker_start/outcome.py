@@ -1,13 +1,16 @@
 """The result of a dry start: one :class:`BrokerStart` per broker, with one :class:`LogStart` per partition folder.
 
-The causes are data. A :class:`StartCause` has a code of :class:`Code`, the file that the broker stops at, and Kafka's
-own words. A verdict or an advice is chosen by the code alone.
+The causes are data. A :class:`StartCause` has a code of :class:`kdump.findings.codes.Code`, the file that the broker
+stops at, and Kafka's own words. A verdict or an advice is chosen by the code alone.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from kdump.findings.codes import Code
 
 CONTROLLERS_HAVE_IT: Final = "the node takes the metadata from the controllers: its own copy does not reach as far"
 """Why the own metadata log of a node that is a broker alone decides nothing."""
@@ -34,89 +37,6 @@ class StartOutcome(StrEnum):
     """Its log dir is not served."""
     IGNORED = "ignored"
     """The broker does not look at it."""
-
-
-class Code(StrEnum):
-    """Why a broker, a log dir or a log does not become what its files would make of it."""
-
-    # meta.properties and log dirs (MetaPropertiesEnsemble, KafkaRaftServer.initializeLogDirs, LogManager)
-    META_PROPERTIES_MISSING = "meta-properties-missing"
-    META_PROPERTIES_UNREADABLE = "meta-properties-unreadable"
-    NODE_ID_MISSING = "node-id-missing"
-    NODE_ID_DIFFERS = "node-id-differs"
-    CLUSTER_ID_DIFFERS = "cluster-id-differs"
-    DIRECTORY_ID_TWICE = "directory-id-twice"
-    DIRECTORY_ID_RESERVED = "directory-id-reserved"
-    LOG_DIR_MISSING = "log-dir-missing"
-    LOG_DIR_NO_FOLDER = "log-dir-no-folder"
-    LOG_DIR_UNREADABLE = "log-dir-unreadable"
-    METADATA_LOG_MISPLACED = "metadata-log-misplaced"
-    BOOTSTRAP_BROKEN = "bootstrap-broken"
-    # the metadata log (KafkaMetadataLog, KafkaRaftLog, FileQuorumStateStore, RecordsSnapshotReader)
-    QUORUM_STATE_BROKEN = "quorum-state-broken"
-    METADATA_LOG_BROKEN = "metadata-log-broken"
-    METADATA_LOG_EMPTY = "metadata-log-empty"
-    METADATA_LOG_BEHIND = "metadata-log-behind"
-    """The metadata log ends below what its files say of it: what was decided later is forgotten."""
-    METADATA_SNAPSHOT_BROKEN = "metadata-snapshot-broken"
-    METADATA_REPLAY_BROKEN = "metadata-replay-broken"
-    METADATA_TOO_NEW = "metadata-too-new"
-    METADATA_ID_DIFFERS = "metadata-id-differs"
-    METADATA_ELSEWHERE = "metadata-elsewhere"
-    """A node that is no controller takes metadata from the controllers: its own copy does not decide."""
-    # a log dir's own files
-    CHECKPOINT_BROKEN = "checkpoint-broken"
-    CLEANER_CHECKPOINT_BROKEN = "cleaner-checkpoint-broken"
-    # folders of a log dir
-    FOREIGN_FOLDER = "foreign-folder"
-    FOLDER_IS_FILE = "folder-is-file"
-    FOLDER_IS_DANGLING = "folder-is-dangling"
-    TWO_FOLDERS = "two-folders"
-    FUTURE_BESIDE_CURRENT = "future-beside-current"
-    # files of a partition folder
-    PARTITION_METADATA_BROKEN = "partition-metadata-broken"
-    LEADER_EPOCHS_BROKEN = "leader-epochs-broken"
-    NAME_NO_OFFSET = "name-no-offset"
-    INDEX_UNREADABLE = "index-unreadable"
-    TXN_INDEX_VERSION = "txn-index-version"
-    SNAPSHOT_UNREADABLE = "snapshot-unreadable"
-    LOG_UNREADABLE = "log-unreadable"
-    RECORD_SIZE = "record-size"
-    """CorruptRecordException: a length too small, met where nothing is recovered."""
-    CONTROL_RECORD = "control-record"
-    SPLIT_REFUSED = "split-refused"
-    OFFSET_REFUSED = "offset-refused"
-    FILE_UNREADABLE = "file-unreadable"
-    """The system does not give kdump a file that decides: the broker may be able to read it."""
-    # why a log is not served as it was
-    NO_TOPIC_ID = "no-topic-id"
-    TOPIC_UNKNOWN = "topic-unknown"
-    PARTITION_UNKNOWN = "partition-unknown"
-    NOT_ASSIGNED = "not-assigned"
-    NAMED_STRAY = "named-stray"
-    NAMED_DELETE = "named-delete"
-    NAMED_FUTURE = "named-future"
-    PROMOTED = "promoted"
-    """A ``-future`` folder becomes the current log."""
-    NO_FOLDER = "no-folder"
-    """The metadata assigns the partition here, and no folder in use holds it."""
-    NO_SEGMENT = "no-segment"
-    """The folder is there and holds no segment: the log begins at its log start offset."""
-    LOG_DIR_OFFLINE = "log-dir-offline"
-    # why bytes are gone, or records hidden
-    BAD_BATCH = "bad-batch"
-    SWAPPED = "swapped"
-    """A ``.swap`` file takes the place of the segments that it covers, unread."""
-    START_BEYOND_END = "start-beyond-end"
-    OFFSETS_GO_BACK = "offsets-go-back"
-    LATER_SEGMENT = "later-segment"
-    """An earlier segment is truncated, so this one is deleted."""
-    SNAPSHOT_AHEAD = "snapshot-ahead"
-    """The metadata log is dropped: a snapshot ends beyond it."""
-    INDEX_BEYOND_LOG = "index-beyond-log"
-    """After a clean stop the newest index entry points at or past the end: the log ends at that segment's base."""
-    CLEANED_DISCARDS_SWAP = "cleaned-discards-swap"
-    """A ``.cleaned`` file of a lower or equal base offset: the ``.swap`` is deleted."""
 
 
 class StartCause(NamedTuple):

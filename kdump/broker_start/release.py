@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata import metadata_versions
-from kdump.broker_start.outcome import Code, StartCause
+from kdump.broker_start.outcome import StartCause
 from kdump.dump_log_segments.dialects.release_numbers import LAST_MINORS, known_release
 from kdump.errors import DamageError
+from kdump.findings.codes import Code
 from kdump.internal_topics import cluster_metadata, frame
 from kdump.internal_topics.schema import by_type
 

@@ -6,9 +6,9 @@ import posixpath
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.topics import id_text
-from kdump.broker_start.outcome import Code
 from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside, metadata_command
+from kdump.findings.codes import Code
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import FOLDER_NAME
 from kdump.primitives.terminal import shell_path, shell_word

@@ -16,13 +16,13 @@ from kdump.broker_start.log_dir_files import LogDirFiles
 from kdump.broker_start.outcome import (
     CONTROLLERS_HAVE_IT,
     BrokerStart,
-    Code,
     LogStart,
     OfflineDir,
     StartCause,
     StartOutcome,
 )
 from kdump.errors import StoreError, UnreadableError
+from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.primitives import java_hash_order

@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata.topics import id_text
-from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, Code, StartOutcome
+from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, missing_text
 from kdump.checks import kraft_snapshot
@@ -19,6 +19,7 @@ from kdump.checks.aside import aside, metadata_command
 from kdump.checks.everything import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import many
 from kdump.findings import ALONE, Finding, Level, salvage
+from kdump.findings.codes import Code
 from kdump.log_dirs import file_names
 from kdump.primitives.terminal import shell_path, shell_word
 
@@ -146,7 +147,7 @@ class _StartFindings:
         return Finding(
             level=Level.DERIVED,
             file=file,
-            kind=_kind(cause.code),
+            kind=cause.code,
             text=f"{NO_START}{cause.text}",
             expected=cause.expected,
             found=cause.found,
@@ -161,7 +162,7 @@ class _StartFindings:
         return Finding(
             level=Level.LOG,
             file=cause.file or log_dir,
-            kind=_kind(cause.code),
+            kind=cause.code,
             text=f"{self.broker} starts without log dir {log_dir}: {cause.text}: "
             f"{many(records, 'record')} of {many(len(logs), 'partition')} are then not served",
             expected=cause.expected,
@@ -206,7 +207,7 @@ class _StartFindings:
         return Finding(
             level=Level.REMARK if bootstrap is None else Level.LOG,
             file=bootstrap or self.start.log_dirs[0],
-            kind="metadata elsewhere",
+            kind=Code.METADATA_ELSEWHERE,
             text="no __cluster_metadata-0 is in these log dirs: if no other log dir of the broker holds it, a start "
             f"makes {many(count, 'partition')} stray",
             advice="Name all log dirs of the broker, with its metadata.log.dir. If __cluster_metadata-0 is lost: keep "
@@ -220,7 +221,7 @@ class _StartFindings:
         return Finding(
             level=Level.LOG,
             file=metadata.path or self.start.log_dirs[0],
-            kind="metadata log missing",
+            kind=Code.METADATA_LOG_MISSING,
             text=f"the metadata log is missing or empty: a start makes {many(len(strays), 'partition')} stray and has "
             f"no topics: {many(records, 'record')} are then not served",
             loses=records,
@@ -280,7 +281,7 @@ class _StartFindings:
         yield Finding(
             level=Level.LOG if records else Level.DERIVED,
             file=file,
-            kind="becomes stray",
+            kind=Code.BECOMES_STRAY,
             text=text,
             expected=None if log.assigned_id is None or not wanted else f"topic_id: {id_text(log.assigned_id)}",
             found="no file" if code is Code.NO_TOPIC_ID else None if cause is None else cause.found,
@@ -300,7 +301,7 @@ class _StartFindings:
             yield Finding(
                 level=Level.REMARK,
                 file=where,
-                kind="stray folder",
+                kind=Code.STRAY_FOLDER,
                 text=f"a replica that was not assigned to this broker at a start, {many(records, 'record')}: "
                 "no broker serves or removes it",
                 advice="Compare it with the live replica before you remove it.",
@@ -320,7 +321,7 @@ class _StartFindings:
         yield Finding(
             level=Level.LOG,
             file=where,
-            kind="only copy is stray",
+            kind=Code.ONLY_COPY_IS_STRAY,
             text=f"this folder holds {many(records, 'record')} of {name}, and {name} itself {state}: "
             "no consumer gets them",
             missing=records,
@@ -343,13 +344,13 @@ class _StartFindings:
         text = absent_text(name, self.broker, where, told)
         if told and not most:
             yield Finding(
-                level=Level.REMARK, file=log.log_dir or self.start.log_dirs[0], kind="partition missing", text=text
+                level=Level.REMARK, file=log.log_dir or self.start.log_dirs[0], kind=Code.PARTITION_MISSING, text=text
             )
             return
         yield Finding(
             level=Level.LOG,
             file=posixpath.join(log.log_dir or self.start.log_dirs[0], name),
-            kind="partition missing",
+            kind=Code.PARTITION_MISSING,
             text=text,
             expected=f"a folder {name}",
             found="no folder",
@@ -363,7 +364,7 @@ class _StartFindings:
         return Finding(
             level=Level.LOG,
             file=self.start.log_dirs[0],
-            kind="log dir missing",
+            kind=Code.LOG_DIR_MISSING,
             text=f"{many(len(logs), 'partition')} of {self.broker} "
             f"{'is' if len(logs) == 1 else 'are'} in a log dir that is not among the paths: {shown}",
             missing=0,
@@ -385,7 +386,7 @@ class _StartFindings:
             yield Finding(
                 level=Level.LOG,
                 file=cut.replaced_by or cut.file,
-                kind="swapped",
+                kind=Code.SWAPPED,
                 text=f"a start puts this file in the place of {posixpath.basename(cut.file)}, unread: "
                 f"{many(cut.records, 'record')} of {name} would go, and the log would end at {log.log_end_offset}",
                 offset=cut.first_offset,
@@ -396,7 +397,7 @@ class _StartFindings:
         yield from self._hidden(log, facts)
         for cause in log.causes:
             if cause.code is Code.CLEANED_DISCARDS_SWAP:
-                yield Finding(level=Level.REMARK, file=cause.file or where, kind=_kind(cause.code), text=cause.text)
+                yield Finding(level=Level.REMARK, file=cause.file or where, kind=cause.code, text=cause.text)
         yield from self._begins_late(log, facts)
         evidence = dict(facts.evidence)
         if log.high_watermark:
@@ -414,7 +415,7 @@ class _StartFindings:
             yield Finding(
                 level=Level.LOG,
                 file=where,
-                kind="records missing",
+                kind=Code.RECORDS_MISSING,
                 text=missing_text(end, evidence) + copy,
                 offset=end,
                 expected=f"{most} or later",
@@ -444,7 +445,7 @@ class _StartFindings:
         yield Finding(
             level=Level.LOG if is_certain else Level.REMARK,
             file=log.path or "",
-            kind="records missing",
+            kind=Code.RECORDS_MISSING,
             text=f"{many(first - least, 'record')} are missing: the log begins at offset {first}, and offsets from "
             f"{least} were there ({said})" + ("" if is_certain else ", unless the topic is in remote storage"),
             offset=least,
@@ -460,7 +461,7 @@ class _StartFindings:
         return Finding(
             level=Level.LOG,
             file=posixpath.join(log.log_dir or "", file_names.LOG_STARTS),
-            kind="log start raised",
+            kind=Code.LOG_START_RAISED,
             text=f"log start offset {first} of {name} hides {many(first - least, 'record')}: its leader epochs begin "
             f"at offset {least}, so no broker deleted what is below {first}",
             offset=least,
@@ -489,7 +490,7 @@ class _StartFindings:
         yield Finding(
             level=Level.LOG,
             file=index,
-            kind="index beyond log",
+            kind=Code.INDEX_BEYOND_LOG,
             text=f"after the clean stop a start takes the log end from this index, whose newest entry points past the "
             f"log: it would end at {log.log_end_offset}, and {many(records, 'record')} would not be served",
             loses=records,
@@ -504,7 +505,7 @@ class _StartFindings:
         yield Finding(
             level=Level.LOG,
             file=checkpoint,
-            kind="log start beyond end",
+            kind=Code.LOG_START_BEYOND_END,
             text=f"log start offset {log.checkpoint_start} of {name} is above the log end "
             f"{self._facts(log).end}: a start deletes all its segments, {many(records, 'record')}",
             offset=log.checkpoint_start,
@@ -513,10 +514,6 @@ class _StartFindings:
             advice="Correct the line of the checkpoint before a broker starts.",
             commands=(self._log_start_command(log, first),),
         )
-
-
-def _kind(code: str) -> str:
-    return code.replace("-", " ")
 
 
 def _has(log: LogStart, code: Code) -> bool:

@@ -17,6 +17,7 @@ from kdump.checks.evidence import evidence_of, first_evidence_of
 from kdump.checks.folder import leftover_of
 from kdump.errors import UnreadableError
 from kdump.findings import of_a_copy
+from kdump.findings.codes import Code
 from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs import file_names
@@ -80,7 +81,7 @@ class Started:
     def verdict(self, others: Sequence[Finding]) -> StartVerdict:
         """Return the verdict; ``others`` are the findings of the check in all log dirs."""
         own = set(self.findings)
-        if any(one.kind == OPEN and one.is_remark for one in self.findings):
+        if any(one.code == OPEN and one.is_remark for one in self.findings):
             self.known = f"{self.name} (no metadata log is among the paths)"
         mine = [*self.findings, *(one for one in others if one not in own and self._is_here(one.file))]
         return verdict(
@@ -200,8 +201,8 @@ def _facts(
         result = checked.get(shown)
         if result is None or part.topic is None:
             continue
-        told = any(one.kind in {"high watermark", "recovery"} and one.is_grave for one in result.findings)
-        recovers = any(one.kind == "clean marker" for one in result.findings)
+        told = any(one.code in {Code.HIGH_WATERMARK, Code.RECOVERY} and one.is_grave for one in result.findings)
+        recovers = any(one.code == Code.CLEAN_MARKER for one in result.findings)
         evidence = evidence_of(part)
         if not result.size and part.partition is not None and not leftover_of(part):
             evidence |= groups.of(part.topic, part.partition)

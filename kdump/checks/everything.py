@@ -13,6 +13,7 @@ from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.checks.offset_index import BEYOND
 from kdump.errors import UnreadableError, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, salvage
+from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
@@ -150,7 +151,7 @@ def _foreign(part: Partition) -> Finding:
     return Finding(
         level=Level.REMARK,
         file=part.files.shown(part.folder),
-        kind="foreign folder",
+        kind=Code.FOREIGN_FOLDER,
         text="a foreign folder, no broker's: what it holds is checked where it is named itself",
     )
 
@@ -176,7 +177,7 @@ def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
         yield Finding(
             level=Level.DERIVED if certain else Level.REMARK,
             file=part.files.shown(part.folder),
-            kind="twice",
+            kind=Code.TWICE,
             text=f"{both}: it does not start" if certain else f"{both}: with both in log.dirs it does not start",
             advice="Keep a copy of both; then move away the one of the log dir that failed." if certain else "",
             fatal=certain,
@@ -274,7 +275,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         yield Finding(
             level=Level.LOG,
             file=where,
-            kind="high watermark",
+            kind=Code.HIGH_WATERMARK,
             text=f"consumers had been given offsets below {place.high_watermark}, and the log ends at {end}"
             + ("" if place.clean else COPY_OF_A_RUNNING_BROKER),
             offset=end,
@@ -299,7 +300,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
     return Finding(
         level=Level.LOG,
         file=marker,
-        kind="clean marker",
+        kind=Code.CLEAN_MARKER,
         text=f"this file makes a broker skip recovery, and {cut.file} is damaged at byte {cut.position}: new records "
         "would be appended after the damage, and consumers could not read past it",
         advice="Move the marker away before a broker starts: it then truncates the damage alone.",
@@ -315,7 +316,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
         yield Finding(
             level=Level.REMARK if would else Level.LOG,
             file=where,
-            kind="recovery",
+            kind=Code.RECOVERY,
             text=f"{who} would cut {many(len(outcome.cuts), 'segment')}: offsets {with_records[0].first_offset} to "
             f"{with_records[-1].last_offset}, {many(sum(cut.records for cut in with_records), 'record')}, "
             f"{many(sum(cut.size for cut in outcome.cuts), 'byte')} in all",
@@ -326,7 +327,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
         yield Finding(
             level=Level.REMARK if harmless else Level.LOG,
             file=cut.file,
-            kind="recovery",
+            kind=Code.RECOVERY,
             text=f"{who} would cut it here: {_lost(cut)} would go ({cut.reason})",
             position=cut.position,
             offset=cut.first_offset,
@@ -338,21 +339,21 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
         yield Finding(
             level=Level.REMARK,
             file=name,
-            kind="recovery",
+            kind=Code.RECOVERY,
             text=f"{who} would split it first: it holds an offset that does not fit behind its base offset",
         )
     if outcome.fails:
         yield Finding(
             level=Level.REMARK if would else Level.LOG,
             file=where,
-            kind="recovery",
+            kind=Code.RECOVERY,
             text=f"{who} would not load the log: {outcome.fails}",
         )
     else:
         yield Finding(
             level=Level.REMARK,
             file=where,
-            kind="recovery",
+            kind=Code.RECOVERY,
             text=f"{who} would read {outcome.recovered_bytes} bytes of {many(len(outcome.recovered), 'segment')}, "
             f"and the log would end at offset {outcome.log_end_offset}",
             offset=outcome.log_end_offset,

@@ -10,6 +10,7 @@ from kdump.checks import log_dir
 from kdump.checks.log_dir import HALF_WRITTEN, broken
 from kdump.errors import DamageError, UnreadableError, many
 from kdump.findings import Finding, Level
+from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, is_sibling
@@ -81,11 +82,11 @@ def check(partition: Partition, dirs: LogDirs, fail: Callable[[UnreadableError],
     default that raises.
     """
     if (leftover := leftover_of(partition)) is not None:
-        yield _remark(partition.files.shown(partition.folder), "leftover", leftover)
+        yield _remark(partition.files.shown(partition.folder), Code.LEFTOVER, leftover)
     for each in partition.segments:
         state = each.path.rpartition(".")[2]
         if state in UNFINISHED:
-            yield _remark(each.name, "leftover", UNFINISHED[state])
+            yield _remark(each.name, Code.LEFTOVER, UNFINISHED[state])
     for entry in partition.others:
         try:
             yield from _beside(partition, entry, dirs)
@@ -98,7 +99,7 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Findi
     state = entry.name.rpartition(".")[2]
     if state in UNFINISHED:
         text = DISCARDED if state == file_names.SWAP and _is_discarded(partition, entry.name) else UNFINISHED[state]
-        yield _remark(path, "leftover", text)
+        yield _remark(path, Code.LEFTOVER, text)
     elif entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}"):
         yield from _producers(partition, entry)
     elif entry.name in READERS:
@@ -108,7 +109,7 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Findi
     elif entry.name in log_dir.READERS:
         dirs.judge(entry.name, path, _bytes(partition, entry))
     elif not _is_known(entry.name):
-        yield _remark(path, "unknown file", "no broker writes a file of this name here")
+        yield _remark(path, Code.UNKNOWN_FILE, "no broker writes a file of this name here")
 
 
 def _is_discarded(partition: Partition, swap: str) -> bool:
@@ -156,7 +157,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
         yield Finding(
             level=Level.DERIVED,
             file=path,
-            kind="count",
+            kind=Code.COUNT,
             text=f"{many(len(data) - size, 'byte follows', 'bytes follow')} the "
             f"{many(len(entries), 'producer')} that it announces",
             position=size,
@@ -170,7 +171,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
             yield Finding(
                 level=Level.DERIVED,
                 file=path,
-                kind="offset",
+                kind=Code.OFFSET,
                 text=f"producer {one.producer_id} wrote up to offset {one.last_offset}, behind the snapshot's own",
                 entry=slot,
                 position=producer_snapshot.HEADER.size + slot * producer_snapshot.ENTRY.size,
@@ -187,7 +188,7 @@ def _order(path: str, entries: tuple[EpochEntry, ...]) -> Iterator[Finding]:
             yield Finding(
                 level=Level.DERIVED,
                 file=path,
-                kind="order",
+                kind=Code.ORDER,
                 text="epochs and their start offsets do not rise",
                 entry=number,
                 expected=f"behind epoch {one.epoch} at offset {one.start_offset}",

@@ -10,6 +10,7 @@ from kdump.checks.time_index import TimeIndexCheck
 from kdump.checks.txn_index import TxnIndexCheck
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level, text_of
+from kdump.findings.codes import Code
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import INDEXES, LOG, TIME_INDEX, TXN_INDEX, beside_log
@@ -151,7 +152,7 @@ class IndexCheck:
             self._misnamed = Finding(
                 level=Level.LOG,
                 file=self.files.name,
-                kind="base offset",
+                kind=Code.BASE_OFFSET,
                 text=f"the first batch ends at offset {last}, below the base offset in the file's name",
                 position=0,
                 expected=f"{base} or more",
@@ -227,7 +228,7 @@ class IndexCheck:
 
     def _absent(self, suffix: str) -> Finding:
         text = "the file is absent: a broker makes it anew" if suffix == "index" else "the file is absent"
-        return Finding(level=Level.REMARK, file=self.files.beside(suffix), kind="absent", text=text)
+        return Finding(level=Level.REMARK, file=self.files.beside(suffix), kind=Code.ABSENT, text=text)
 
     def _preallocation(self) -> Iterator[Finding]:
         """Report sizes that no broker leaves: both files of a pair are preallocated together and trimmed together.
@@ -241,7 +242,7 @@ class IndexCheck:
             yield Finding(
                 level=Level.REMARK,
                 file=self.files.beside("index"),
-                kind="preallocation",
+                kind=Code.PREALLOCATION,
                 text=(
                     f"zeros follow the entries, but {len(offsets.data)} bytes here and {len(times.data)} bytes of "
                     "time index are no pair that a broker preallocates: a last entry may have been zeroed"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.checks.log import LogCheck
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
+from kdump.findings.codes import Code
 from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records import control
@@ -60,7 +61,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
     findings: list[Finding] = []
     end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
     if named is None and name != BOOTSTRAP_SNAPSHOT:
-        findings.append(_wrong(shown, "name", "its name tells no end offset and no epoch", None, _NAMES))
+        findings.append(_wrong(shown, Code.NAME, "its name tells no end offset and no epoch", None, _NAMES))
     log = LogCheck(records=records, topic=TOPIC, cleaned=False)
     first: RecordBatch | None = None
     last: Region | None = None
@@ -82,7 +83,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
         findings += _frame(shown, size, first, last)
     if others:
         text = f"{others} batches have another leader epoch than the name"
-        findings.append(_wrong(shown, "leader epoch", text, None, f"{epoch} in each batch"))
+        findings.append(_wrong(shown, Code.LEADER_EPOCH, text, None, f"{epoch} in each batch"))
     return Snapshot(shown, end_offset, epoch, log.batches, size, tuple(findings))
 
 
@@ -93,14 +94,14 @@ def _frame(file: str, size: int, first: RecordBatch | None, last: Region | None)
     """Yield what is wrong with the two ends of a snapshot."""
     if first is None or first.position or _type(first) != control.SNAPSHOT_HEADER:
         text = "it does not begin with a snapshot header" if size else "it is empty"
-        yield _wrong(file, "snapshot header", text, 0, "a control record SNAPSHOT_HEADER")
+        yield _wrong(file, Code.SNAPSHOT_HEADER, text, 0, "a control record SNAPSHOT_HEADER")
     if isinstance(last, Padding):
         text = f"{last} follow the last batch: no node leaves them there"
-        yield _wrong(file, "snapshot footer", text, last.position, "the end of the file")
+        yield _wrong(file, Code.SNAPSHOT_FOOTER, text, last.position, "the end of the file")
     elif size and (not isinstance(last, RecordBatch) or _type(last, last=True) != control.SNAPSHOT_FOOTER):
         text = "it does not end with a snapshot footer: the rest is missing, or cannot be read"
         position = last.position if last is not None else 0
-        yield _wrong(file, "snapshot footer", text, position, "a control record SNAPSHOT_FOOTER")
+        yield _wrong(file, Code.SNAPSHOT_FOOTER, text, position, "a control record SNAPSHOT_FOOTER")
 
 
 def _type(batch: RecordBatch, *, last: bool = False) -> int | None:
@@ -138,7 +139,7 @@ def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_
         yield Finding(
             level=Level.LOG,
             file=folder,
-            kind="snapshot",
+            kind=Code.SNAPSHOT,
             text=f"the metadata log begins at offset {log_start}, and no sound snapshot reaches it: what was before "
             "is lost to this node",
             offset=log_start,
@@ -150,7 +151,7 @@ def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_
         yield Finding(
             level=Level.REMARK,
             file=folder,
-            kind="snapshot",
+            kind=Code.SNAPSHOT,
             text=f"the newest snapshot ends at offset {newest}, and the log at {log_end}: "
             "a node drops the log when it starts, and goes on from the snapshot",
             offset=newest,

@@ -16,6 +16,7 @@ from kdump.checks.indexes import LOG_ADVICE
 from kdump.checks.log_remarks import LogRemarks
 from kdump.errors import DamageError, LimitError, many
 from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Level, text_of
+from kdump.findings.codes import Code
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
 from kdump.primitives.terminal import shell_path
@@ -24,7 +25,6 @@ from kdump.records import control, magic_2
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import Batches, misnumbered
-from kdump.segments import log_tail
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 
@@ -160,7 +160,7 @@ class LogCheck:
             yield Finding(
                 level=Level.LOG,
                 file=gap.file,
-                kind="gap",
+                kind=Code.GAP,
                 text=f"offsets {gap.first} to {gap.until - 1} are missing before the batch at byte {gap.position}",
                 position=gap.position,
                 offset=gap.first,
@@ -173,7 +173,7 @@ class LogCheck:
             yield Finding(
                 level=Level.REMARK,
                 file=file,
-                kind="timestamp type",
+                kind=Code.TIMESTAMP_TYPE,
                 text=f"the type of timestamps changes {len(self._time_types) - 1} times in the partition, here to "
                 f"{TIMESTAMP_TYPES[kind]}: the topic's setting was changed and changed back, or a bit of a batch",
                 position=position,
@@ -185,7 +185,7 @@ class LogCheck:
             yield Finding(
                 level=Level.REMARK,
                 file=gap.file,
-                kind="compaction",
+                kind=Code.COMPACTION,
                 text=f"{many(count, 'gap')} in the offsets of the partition, {known}; "
                 f"the first is before byte {gap.position}",
                 position=gap.position,
@@ -201,7 +201,7 @@ class LogCheck:
     def _begin(self, base_offset: int) -> None:
         if self.next_offset is not None and base_offset < self.next_offset:
             self._say(
-                "base offset",
+                Code.BASE_OFFSET,
                 f"the segment's name says offset {base_offset}, the one before it ends behind {self.next_offset - 1}",
                 0,
                 expected=f"{self.next_offset} or more",
@@ -221,14 +221,16 @@ class LogCheck:
             reason = ZEROS if region.size >= record_layout.UP_TO_MAGIC else FEW_ZEROS
             text = f"{region} follow the last batch: {reason}"
             if self._active or region.size < record_layout.LOG_OVERHEAD.size:
-                self._say("zero tail", text, region.position, level=Level.REMARK)
+                self._say(Code.ZERO_TAIL, text, region.position, level=Level.REMARK)
                 return
             text = f"{region} follow the last batch, and later segments follow: a consumer fails when it gets there"
-            self._say("zero tail", text, region.position, offset=self.next_offset, advice=ZEROS_ADVICE)
+            self._say(Code.ZERO_TAIL, text, region.position, offset=self.next_offset, advice=ZEROS_ADVICE)
         elif isinstance(region, Trailing):
+            from kdump.segments import log_tail  # few logs need it
+
             found = log_tail.tail(self._segment, region)
             level, advice = (Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, "")
-            self._say("end of log", found.text, region.position, level=level, offset=self.next_offset, advice=advice)
+            self._say(Code.END_OF_LOG, found.text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
             self._say(
                 region.kind,
@@ -318,7 +320,7 @@ class LogCheck:
             else:
                 self.wants_recovery = True
                 self._say(
-                    "offset order",
+                    Code.OFFSET_ORDER,
                     f"the batch begins at offset {base}, the one before it ends with {self.next_offset - 1}",
                     batch.position,
                     offset=base,
@@ -327,7 +329,7 @@ class LogCheck:
                 )
         if batch.attributes & RESERVED[batch.magic]:
             self._say(
-                "attributes",
+                Code.ATTRIBUTES,
                 f"attribute bits are set that magic {batch.magic} does not have",
                 _at(batch, "attributes") if batch.magic >= 2 else batch.position + MAGIC_POSITION + 1,
                 expected=f"no bit of {RESERVED[batch.magic]:#06x}",
@@ -365,7 +367,7 @@ class LogCheck:
         if not 0 <= count <= delta + 1:
             field, text = ("last_offset_delta", delta) if delta < 0 else ("records_count", count)
             self._say(
-                "record count",
+                Code.RECORD_COUNT,
                 f"the batch claims {many(count, 'record')} up to offset delta {delta}",
                 _at(batch, field),
                 expected=f"0 to {delta + 1} records" if delta >= 0 else "a last offset delta of 0 or more",
@@ -373,7 +375,7 @@ class LogCheck:
             )
         elif count == 0 and batch.size > record_layout.BATCH_HEADER.size:
             self._say(
-                "record count",
+                Code.RECORD_COUNT,
                 f"the batch claims no record, and has {batch.size - record_layout.BATCH_HEADER.size} bytes of them",
                 _at(batch, "records_count"),
                 found=0,
@@ -401,7 +403,7 @@ class LogCheck:
             return
         if needless:
             self._say(
-                "delete horizon",
+                Code.DELETE_HORIZON,
                 "the batch has a delete horizon, and all its records, none of which is a tombstone",
                 _at(batch, "attributes"),
                 offset=batch.last_offset,
@@ -417,13 +419,13 @@ class LogCheck:
                 self._unreadable(message, damage)
             return
         if min(sizes) < -1:
-            self._say("key size", "a key or value has a negative size other than null's -1", message.position)
+            self._say(Code.KEY_SIZE, "a key or value has a negative size other than null's -1", message.position)
 
     def _leader_epoch(self, batch: Batch, base: int) -> None:
         epoch, position = batch.partition_leader_epoch, _at(batch, "partition_leader_epoch")
         if epoch < self._epoch or epoch < -1:
             self._say(
-                "leader epoch",
+                Code.LEADER_EPOCH,
                 f"the leader epoch goes back to {epoch}",
                 position,
                 offset=base,
@@ -438,7 +440,7 @@ class LogCheck:
         if not self._starts:
             self._epoch_told = True
             self._say(
-                "leader epoch",
+                Code.LEADER_EPOCH,
                 f"it has no epoch, and {self._file} has batches of leader epoch {epoch}: fencing by epochs is lost",
                 None,
                 level=Level.DERIVED,
@@ -454,7 +456,7 @@ class LogCheck:
         if known != epoch and (known is not None or base >= self._starts[0]):
             self._epoch_told = True
             self._say(
-                "leader epoch",
+                Code.LEADER_EPOCH,
                 f"{self._file}, byte {position}: offset {base} was written in another leader epoch",
                 None,
                 level=Level.DERIVED,
@@ -473,7 +475,7 @@ class LogCheck:
             # epoch. DefaultRecordBatch.hasProducerId looks at the id alone.
             if producer != -1 or epoch not in {-1, 0} or sequence not in {-1, 0} or batch.is_transactional:
                 self._say(
-                    "producer",
+                    Code.PRODUCER,
                     "a batch without a producer has what only a producer gives it",
                     _at(batch, "producer_id"),
                     expected="producer id -1, epoch and sequence -1 or 0, not transactional",
@@ -483,7 +485,7 @@ class LogCheck:
         known = self._producers.get(producer)
         if epoch < 0 or (sequence < 0) != batch.is_control or (known is not None and epoch < known[0]):
             self._say(
-                "producer",
+                Code.PRODUCER,
                 f"producer {producer}: epoch {epoch} and sequence {sequence} make no sense here",
                 _at(batch, "producer_epoch"),
                 expected=f"epoch {known[0] if known else 0} or more",
@@ -497,7 +499,7 @@ class LogCheck:
             expected = magic_2.increment_sequence(known[1], 1)
             if sequence != expected:
                 self._say(
-                    "sequence",
+                    Code.SEQUENCE,
                     f"producer {producer}, epoch {epoch}: a sequence number is repeated or left out",
                     _at(batch, "base_sequence"),
                     offset=batch.base_offset,
@@ -582,13 +584,13 @@ class LogCheck:
         if wrong is not None:
             odd = [wrong.reason, *odd]
         if odd:
-            self._stops(batch, "records", f"its records are not as Kafka writes them: {_first_of(odd)}")
+            self._stops(batch, Code.RECORDS, f"its records are not as Kafka writes them: {_first_of(odd)}")
         self._unread(batch, unread)
         if last is None:
             return
         if last > batch.last_offset:
             self._say(
-                "last offset",
+                Code.LAST_OFFSET,
                 f"the batch says that it ends with offset {batch.last_offset}, and holds offset {last}",
                 batch.position,
                 offset=batch.last_offset,
@@ -597,7 +599,7 @@ class LogCheck:
             )
         if batch.timestamp_type != LOG_APPEND_TIME and not _is_plain(batch) and highest != batch.max_timestamp:
             self._say(
-                "max timestamp",
+                Code.MAX_TIMESTAMP,
                 f"the batch says that its greatest timestamp is {batch.max_timestamp}, its records' is {highest}",
                 batch.position,
                 offset=batch.last_offset,
@@ -611,7 +613,7 @@ class LogCheck:
         unknown = [reason for known, reason in unread if not known]
         if broken:
             self._say(
-                "payload",
+                Code.PAYLOAD,
                 f"a record that Kafka itself wrote cannot be read: {_first_of(broken)}",
                 batch.position,
                 offset=batch.last_offset,
@@ -619,7 +621,7 @@ class LogCheck:
             )
         if unknown:
             self._say(
-                "unknown payload",
+                Code.UNKNOWN_PAYLOAD,
                 f"a newer release wrote it, or a byte of it has changed: {_first_of(unknown)}",
                 batch.position,
                 level=Level.REMARK,
@@ -660,7 +662,9 @@ class LogCheck:
     def _control(self, batch: RecordBatch, kind: int) -> None:
         of_producer = batch.producer_id is not None and batch.producer_id >= 0
         if kind not in control.TYPES or (kind in control.MARKERS) != of_producer:
-            raise DamageError("control record", f"a control record of type {kind} has no place here", found=kind)
+            raise DamageError(
+                Code.CONTROL_RECORD.kind, f"a control record of type {kind} has no place here", found=kind
+            )
 
 
 def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], DecodedRecord] | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.checks import kraft_snapshot
 from kdump.errors import StoreError, UnreadableError
 from kdump.findings import Finding, Level, text_of
+from kdump.findings.codes import Code
 from kdump.formats import clean_shutdown, meta_properties
 from kdump.log_dirs import file_names, log_dir_state
 from kdump.log_dirs.finder import raise_it
@@ -133,15 +134,15 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
             except UnreadableError as error:
                 fail(error)
         elif entry.name.endswith(f".{file_names.TMP}"):
-            yield Finding(level=Level.REMARK, file=path, kind="leftover", text=HALF_WRITTEN)
+            yield Finding(level=Level.REMARK, file=path, kind=Code.LEFTOVER, text=HALF_WRITTEN)
         elif entry.is_folder and entry.name == file_names.CLEAN_SHUTDOWN:
             text = "a folder: a broker takes it for the marker of a clean stop, and removes it where it is empty"
-            yield Finding(level=Level.REMARK, file=path, kind="folder", text=text)
+            yield Finding(level=Level.REMARK, file=path, kind=Code.FOLDER, text=text)
         elif entry.is_folder and file_names.is_foreign(entry.name):
             yield Finding(
                 level=Level.DERIVED,
                 file=path,
-                kind="folder",
+                kind=Code.FOLDER,
                 text="a broker does not start on a log dir that holds a folder of this name",
                 expected="TOPIC-PARTITION",
                 found=entry.name,

@@ -9,6 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.findings import Finding, Level
+from kdump.findings.codes import Code
 from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _missing(part: Partition, shown: str) -> Finding:
     return Finding(
         level=Level.DERIVED if modern else Level.REMARK,
         file=shown,
-        kind="absent",
+        kind=Code.ABSENT,
         text=text,
         advice="Write it with the ids of the cluster and of this broker (kafka-storage.sh format --ignore-formatted)."
         if modern
@@ -78,7 +79,7 @@ def _clusters(of_one: list[_Ids]) -> Iterator[Finding]:
             yield Finding(
                 level=Level.DERIVED,
                 file=other.file,
-                kind="cluster id",
+                kind=Code.CLUSTER_ID,
                 text=f"it names another cluster than {first.file}: a broker does not start with both in log.dirs",
                 expected=first.properties.cluster_id,
                 found=other.properties.cluster_id,
@@ -99,7 +100,7 @@ def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
             yield Finding(
                 level=Level.DERIVED,
                 file=ids.file,
-                kind="directory id",
+                kind=Code.DIRECTORY_ID,
                 text=f"{first.file} has the same directory.id: a broker does not start with both in log.dirs",
                 found=directory,
                 advice="Give one of the two a directory.id of its own (kafka-storage.sh random-uuid makes one).",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import many
 from kdump.findings import Finding, Level
+from kdump.findings.codes import Code
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.primitives.timestamps import iso_or_ms
 from kdump.primitives.wire import INT64_END
@@ -67,14 +68,14 @@ class LogRemarks:
                 f"{many(len(self._open), 'transaction')} without an end, the first of producer {first.value} from "
                 f"offset {first.offset} on: read_committed consumers wait there"
             )
-            yield _remark(first, "open transaction", text, "'kdump transactions' says which of them hang.")
+            yield _remark(first, Code.OPEN_TRANSACTION, text, "'kdump transactions' says which of them hang.")
         if self._future is not None:
             time = iso_or_ms(self._future.value)
             text = (
                 f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future, "
                 f"the first with {time}: retention by time keeps them until then"
             )
-            found = _remark(self._future, "future timestamp", text, "'kdump retention' says what they keep.")
+            found = _remark(self._future, Code.FUTURE_TIMESTAMP, text, "'kdump retention' says what they keep.")
             yield replace(found, expected=f"{iso_or_ms(self.latest)} or before", found=time)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, many
 from kdump.findings import Finding, Level
+from kdump.findings.codes import Code
 from kdump.formats.offset_index import OffsetIndex, OffsetPosition
 from kdump.primitives.wire import INT64_END
 
@@ -78,9 +79,11 @@ class OffsetIndexCheck:
         previous, rising = 0, True
         for slot, entry in enumerate(self.index):
             if entry.offset < self.index.base_offset:
-                fault = Fault("offset", "is below the base offset", f"{self.index.base_offset} or more", entry.offset)
+                fault = Fault(
+                    Code.OFFSET, "is below the base offset", f"{self.index.base_offset} or more", entry.offset
+                )
             elif entry.position <= 0:
-                fault = Fault("position", "has no position: the first batch has no entry", "above 0", entry.position)
+                fault = Fault(Code.POSITION, "has no position: the first batch has no entry", "above 0", entry.position)
             elif self._log_size is not None and entry.position >= self._log_size:
                 fault = Fault(BEYOND, "points beyond the log", f"below {self._log_size}", entry.position)
             else:
@@ -117,7 +120,7 @@ class OffsetIndexCheck:
                     self._judge(slot, self._offset, batch, last)
                 else:
                     text = f"points into the batch at byte {position}"
-                    fault = Fault("position", text, f"{position} or {end}", self.next_position)
+                    fault = Fault(Code.POSITION, text, f"{position} or {end}", self.next_position)
                     self.faults[slot] = fault
                 self._advance(self._at + 1)
         elif self._pending is not None:
@@ -163,7 +166,7 @@ class OffsetIndexCheck:
             else:
                 text = "names an offset inside the batch at its position"
             expected = f"{last} (the batch at byte {batch.position} holds {first} to {last})"
-            self.faults[slot] = Fault("offset", text, expected, offset)
+            self.faults[slot] = Fault(Code.OFFSET, text, expected, offset)
 
     def _first_offset(self, batch: RecordBatch) -> int | None:
         """Return the first offset of a batch, None where a wrapper cannot be unpacked: the log is damaged there."""
@@ -191,7 +194,7 @@ class OffsetIndexCheck:
     def _no_end(self, slot: int, text: str) -> None:
         entry = self.index[slot]
         self.faults[slot] = Fault(
-            "offset", text, f"the last offset of the batch at byte {entry.position}", entry.offset
+            Code.OFFSET, text, f"the last offset of the batch at byte {entry.position}", entry.offset
         )
 
     def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
@@ -223,7 +226,7 @@ class OffsetIndexCheck:
             yield Finding(
                 level=Level.DERIVED,
                 file=self.file,
-                kind="size",
+                kind=Code.SIZE,
                 text=f"the size is no multiple of {size}: {self.index.ragged} bytes stand behind the last entry",
                 position=self.index.position(self.index.count),
                 expected=f"a multiple of {size}",
@@ -246,10 +249,12 @@ class OffsetIndexCheck:
                 of_offset = entry.offset <= good.offset
                 was, found = (good.offset, entry.offset) if of_offset else (good.position, entry.position)
                 what = "an offset" if of_offset else "a position"
-                fault = Fault("order", f"has {what} that is not above that of the entry before", f"above {was}", found)
+                fault = Fault(
+                    Code.ORDER, f"has {what} that is not above that of the entry before", f"above {was}", found
+                )
             if fault is None and verdict == FIRST and names_last:
                 fault = Fault(
-                    "offset",
+                    Code.OFFSET,
                     "names the first offset of its batch behind entries that name last ones",
                     "the batch's last offset",
                     entry.offset,
@@ -280,24 +285,24 @@ class OffsetIndexCheck:
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:
         for verdict, count in self.conventions.items():
             told = f"{many(count, 'entry names', 'entries name')} the {CONVENTIONS[verdict]}"
-            yield Finding(level=Level.REMARK, file=self.file, kind="convention", text=told, found=count)
+            yield Finding(level=Level.REMARK, file=self.file, kind=Code.CONVENTION, text=told, found=count)
         if self.index.zero_tail and self.index.filled:
             text = f"{self.index.zero_tail} bytes of zeros follow the entries"
             yield Finding(
                 level=Level.REMARK,
                 file=self.file,
-                kind="zero tail",
+                kind=Code.ZERO_TAIL,
                 text=text,
                 position=self.index.position(self.index.filled),
             )
         if not self.index.filled:
-            yield Finding(level=Level.REMARK, file=self.file, kind="empty", text="the index has no entries")
+            yield Finding(level=Level.REMARK, file=self.file, kind=Code.EMPTY, text="the index has no entries")
         hole = None if self.faults else self._gaps.hole(closed=closed)
         if hole is not None:
             yield Finding(
                 level=Level.REMARK,
                 file=self.file,
-                kind="coverage",
+                kind=Code.COVERAGE,
                 text=f"{hole.gap} bytes of log up to byte {hole.position} have no entry, though {hole.indexed} had "
                 "one: a restart of the broker begins a new interval, so a sound index can look so",
                 expected=f"an entry every {hole.indexed} bytes or less",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings import Finding, Level
+from kdump.findings.codes import Code
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
@@ -305,5 +306,7 @@ def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Traili
         text = f"the log cannot be read from byte {region.position} on: {reason}"
         level, advice = Level.LOG, LOG_ADVICE
     return [
-        Finding(level=level, file=segment.name, kind="end of log", text=text, position=region.position, advice=advice)
+        Finding(
+            level=level, file=segment.name, kind=Code.END_OF_LOG, text=text, position=region.position, advice=advice
+        )
     ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.checks import folder
 from kdump.errors import IncompleteCopyError, PartlyUnreadableError, StoreError, many
 from kdump.findings import Finding, Level
+from kdump.findings.codes import Code
 from kdump.internal_topics import remote_log_metadata
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import raise_it
@@ -106,7 +107,7 @@ def check(
     places = _places(_identified(local, unsure, fail), remote, listed, unread)
     if not listed.known and places:
         text = f"no record of {remote_log_metadata.TOPIC} is in the given paths: nothing says what should be there"
-        yield _remark(next(iter(places.values())).shown, "unlisted", text)
+        yield _remark(next(iter(places.values())).shown, Code.UNLISTED, text)
         return
     told: dict[TopicIdPartition, list[RemoteSegment]] = {key: [] for key in places}
     for segment in listed.segments.values():
@@ -174,7 +175,7 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
             yield Finding(
                 level=Level.LOG,
                 file=place.file(one),
-                kind="remote absent",
+                kind=Code.REMOTE_ABSENT,
                 text=f"{text}; the local log still has them" if held else text,
                 offset=one.start,
                 advice=LOST,
@@ -183,7 +184,7 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
             yield Finding(
                 level=Level.LOG,
                 file=stored.name,
-                kind="remote size",
+                kind=Code.REMOTE_SIZE,
                 text="it is listed with another size",
                 expected=one.size,
                 found=stored.size,
@@ -193,18 +194,18 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
     unlisted = [segment for segment_id, segment in place.stored.items() if segment_id not in known]
     if unlisted and not segments:
         text = f"nothing of it is listed in the given paths: {many(len(unlisted), 'segment')}"
-        yield _remark(place.shown, "unlisted", text)
+        yield _remark(place.shown, Code.UNLISTED, text)
         return
     for segment in unlisted:
         if is_damaged:
             yield _remark(
-                segment.name, "unlisted", f"it is not listed in what can be read of {remote_log_metadata.TOPIC}"
+                segment.name, Code.UNLISTED, f"it is not listed in what can be read of {remote_log_metadata.TOPIC}"
             )
             continue
         yield Finding(
             level=Level.DERIVED,
             file=segment.name,
-            kind="unlisted",
+            kind=Code.UNLISTED,
             text="it is not listed: no broker reads it, and none deletes it",
             advice="Delete it in remote storage, with the objects of the same name.",
         )
@@ -223,7 +224,7 @@ def _stuck(
             yield Finding(
                 level=Level.DERIVED,
                 file=place.file(one),
-                kind=f"remote {what}",
+                kind=Code.REMOTE_COPY if one.state == COPYING else Code.REMOTE_DELETION,
                 text=f"its {what} began {span(age)} ago and is not listed as finished",
                 offset=one.start,
                 advice="The leader deletes it when it is the leader again, or its retention is over.",
@@ -232,7 +233,7 @@ def _stuck(
         yield Finding(
             level=Level.DERIVED,
             file=place.shown,
-            kind="remote deletion",
+            kind=Code.REMOTE_DELETION,
             text=f"the deletion of the partition began {span(at - deletion[1])} ago and is not listed as finished",
         )
 
@@ -246,7 +247,7 @@ def _whole(place: _TieredPartition, copied: list[RemoteSegment]) -> Iterator[Fin
             if not known & {entry.epoch for entry in one.epochs}:
                 epochs = ", ".join(str(entry.epoch) for entry in one.epochs)
                 yield _remark(
-                    place.file(one), "remote epoch", f"leader epoch {epochs} is of another lineage of the log"
+                    place.file(one), Code.REMOTE_EPOCH, f"leader epoch {epochs} is of another lineage of the log"
                 )
         copied = [one for one in copied if known & {entry.epoch for entry in one.epochs}]
     end, start = None, place.local_start
@@ -263,7 +264,7 @@ def _hole(place: _TieredPartition, first: int, last: int) -> Finding:
     return Finding(
         level=Level.LOG,
         file=place.shown,
-        kind="remote hole",
+        kind=Code.REMOTE_HOLE,
         text=f"no copied segment and no local one has offsets {first} to {last}",
         offset=first,
         advice=LOST,
@@ -291,7 +292,7 @@ def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEnt
         yield Finding(
             level=Level.LOG,
             file=place.file(one),
-            kind="remote epoch",
+            kind=Code.REMOTE_EPOCH,
             text=f"{text}: a broker does not find these offsets",
             offset=one.start,
         )

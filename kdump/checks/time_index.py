@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.checks.offset_index import ADVICE, BEYOND, Fault, and_all_behind, first_beyond
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
+from kdump.findings.codes import Code
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from kdump.primitives.wire import INT64_END
 
@@ -61,9 +62,9 @@ class TimeIndexCheck:
         for slot, entry in enumerate(self.index):
             if entry.offset < self.index.base_offset:
                 expected = f"{self.index.base_offset} or more"
-                self.faults[slot] = Fault("offset", "is below the base offset", expected, entry.offset)
+                self.faults[slot] = Fault(Code.OFFSET, "is below the base offset", expected, entry.offset)
             elif entry.timestamp < 0:
-                self.faults[slot] = Fault("timestamp", "has no timestamp", "0 or more", entry.timestamp)
+                self.faults[slot] = Fault(Code.TIMESTAMP, "has no timestamp", "0 or more", entry.timestamp)
             else:
                 held.append((entry.offset, slot))
         return [slot for _, slot in sorted(held)]
@@ -109,16 +110,16 @@ class TimeIndexCheck:
 
     def _judge(self, timestamp: int, offset: int, batch: RecordBatch, last: int, highest: int) -> Fault | None:
         if offset <= self._previous_last or (batch.magic >= 2 and offset < batch.base_offset):
-            return Fault("offset", "names an offset that no batch holds", "an offset in the log", offset)
+            return Fault(Code.OFFSET, "names an offset that no batch holds", "an offset in the log", offset)
         if offset != last and not _has(batch, timestamp, offset):
             text = f"names an offset inside the batch at byte {batch.position} that does not have its timestamp"
-            return Fault("offset", text, str(last), offset)
+            return Fault(Code.OFFSET, text, str(last), offset)
         if timestamp != highest and not _is_highest(batch, timestamp):
             text = f"has a timestamp that is not the largest of the batch at byte {batch.position}"
-            return Fault("timestamp", text, str(highest), timestamp)
+            return Fault(Code.TIMESTAMP, text, str(highest), timestamp)
         if timestamp <= self.highest:
             text = f"has a timestamp that a batch before the one at byte {batch.position} already has or exceeds"
-            return Fault("timestamp", text, f"above {self.highest}", timestamp)
+            return Fault(Code.TIMESTAMP, text, f"above {self.highest}", timestamp)
         return None
 
     def covers(self, slot: int, position: int, last: int, highest: int) -> None:
@@ -167,7 +168,9 @@ class TimeIndexCheck:
                 of_time = entry.timestamp <= good.timestamp
                 was, found = (good.timestamp, entry.timestamp) if of_time else (good.offset, entry.offset)
                 what = "a timestamp" if of_time else "an offset"
-                fault = Fault("order", f"has {what} that is not above that of the entry before", f"above {was}", found)
+                fault = Fault(
+                    Code.ORDER, f"has {what} that is not above that of the entry before", f"above {was}", found
+                )
             if fault is None:
                 good = entry
                 continue

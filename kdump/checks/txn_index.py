@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.checks.offset_index import Fault
 from kdump.findings import Finding, Level
+from kdump.findings.codes import Code
 from kdump.formats import txn_index
 from kdump.formats.txn_index import ABORTED_TXN, AbortedTxn
 from kdump.primitives.wire import INT64_END
@@ -49,19 +50,19 @@ class TxnIndexCheck:
 
     def _alone(self, entry: AbortedTxn) -> Fault | None:
         if entry.version != txn_index.CURRENT_VERSION:
-            return Fault("version", "has an unknown version", str(txn_index.CURRENT_VERSION), entry.version)
+            return Fault(Code.VERSION, "has an unknown version", str(txn_index.CURRENT_VERSION), entry.version)
         if entry.producer_id < 0:
-            return Fault("producer id", "has no producer id", "0 or more", entry.producer_id)
+            return Fault(Code.PRODUCER_ID, "has no producer id", "0 or more", entry.producer_id)
         if not 0 <= entry.first_offset <= entry.last_offset:
             expected = f"0 to {entry.last_offset}"
-            return Fault("first offset", "does not begin before it ends", expected, entry.first_offset)
+            return Fault(Code.FIRST_OFFSET, "does not begin before it ends", expected, entry.first_offset)
         if not 0 <= entry.last_stable_offset <= entry.last_offset + 1:
             expected = f"0 to {entry.last_offset + 1}"
             return Fault(
-                "last stable offset", "has an impossible last stable offset", expected, entry.last_stable_offset
+                Code.LAST_STABLE_OFFSET, "has an impossible last stable offset", expected, entry.last_stable_offset
             )
         if entry.last_offset < self.base_offset:
-            return Fault("last offset", "ends before the segment", f"{self.base_offset} or more", entry.last_offset)
+            return Fault(Code.LAST_OFFSET, "ends before the segment", f"{self.base_offset} or more", entry.last_offset)
         return None
 
     def ended(self, transaction: EndedTransaction) -> None:
@@ -93,24 +94,24 @@ class TxnIndexCheck:
 
     def _no_marker(self, slot: int, entry: AbortedTxn) -> None:
         text = "ends at an offset at which no ABORT marker stands"
-        self.faults[slot] = Fault("last offset", text, "the offset of an ABORT marker", entry.last_offset)
+        self.faults[slot] = Fault(Code.LAST_OFFSET, text, "the offset of an ABORT marker", entry.last_offset)
 
     def _judge(self, slot: int, entry: AbortedTxn, transaction: EndedTransaction) -> None:
         first, stable = transaction.first_offset, transaction.last_stable_offset
         if entry.producer_id != transaction.producer_id:
             text = "names another producer than the marker at its last offset"
-            self.faults[slot] = Fault("producer id", text, str(transaction.producer_id), entry.producer_id)
+            self.faults[slot] = Fault(Code.PRODUCER_ID, text, str(transaction.producer_id), entry.producer_id)
         elif first is None and entry.first_offset != entry.last_offset:
             text = "begins at an offset at which no batch of its producer stands"
             self._below(slot, "first offset", text, "no data before the marker", entry.first_offset)
         elif first is not None and entry.first_offset > first:
             text = "begins behind the first batch of the transaction"
-            self.faults[slot] = Fault("first offset", text, str(first), entry.first_offset)
+            self.faults[slot] = Fault(Code.FIRST_OFFSET, text, str(first), entry.first_offset)
         elif first is not None and entry.first_offset < first:
             self._below(slot, "first offset", "begins before the transaction does", str(first), entry.first_offset)
         elif entry.last_stable_offset > stable:
             text = "has a last stable offset behind the oldest open transaction"
-            self.faults[slot] = Fault("last stable offset", text, str(stable), entry.last_stable_offset)
+            self.faults[slot] = Fault(Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
         elif entry.last_stable_offset < stable:
             text = "has a last stable offset at which no transaction was open"
             self._below(slot, "last stable offset", text, str(stable), entry.last_stable_offset)
@@ -138,7 +139,7 @@ class TxnIndexCheck:
         yield from self._entries()
         if alone and not self.exists and self._missing:
             text = f"there is no such file, as there is no .index, for {len(self._missing)} aborted transactions"
-            yield Finding(level=Level.REMARK, file=self.file, kind="absent", text=text, found=len(self._missing))
+            yield Finding(level=Level.REMARK, file=self.file, kind=Code.ABSENT, text=text, found=len(self._missing))
             return
         yield from self._absent()
 
@@ -148,7 +149,7 @@ class TxnIndexCheck:
             yield Finding(
                 level=Level.DERIVED,
                 file=self.file,
-                kind="size",
+                kind=Code.SIZE,
                 text=f"the size is no multiple of 34: {left} bytes stand behind the last entry",
                 position=len(self.data) - left,
                 expected="a multiple of 34",
@@ -162,10 +163,10 @@ class TxnIndexCheck:
             fault = self.faults.get(slot)
             if fault is None and entry.last_offset <= last:
                 text = "does not end behind the entry before"
-                fault = Fault("order", text, f"above {last}", entry.last_offset)
+                fault = Fault(Code.ORDER, text, f"above {last}", entry.last_offset)
             if fault is None and entry.last_stable_offset < stable:
                 text = "has a last stable offset below that of the entry before"
-                fault = Fault("order", text, f"{stable} or more", entry.last_stable_offset)
+                fault = Fault(Code.ORDER, text, f"{stable} or more", entry.last_stable_offset)
             if fault is None:
                 last, stable = entry.last_offset, entry.last_stable_offset
                 continue
@@ -192,7 +193,7 @@ class TxnIndexCheck:
             yield Finding(
                 level=Level.DERIVED,
                 file=self.file,
-                kind="missing",
+                kind=Code.MISSING,
                 text=(
                     f"the entry {told} for the aborted transaction of producer {transaction.producer_id} at offsets "
                     f"{first} to {last}: consumers with read_committed get its records"
@@ -202,4 +203,4 @@ class TxnIndexCheck:
             )
         if self._empty:
             text = f"{self._empty} ABORT markers have no data in the log and no entry"
-            yield Finding(level=Level.REMARK, file=self.file, kind="empty abort", text=text, found=self._empty)
+            yield Finding(level=Level.REMARK, file=self.file, kind=Code.EMPTY_ABORT, text=text, found=self._empty)

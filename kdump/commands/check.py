@@ -17,6 +17,7 @@ from kdump.commands.findings_output import FINDINGS, telling
 from kdump.commands.limit_options import PATHS, index_interval
 from kdump.commands.who_reads import WORKERS, WhoReads
 from kdump.errors import UnreadableError, UsageError, many
+from kdump.findings.codes import Code
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
@@ -148,7 +149,7 @@ def _remote(
             continue
         checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
         has_all = not (listed.known or closed or unread or unlisted)  # else some are local or cannot be read
-        kept = (finding for finding in checked.findings if finding.kind != "gap" or has_all)
+        kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
         tell(checked._replace(findings=tuple(kept)), run, told)
     if unlisted:  # it may have listed what is there, and said of what is gone that it was deleted
         run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}, which could not be read whole")

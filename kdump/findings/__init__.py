@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import brief
+from kdump.findings.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,11 +31,11 @@ class Level(StrEnum):
 class Finding:
     """One statement about one file.
 
-    ``kind`` is a short stable word for machines, ``text`` a sentence for people. ``entry`` counts the entries of an
-    index from 0, ``position`` is the byte in ``file`` at which the bad thing starts, ``offset`` an offset of the log.
-    ``expected`` and ``found`` are the values that disagree, cut by :func:`kdump.errors.brief`; ``advice`` says what to
-    do. ``fatal`` is what a broker does not start with, ``poison`` a batch that was written so that consumers stop at
-    it: a broker and salvage keep it.
+    ``kind`` is the word of a :class:`~kdump.findings.codes.Code` or of damage, ``text`` a sentence for people.
+    ``entry`` counts the entries of an index from 0, ``position`` is the byte in ``file`` at which the bad thing starts,
+    ``offset`` an offset of the log. ``expected`` and ``found`` are the values that disagree, cut by
+    :func:`kdump.errors.brief`; ``advice`` is the action. ``fatal`` is a condition with which a broker does not start,
+    ``poison`` a batch that was written so that consumers stop at it: a broker and salvage keep it.
     """
 
     level: Level
@@ -57,7 +58,8 @@ class Finding:
     """Shell commands that mend it, in order; each works when pasted."""
 
     def __post_init__(self) -> None:
-        """Cut the values that disagree where they are too long to be read."""
+        """Write ``kind`` with blanks, and cut the values that disagree where they are too long to be read."""
+        object.__setattr__(self, "kind", self.kind.replace("-", " "))
         for name in ("expected", "found"):
             value = getattr(self, name)
             if isinstance(value, str):
@@ -70,10 +72,8 @@ class Finding:
 
     @property
     def code(self) -> str:
-        """The stable code: an entry of :data:`kdump.findings.codes.CODES`."""
-        from kdump.findings import codes  # few runs print it
-
-        return codes.code(self.kind)
+        """The stable code: a value of :class:`kdump.findings.codes.Code`."""
+        return self.kind.replace(" ", "-")
 
     @property
     def is_grave(self) -> bool:
@@ -95,7 +95,7 @@ def is_hole(kind: str, file: str) -> bool:
 
     The metadata log is none of these: its replay breaks there.
     """
-    return kind == "gap" and file.endswith(".log") and METADATA_LOG not in file
+    return kind == Code.GAP and file.endswith(".log") and METADATA_LOG not in file
 
 
 KDUMP: Final = "kdump "

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import many
 from kdump.findings import Level, joined
+from kdump.findings.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +22,9 @@ MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
 NOT_KNOWN: Final = "it is not known what a start loses"
 """Words of a verdict by which a report knows which sentence of its own it replaces."""
-OPEN: Final = "metadata elsewhere"
+OPEN: Final = Code.METADATA_ELSEWHERE
 """The kind that leaves open what a start does."""
-STOPS: Final = frozenset({"metadata log missing"})
+STOPS: Final = frozenset({Code.METADATA_LOG_MISSING})
 """Kinds with which a broker starts, and after which nothing is served."""
 
 
@@ -41,7 +42,7 @@ def verdict(
     """Return the verdict on one broker; ``starts`` is None where files do not decide whether it comes up, ``why``."""
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
-    fatal = [finding for finding in findings if finding.fatal or finding.kind in STOPS]
+    fatal = [finding for finding in findings if finding.fatal or finding.code in STOPS]
     if fatal:
         others = len({finding.file for finding in fatal}) - 1
         more = f" (and {many(others, 'other reason')})" if others else ""
@@ -55,7 +56,7 @@ def verdict(
         return StartVerdict(
             f"{broker} starts, but {_sum(missing, 'missing')} are missing: {_first(missing)}", commands, False
         )
-    unsure = next((finding for finding in findings if finding.kind == OPEN and finding.level is Level.LOG), None)
+    unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:
         return StartVerdict(f"do not start {broker} yet: {unsure.file}: {unsure.text}", commands, False)
     if damaged := [finding for finding in findings if finding.level is Level.LOG]:

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from kdump.errors import many
 from kdump.findings import Level
+from kdump.findings.codes import Code
 from kdump.primitives.terminal import harmless_line, path_text
 
 if TYPE_CHECKING:
@@ -20,10 +21,27 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 """The version of the lines in ``kdump/findings.schema.json``: a new optional name keeps it, other changes raise it."""
-COMMONPLACE: Final = frozenset({"convention", "empty", "zero tail", "absent", "coverage", "preallocation", "leftover"})
+COMMONPLACE: Final = frozenset(
+    {
+        Code.CONVENTION,
+        Code.EMPTY,
+        Code.ZERO_TAIL,
+        Code.ABSENT,
+        Code.COVERAGE,
+        Code.PREALLOCATION,
+        Code.LEFTOVER,
+    }
+)
 """Notes that healthy files get in large numbers: people get their count, and the text with --notes."""
 LOUD: Final = frozenset(
-    {"cleaned discards swap", "partition missing", "stray folder", "metadata elsewhere", "foreign folder", "limit"}
+    {
+        Code.CLEANED_DISCARDS_SWAP,
+        Code.PARTITION_MISSING,
+        Code.STRAY_FOLDER,
+        Code.METADATA_ELSEWHERE,
+        Code.FOREIGN_FOLDER,
+        Code.LIMIT,
+    }
 )
 """Notes that people read without --notes too: they are not of a healthy partition."""
 UNREADABLE: Final = 1
@@ -83,7 +101,7 @@ class CheckSummary:
             self.levels[finding.level] += 1
             if finding.fatal:
                 self.fatal.append(finding.file)
-            if finding.is_remark and finding.kind in COMMONPLACE:
+            if finding.is_remark and finding.code in COMMONPLACE:
                 self.commonplace[finding.kind] += 1
 
     @property
@@ -120,12 +138,12 @@ class Shown(NamedTuple):
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
         """Return what to print of a partition or file: the worst first, what is alike folded."""
-        wrong = any(not finding.is_remark or finding.kind in LOUD for finding in findings)
+        wrong = any(not finding.is_remark or finding.code in LOUD for finding in findings)
         shown = [
             finding
             for finding in findings
             if not finding.is_remark
-            or (not self.quiet and (self.remarks or (wrong and finding.kind not in COMMONPLACE)))
+            or (not self.quiet and (self.remarks or (wrong and finding.code not in COMMONPLACE)))
         ]
         order = list(WORDS)[::-1]
         shown.sort(key=lambda finding: (not finding.fatal, order.index(finding.level)))

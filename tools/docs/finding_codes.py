@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from kdump.findings.codes import CODES
+from kdump.findings.codes import Code
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "finding-codes.md"
 HEAD: Final = """# Finding codes
@@ -21,10 +21,7 @@ level is that of the gravest finding with this code: `log` and everything that i
 
 def page() -> str:
     """Return the text of the page."""
-    rows = (
-        f"| `{row.code}` | {row.level} | {row.sentence} | {row.hint or '-'} | {row.source} |\n"
-        for row in CODES.values()
-    )
+    rows = (f"| `{row}` | {row.level} | {row.sentence} | {row.hint or '-'} | {row.source} |\n" for row in Code)
     return HEAD + "".join(rows)
 
 
