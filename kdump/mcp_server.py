@@ -263,7 +263,7 @@ class ToolCall:
         return found if isinstance(found, dict) else {}
 
     def _cursor(self, paths: list[str], number: int) -> str:
-        return base64.urlsafe_b64encode(json.dumps([self._call(), number, _state(paths)]).encode()).decode()
+        return base64.urlsafe_b64encode(json.dumps([self._call(), number, self._files(paths)]).encode()).decode()
 
     def _skipped(self, paths: list[str]) -> int:
         """Return how many rows came on the pages before. Raises CallError for a cursor of something else."""
@@ -276,9 +276,17 @@ class ToolCall:
             raise CallError("the cursor is none of this server: leave it out for the first page") from None
         if call != self._call():
             raise CallError("the cursor belongs to other arguments: repeat those of the page before")
-        if state != _state(paths):
+        if state != self._files(paths):
             raise CallError("the files have changed since the page before: begin again without a cursor")
         return int(number)
+
+    def _files(self, paths: list[str]) -> str:
+        """Return the digest of the files in paths; they are walked once a call."""
+        if self._digest is None:
+            self._digest = _state(paths)
+        return self._digest
+
+    _digest: str | None = None
 
     def _call(self) -> str:
         """Return a digest of the tool and its arguments, the place in its rows left out."""

@@ -227,3 +227,13 @@ def test_the_client_of_the_sdk():
     assert wrong.is_error
     assert "nosuch" in wrong.content[0].text
     assert absent.is_error
+
+
+def test_a_page_walks_its_folders_once(monkeypatch):
+    walked = []
+    state = mcp_server._state
+    monkeypatch.setattr(mcp_server, "_state", lambda paths: walked.append(paths) or state(paths))
+    first = call("offsets", limit=2)
+    assert len(walked) == 1
+    assert call("offsets", limit=2, cursor=first["nextCursor"])["nextCursor"]
+    assert len(walked) == 2
