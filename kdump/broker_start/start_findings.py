@@ -374,6 +374,8 @@ class _StartFindings:
     def _served(self, log: LogStart) -> Iterator[Finding]:
         facts = self._facts(log)
         where, name = log.path or "", f"{log.topic}-{log.partition}"
+        if log.topic_id is not None and log.assigned_id not in {None, log.topic_id}:
+            yield self._of_another_topic(log, where, name)
         for cut in log.cuts:
             if cut.code is Code.START_BEYOND_END:
                 yield from self._start_beyond_end(log, name)
@@ -423,6 +425,25 @@ class _StartFindings:
                 missing=most - end,
                 advice=self._elsewhere(log),
             )
+
+    def _of_another_topic(self, log: LogStart, where: str, name: str) -> Finding:
+        """Report a folder that has the id of another topic, which has a partition of its number here too.
+
+        It is not stray (``LogManager.isStrayReplica`` looks at the id alone), and the first image cannot be taken:
+        InconsistentTopicIdException. Brokers of 4.3 come up and answer no client.
+        """
+        return Finding(
+            level=Level.LOG,
+            file=posixpath.join(where, file_names.PARTITION_METADATA),
+            kind="becomes stray",
+            text=f"it has the id of another topic than {name}, of which this broker has a partition {log.partition} "
+            "too: a broker comes up, and may serve no partition at all",
+            expected=None if log.assigned_id is None else f"topic_id: {id_text(log.assigned_id)}",
+            found=None if log.topic_id is None else id_text(log.topic_id),
+            loses=self._records(log),
+            advice="Where the folder holds the data of this topic, write the id of the metadata log.",
+            commands=() if log.assigned_id is None else (metadata_command(where, id_text(log.assigned_id)),),
+        )
 
     def _begins_late(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
         """Yield that records are missing before the first segment: no broker deleted them."""

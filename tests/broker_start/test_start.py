@@ -384,3 +384,13 @@ def test_the_high_watermark_is_that_of_the_replica_in_use(broker):
     shutil.copytree(broker / "d2" / "idem-0", stray)
     (stray / f"{0:020}.log").write_bytes(records(b"a"))
     assert findings(broker) == (0, set())
+
+
+def test_a_folder_with_the_id_of_another_topic_here_is_no_all_clear(broker):
+    shutil.copy(broker / "d2" / "idem-0" / "partition.metadata", broker / "d1" / "plain-0" / "partition.metadata")
+    status, found = findings(broker)
+    assert (status, found) == (3, {("becomes-stray", None)})
+    done = kdump("check", str(broker / "d1"), str(broker / "d2"))
+    (command,) = (line.strip() for line in done.stdout.decode().splitlines() if line.startswith("  printf "))
+    subprocess.run(["bash", "-c", command], check=True)
+    assert findings(broker) == (0, set())
