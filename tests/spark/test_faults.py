@@ -99,7 +99,7 @@ def unfinished(out):
 @every_way
 @pytest.mark.parametrize("fault", faults.FAULTS)
 def test_a_segment_that_cannot_be_read_ends_the_export_and_the_next_one_has_all(export, strike, folder, fault, way):
-    out = folder.parent / "out"
+    out = folder.parent.with_name(f"{folder.parent.name}-out")
     other = folder.with_name("u-0")
     other.mkdir()
     (other / FIRST).write_bytes((folder / SECOND).read_bytes())
@@ -110,7 +110,7 @@ def test_a_segment_that_cannot_be_read_ends_the_export_and_the_next_one_has_all(
     assert f"kdump: {folder / SECOND}: " in said
     assert faults.FAULTS[fault][1] in said
     assert not out.exists()
-    assert list(folder.parent.glob(".out.kdump-*")) == []
+    assert list(out.parent.glob(f".{out.name}.kdump-*")) == []
     (folder / SECOND).unlink(missing_ok=True)
     (folder / SECOND).write_bytes(data)
     assert export(folder.parent, out, *WAYS[way])[0] == 0
