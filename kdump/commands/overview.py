@@ -69,7 +69,7 @@ def overview(paths: tuple[str, ...]) -> int:
     run = Session()
     finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True), fail=run.fail)
     found = list(finder.find(paths, None))
-    if len(found) == len(paths) == 1 and found[0].is_named and len(found[0].segments) == 1 and _is_file(paths[0]):
+    if len(found) == len(paths) == 1 and _is_its_segment(paths[0], found[0]):
         return _segment(paths[0], found[0], run)
     silent = Sayings(unsaid, unsaid, unsaid, unsaid)  # the check reports what is wrong
     states = silent.states()
@@ -98,8 +98,11 @@ def overview(paths: tuple[str, ...]) -> int:
     return run.status
 
 
-def _is_file(path: str) -> bool:
-    return not os.path.isdir(path)  # noqa: PTH112  pathlib is slow to import
+def _is_its_segment(path: str, partition: Partition) -> bool:
+    """Return whether a path is that of the only segment of what was found there, in an archive too."""
+    if not partition.is_named or len(partition.segments) != 1:
+        return False
+    return posixpath.basename(path) == posixpath.basename(partition.segments[0].path)
 
 
 def _what(
@@ -203,11 +206,12 @@ def _segment(path: str, partition: Partition, run: Session) -> int:
     run.meets(status if isinstance(status, int) else 0)
     _print("")
     _print("Next:")
+    is_local = os.path.isfile(path)  # noqa: PTH113  pathlib is slow to import
     for line, what in (
         (f"kdump dump {shown}", "its records"),
         (f"kdump check {shown}", "whether it is sound, with the files beside it"),
         (f"kdump ls {shell_path(posixpath.dirname(path) or '.')}", "the segments beside it"),
-        (f"kdump --files {shown} --print-data-log", "as kafka-dump-log.sh prints it"),
+        *([(f"kdump --files {shown} --print-data-log", "as kafka-dump-log.sh prints it")] if is_local else []),
     ):
         _print(f"  {line}")
         _print(f"      {what}")

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 
 import pytest
@@ -600,24 +599,6 @@ def test_any_of_several_keys_patterns_and_topics(tmp_path):
     assert offsets("--topic", "a", "--key", "k0", "--key", "k2") == [("a", 0), ("a", 2)]
     assert offsets("--topic", "a", "--grep", "k1", "--grep", "^v3$") == [("a", 1), ("a", 3)]
     assert offsets("--topic", "a,c", "--offset", "0") == [("a", 0), ("c", 0)]
-
-
-def test_a_path_in_place_of_a_command_is_named_as_such(tmp_path):
-    path = tmp_path / "x.log"
-    path.write_bytes(b"")
-    packed = tmp_path / "a:b.tar"
-    with tarfile.open(packed, "w") as archive:
-        archive.add(path, "t-0/0.log")
-    for named, command in (
-        (path, "dump"),
-        (tmp_path, "check"),
-        (packed, "check"),
-        (f"{packed}:t-0", "check"),
-        (f"{packed}:t-0/0.log", "dump"),
-    ):
-        done = kdump(named)
-        assert done.returncode == 2
-        assert done.stderr.decode().endswith(f"Try: kdump {command} {named}\n")
 
 
 def test_log_dirs_in_one_word_as_a_broker_has_them(tmp_path):

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import tarfile
 
 import pytest
 
@@ -85,6 +86,28 @@ def test_a_segment_shows_its_first_batches(broker):
     assert "a segment of orders-0" in text
     assert "baseOffset" in text
     assert [line.split()[1] for line in next_commands(text)] == ["dump", "check", "ls", "--files"]
+
+
+def test_an_archive_its_folders_and_its_segments(broker, tmp_path):
+    archive = tmp_path / "a:b.tar"
+    with tarfile.open(archive, "w") as packed:
+        packed.add(broker, "d1")
+    for inside, expected in (
+        ("", "dump"),
+        (":d1", "dump"),
+        (":d1/orders-0", "dump"),
+        (f":d1/orders-0/{2:020}.log", "ls"),
+    ):
+        done = kdump(f"{archive}{inside}")
+        text = done.stdout.decode()
+        commands = next_commands(text)
+        assert done.returncode in (0, 3), done.stderr
+        assert expected in [line.split()[1] for line in commands]
+        assert ("a segment of orders-0" in text) == inside.endswith(".log")
+        for line in commands:
+            words = shlex.split(line)
+            if "--out" not in words and words[1] != "help":
+                assert kdump(*words[1:]).returncode in (0, 3, 4, 5), line
 
 
 def test_nothing_there(tmp_path):
