@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.answers.metadata.topics import id_text
 from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside, metadata_command
+from kdump.errors import many
 from kdump.findings.codes import Code
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import FOLDER_NAME
@@ -35,7 +36,7 @@ MOVED: Final = frozenset(
 ADVICE: Final = {
     Code.FOREIGN_FOLDER: "Move the folder out of the log dir.",
     Code.NAME_NO_OFFSET: "Move the file out of the log dir.",
-    Code.LEADER_EPOCHS_BROKEN: "Move the file away: without it a broker starts, and the epochs of the log are rebuilt.",
+    Code.LEADER_EPOCHS_BROKEN: "Move the file away: no record is lost, and a broker writes a new one.",
     Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
     Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins again.",
     Code.FOLDER_IS_DANGLING: "Mount the disk that the link names. If it is lost: move the link away, and the partition "
@@ -46,11 +47,11 @@ ADVICE: Final = {
     Code.NODE_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
     Code.TWO_FOLDERS: "Keep a copy of both; then move away the one of the log dir that failed.",
     Code.METADATA_REPLAY_BROKEN: "Take the metadata log of another controller. Without one: begin with a snapshot of "
-    "what was decided before the record; later decisions are lost (kdump metadata --events lists them). "
+    "what was decided before the record; {later}. "
     "Where several controllers have it, kdump rebuild-cluster writes new log dirs without the record.",
     Code.QUORUM_STATE_BROKEN: "Move the file away: without it the node asks the other controllers.",
     Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id of the metadata log.",
-    Code.SWAPPED: "Move the .swap file away before a broker starts.",
+    Code.SWAPPED: "Move the .swap files of this base offset away before a broker starts.",
     Code.META_PROPERTIES_MISSING: "Write the file with the ids of this broker and cluster.",
     Code.META_PROPERTIES_UNREADABLE: "Write the file with the ids of this broker and cluster.",
     Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
@@ -59,6 +60,8 @@ NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UN
 """Causes that end when ``meta.properties`` is written."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
 """A word for the shell: the line of a new cluster id."""
+SOLE_NODE: Final = ": 'only for the sole node of a cluster, if its old cluster id is not found' && "
+"""The label of a command with a new cluster id, as a command that does nothing: on one of several nodes it is wrong."""
 
 
 class Repairs:
@@ -77,15 +80,20 @@ class Repairs:
     def advice(self, cause: StartCause) -> str:
         """Return what to do in words, empty where the cause has all."""
         text = ADVICE.get(cause.code, "")
+        if cause.code is Code.METADATA_REPLAY_BROKEN:
+            text = text.format(later=self._later(cause))
         if cause.code in NO_IDS:
             text += f" Lines: {', '.join(self._lines(cause))}."
             if self._start.cluster_id is None:
                 text += (
-                    " No file here has the cluster id: take it from meta.properties of another broker"
-                    if not self._is_alone
-                    else " No file here has the cluster id: the only node of a cluster starts with a new one too. The "
-                    "old one is in its logs, after 'Cluster ID ='"
-                ) + "."
+                    " No file here has the cluster id. It is in the logs of this broker, after 'Cluster ID =', and in "
+                    "meta.properties of every other node of the cluster."
+                )
+                if self._is_alone:
+                    text += (
+                        " The command writes a new id. Run it only if this is the sole node of the cluster and the "
+                        "old id is not found: other nodes refuse a node with another id."
+                    )
         return text
 
     def commands(self, cause: StartCause) -> Iterator[str]:
@@ -110,6 +118,18 @@ class Repairs:
             yield aside(file)
         elif cause.code is Code.METADATA_REPLAY_BROKEN and self._start.fatal[0] is cause:
             yield from self._begin_with_a_snapshot(cause)
+
+    def _later(self, cause: StartCause) -> str:
+        """Return what a snapshot of the state before a record of the metadata log loses."""
+        ends = [log.log_end_offset for log in self._start.logs if log.topic == kraft_snapshot.TOPIC]
+        end = max((each for each in ends if each is not None), default=None)
+        lists = "kdump metadata --events lists them"
+        if end is None or cause.offset is None:
+            return f"later decisions are lost ({lists})"
+        count = max(end - cause.offset - 1, 0)
+        if not count:
+            return "no record follows it in the metadata log, so no other decision is lost"
+        return f"{many(count, 'record follows', 'records follow')} it in the metadata log and are lost ({lists})"
 
     @property
     def _node(self) -> int | None:
@@ -147,7 +167,8 @@ class Repairs:
             NEW_ID if line == "cluster.id=ID" else shell_word(line) if "=" in line else line
             for line in self._lines(cause)
         ]
-        yield f"printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
+        label = SOLE_NODE if NEW_ID in words else ""
+        yield f"{label}printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
 
     def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
         """Yield how the only controller goes on with what was decided before the record that does not replay."""

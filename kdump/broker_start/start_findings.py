@@ -15,7 +15,7 @@ from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, missing_text
 from kdump.checks import kraft_snapshot
-from kdump.checks.aside import aside, metadata_command
+from kdump.checks.aside import aside, metadata_command, swaps_aside
 from kdump.checks.everything import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import many
 from kdump.findings import ALONE, Finding, Level, salvage
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 EPOCHS: Final = "leader epochs"
 NO_START: Final = "a broker does not start: "
+NO_COMMAND: Final = (
+    "No command brings them back: restore the folder from a backup or from another replica, or start without them."
+)
+NO_COMMAND_ALONE: Final = NO_COMMAND.replace(" or from another replica", "")
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED})
 
 
@@ -244,11 +248,11 @@ class _StartFindings:
     def _elsewhere(self, log: LogStart) -> str:
         nodes = self.context.replicas.get((log.topic, log.partition))
         if nodes is None:
-            return "Another replica or a backup may have them."
+            return f"Another replica or a backup may have them. {NO_COMMAND}"
         others = [str(node) for node in nodes if node != self.start.node_id]
         if not others:
-            return ALONE
-        return f"Broker{'' if len(others) == 1 else 's'} {', '.join(others)} may have them."
+            return f"{ALONE} {NO_COMMAND_ALONE}"
+        return f"Broker{'' if len(others) == 1 else 's'} {', '.join(others)} may have them. {NO_COMMAND}"
 
     def _stray(self, log: LogStart) -> Iterator[Finding]:
         where, name, records = log.path or log.folder or "", f"{log.topic}-{log.partition}", self._records(log)
@@ -394,7 +398,7 @@ class _StartFindings:
                 offset=cut.first_offset,
                 loses=cut.records,
                 advice=ADVICE[Code.SWAPPED],
-                commands=(aside(cut.replaced_by or cut.file),),
+                commands=(swaps_aside(cut.replaced_by or cut.file),),
             )
         yield from self._hidden(log, facts)
         for cause in log.causes:
@@ -435,7 +439,7 @@ class _StartFindings:
         return Finding(
             level=Level.LOG,
             file=posixpath.join(where, file_names.PARTITION_METADATA),
-            kind="becomes stray",
+            kind=Code.BECOMES_STRAY,
             text=f"it has the id of another topic than {name}, of which this broker has a partition {log.partition} "
             "too: a broker comes up, and may serve no partition at all",
             expected=None if log.assigned_id is None else f"topic_id: {id_text(log.assigned_id)}",

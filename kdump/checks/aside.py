@@ -29,6 +29,15 @@ def aside(path: str) -> str:
     return f"mkdir -p {shell_path(target)} && mv {shell_path(path)} {shell_path(target)}"
 
 
+def swaps_aside(path: str) -> str:
+    """Return the shell command that moves a ``.log.swap`` file and the index ``.swap`` files of its base offset away.
+
+    A start would rename the index files that stay, over those of the log.
+    """
+    stem = path.removesuffix(f".{file_names.LOG}.{file_names.SWAP}")
+    return aside(path) if stem == path else aside(path).replace(shell_path(path), f"{shell_path(stem)}.*.swap")
+
+
 def metadata_command(folder: str, topic_id: str) -> str:
     """Return the shell command that writes the ``partition.metadata`` of a folder; ``topic_id`` is in base64."""
     target = posixpath.join(folder, file_names.PARTITION_METADATA)

@@ -17,6 +17,7 @@ from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.partition import index_swaps, with_index_swaps
 from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
@@ -230,7 +231,8 @@ def _log(
         if any(error.path == each.path for each in live):
             log.forget()
 
-    for checked in partition.check(part._replace(segments=tuple(live)), read, log, fail, tap, options.jobs):
+    shown = tuple(with_index_swaps(live, index_swaps(part)))
+    for checked in partition.check(part._replace(segments=shown), read, log, fail, tap, options.jobs):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
     findings = [*log.findings, *log.finish(tuple(_cut(of_indexes)))]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in findings)

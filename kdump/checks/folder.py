@@ -16,6 +16,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, is_sibling
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import raise_it
+from kdump.log_dirs.partition import index_swaps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,8 +35,8 @@ UNFINISHED: Final = {
     file_names.TMP: HALF_WRITTEN,
 }
 DISCARDED: Final = (
-    "a segment that was to take the place of others: a broker removes it when it starts, because of a .cleaned file of "
-    "a lower or equal offset (LogLoader.removeTempFilesAndCollectSwapFiles)"
+    "a file of a segment that was to take the place of others: a broker removes it when it starts, because of a "
+    ".cleaned file of a lower or equal offset (LogLoader.removeTempFilesAndCollectSwapFiles)"
 )
 LEFTOVERS: Final = {
     file_names.DELETE_FOLDER: "a replica that is to be deleted: a broker removes it when it starts",
@@ -46,7 +47,8 @@ NO_SNAPSHOT: Final = "A broker removes a broken producer snapshot, and reads the
 READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
     file_names.LEADER_EPOCHS: (
         leader_epoch.read,
-        "A broker that cannot read it does not start. Move the file away: without it a broker starts with no epochs.",
+        "A broker that cannot read it does not start. Move the file away: no record is lost, and a broker writes a new "
+        "one.",
     ),
     file_names.PARTITION_METADATA: (
         partition_metadata.read,
@@ -98,8 +100,11 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Findi
     path = partition.files.shown(entry.path)
     state = entry.name.rpartition(".")[2]
     if state in UNFINISHED:
-        text = DISCARDED if state == file_names.SWAP and _is_discarded(partition, entry.name) else UNFINISHED[state]
-        yield _remark(path, Code.LEFTOVER, text)
+        yield from (
+            _swap(partition, entry, path)
+            if state == file_names.SWAP
+            else (_remark(path, Code.LEFTOVER, UNFINISHED[state]),)
+        )
     elif entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}"):
         yield from _producers(partition, entry)
     elif entry.name in READERS:
@@ -110,6 +115,33 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Findi
         dirs.judge(entry.name, path, _bytes(partition, entry))
     elif not _is_known(entry.name):
         yield _remark(path, Code.UNKNOWN_FILE, "no broker writes a file of this name here")
+
+
+def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
+    """Report a ``.swap`` file that is no log: what a start makes of it."""
+    from kdump.checks.aside import aside  # few folders need it
+
+    target = entry.name.removesuffix(f".{file_names.SWAP}")
+    if _is_discarded(partition, entry.name):
+        yield _remark(path, Code.LEFTOVER, DISCARDED)
+    elif index_swaps(partition).get(target) != entry.path:
+        yield _remark(path, Code.LEFTOVER, f"a broker renames it to {target} when it starts, with its segment")
+    else:
+        live = next((each for each in partition.others if each.name == target), None)
+        if live is None or entry.size or not live.size:
+            text = f"a broker renames it to {target} when it starts: it is checked as that"
+            yield _remark(path, Code.LEFTOVER, text)
+            return
+        yield Finding(
+            level=Level.DERIVED,
+            file=path,
+            kind=Code.INDEX_SWAPPED,
+            text=f"a start puts this file in the place of {target}: it has no entries",
+            expected=f"{live.size} bytes",
+            found="0 bytes",
+            advice="Move the .swap file away before a broker starts: no record is lost, but look-ups get slower.",
+            commands=(aside(path),),
+        )
 
 
 def _is_discarded(partition: Partition, swap: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks.offset_index import OffsetIndexCheck
@@ -18,7 +18,7 @@ from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kdump.records.record_batch import Batches, RecordBatch
 
@@ -42,10 +42,12 @@ class SegmentFiles:
     timeindex: bytes | None
     txnindex: bytes | None
     active: bool
+    swaps: Mapping[str, str] = field(default_factory=dict)
+    """The names of index files that a start puts beside the log, by suffix: ``.swap`` files."""
 
     def beside(self, suffix: str) -> str:
         """Return the name of another file of this segment; what follows the suffix (.deleted, ...) stays."""
-        return beside_log(self.name, suffix)
+        return self.swaps.get(suffix) or beside_log(self.name, suffix)
 
 
 class PartitionState:

@@ -11,7 +11,7 @@ from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, Segment
 from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
-from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, beside_log
+from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, SWAP, beside_log
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import Batches
@@ -153,6 +153,11 @@ def _segment(segment: Segment, state: PartitionState, ways: _Ways, *, active: bo
     log = ways.log
     if active:
         state.mark()
+    swaps = {
+        suffix: segment.files.shown(path)
+        for suffix, path in segment.siblings.items()
+        if path.endswith(f".{SWAP}") and not segment.path.endswith(f".{SWAP}")
+    }
     for left in reversed(range(TRIES if active else 1)):
         contents: dict[str, bytes | None] = {}
         closed: set[object] = set()
@@ -169,6 +174,7 @@ def _segment(segment: Segment, state: PartitionState, ways: _Ways, *, active: bo
                 base_offset=segment.base_offset or 0,
                 log_size=source.size,
                 active=active,
+                swaps=swaps,
                 **contents,
             )
             checker = IndexCheck(files, state)

@@ -74,7 +74,8 @@ def command(
     the segments there are checked too, and __remote_log_metadata is held against them.
 
     Exit status: 0 all is well, 1 something cannot be read, or a topic or partition that was asked for is not there,
-    2 wrong usage, 3 a log is damaged, 4 only files are wrong that can be made anew (indexes, snapshots, checkpoints).
+    2 wrong usage, 3 a log is damaged, a broker would not start, or records are missing or would be lost, 4 only files
+    are wrong that can be rebuilt (indexes, snapshots, checkpoints).
     """
     run = session.Session(quiet=quiet)
     who = WhoReads.taken(given)

@@ -61,7 +61,7 @@ class Telling:
         summary.segments += segments
         summary.batches += batches
         summary.size += size
-        summary.add(findings, folder)
+        summary.add(findings, folder, has_batches=bool(batches))
         if findings:
             run.progress.clear()
         blocks: dict[str, list[Finding]] = {}

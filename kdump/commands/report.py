@@ -88,7 +88,8 @@ def command(
     topics whose configs __cluster_metadata of the given paths has, or --config gives, as in kdump retention.
 
     Exit status: 0 made, 1 something cannot be read, or a topic or partition that was asked for is not there, 2 wrong
-    usage, 3 a log is damaged, 4 only derived files are wrong.
+    usage, 3 a log is damaged, a broker would not start, or records are missing or would be lost, 4 only derived files
+    are wrong.
     """
     output = "json" if as_json else output
     if out is not None:

@@ -60,6 +60,8 @@ class Code(StrEnum):
      "Name all log dirs of the broker.", "KafkaMetadataLog")
     SWAP = ("swap", "log", "A .swap file that is empty or damaged takes the place of a log at the next start.",
      "Move the .swap file away.", "LogLoader.removeTempFilesAndCollectSwapFiles")
+    INDEX_SWAPPED = ("index-swapped", "derived", "An index .swap file without entries takes the place of an index at the next start.",
+     "Move the .swap file away.", "LogLoader.load")
     LOG_START_BEYOND_END = ("log-start-beyond-end", "log", "The log start offset is above the log end: a start deletes all segments.",
      "Correct the line of log-start-offset-checkpoint.", "LogLoader.load")
     LOG_START_RAISED = ("log-start-raised", "log", "A log start offset hides records that no broker deleted: leader epochs begin below it.",

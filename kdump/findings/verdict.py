@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from posixpath import basename
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import many
@@ -24,6 +25,8 @@ NOT_KNOWN: Final = "it is not known what a start loses"
 """Words of a verdict by which a report knows which sentence of its own it replaces."""
 OPEN: Final = Code.METADATA_ELSEWHERE
 """The kind that leaves open what a start does."""
+HELD: Final = Code.ONLY_COPY_IS_STRAY
+"""The kind of missing records that a stray folder here holds: commands bring them back."""
 STOPS: Final = frozenset({Code.METADATA_LOG_MISSING})
 """Kinds with which a broker starts, and after which nothing is served."""
 
@@ -49,13 +52,10 @@ def verdict(
         text = fatal[0].text.removeprefix(NO_START_TEXT)
         return StartVerdict(f"DO NOT START {broker}: {fatal[0].file}: {text}{more}", commands, False)
     loses = [finding for finding in findings if finding.loses is not None]
-    missing = [finding for finding in findings if finding.missing is not None]
-    if loses:
-        return StartVerdict(f"{broker} starts, but loses {_sum(loses, 'loses')}: {_first(loses)}", commands, False)
-    if missing:
-        return StartVerdict(
-            f"{broker} starts, but {_sum(missing, 'missing')} are missing: {_first(missing)}", commands, False
-        )
+    missing = [finding for finding in findings if finding.missing is not None and finding.code != HELD]
+    held = [finding for finding in findings if finding.missing is not None and finding.code == HELD]
+    if loses or missing or held:
+        return StartVerdict(f"{broker} starts, but {_lost(loses, missing, held)}", commands, False)
     unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:
         return StartVerdict(f"do not start {broker} yet: {unsure.file}: {unsure.text}", commands, False)
@@ -79,13 +79,41 @@ def _damaged(findings: Sequence[Finding]) -> str:
     return f"but {many(count, 'log file')} {'is' if count == 1 else 'are'}{DAMAGED}"
 
 
+def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[Finding]) -> str:
+    """Return what a start loses, what is missing already, and what stray folders hold."""
+    parts = []
+    if loses:
+        parts.append(f"loses {_sum(loses, 'loses')}: {_first(loses)}")
+    if missing and loses:
+        parts.append(f"{_sum(missing, 'missing')} are missing already: {_most(missing).file}")
+    elif missing:
+        parts.append(f"{_sum(missing, 'missing')} are missing: {_first(missing)}")
+    if held:
+        parts.append(f"{'it ' if parts else ''}{_held(held)}")
+    return "; ".join(parts)
+
+
+def _held(findings: Sequence[Finding]) -> str:
+    """Return that records are not served which are in stray folders here."""
+    names = list(dict.fromkeys(basename(finding.file).rpartition(".")[0] for finding in findings))
+    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    how = "the commands below bring them back"
+    if not all(finding.commands for finding in findings):
+        how = "stray folders here hold them"
+    return f"does not serve {_sum(findings, 'missing')} of {shown}: {how}"
+
+
 def _sum(findings: Sequence[Finding], name: str) -> str:
     """Return the records in words; those whose number no file has are counted as partitions."""
     total = sum(getattr(finding, name) for finding in findings)
     return "records" if not total else f"{total:,} records" if total > 1 else "1 record"
 
 
+def _most(findings: Sequence[Finding]) -> Finding:
+    return max(findings, key=lambda finding: (finding.loses or 0) + (finding.missing or 0))
+
+
 def _first(findings: Sequence[Finding]) -> str:
-    first = max(findings, key=lambda finding: (finding.loses or 0) + (finding.missing or 0))
+    first = _most(findings)
     more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
     return f"{first.file}: {first.text}{more}"

@@ -46,7 +46,8 @@ def lines(data: Bytes) -> Iterator[TextLine]:
 
 def malformed(line: TextLine, expected: str) -> NoReturn:
     """Raise the DamageError of a line that is not what it should be."""
-    raise DamageError("line", "a line is malformed", position=line.position, expected=expected, found=quoted(line.text))
+    reason = "a line is malformed" if line.text.strip("\0") or not line.text else "all bytes of a line are zero"
+    raise DamageError("line", reason, position=line.position, expected=expected, found=quoted(line.text))
 
 
 def parts(line: TextLine, count: int, expected: str) -> list[str]:

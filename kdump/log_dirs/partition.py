@@ -13,7 +13,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Entry, Files, OpenSource, Source
@@ -163,6 +163,44 @@ class Partition(NamedTuple):
             return None
         with self.files.open(path) as source:
             return read_whole(source)
+
+
+def index_swaps(partition: Partition) -> dict[str, str]:
+    """Return the paths of the index ``.swap`` files that have no ``.log.swap``, by the name that a start gives them.
+
+    A start renames every ``.swap`` file that no ``.cleaned`` file of a lower or equal base offset discards (LogLoader,
+    ``removeTempFilesAndCollectSwapFiles`` and ``load``).
+    """
+    found = {each.name: each.path for each in partition.others if each.name.endswith(f".{file_names.SWAP}")}
+    if not found:
+        return {}
+    logs = {posixpath.basename(each.path) for each in partition.segments}
+    names = [*logs, *(each.name for each in partition.others)]
+    least = min((_offset(name) for name in names if name.endswith(f".{file_names.CLEANED}")), default=None)
+    lone: dict[str, str] = {}
+    for name, path in found.items():
+        target = name.removesuffix(f".{file_names.SWAP}")
+        named = file_names.INDEX_NAME.fullmatch(target)
+        has_log = named is not None and f"{named['stem']}.{file_names.LOG}.{file_names.SWAP}" in logs
+        if named is not None and not has_log and (least is None or _offset(name) < least):
+            lone[target] = path
+    return lone
+
+
+def _offset(name: str) -> int:
+    stem = name.partition(".")[0]
+    return int(stem) if stem.isdecimal() else 0
+
+
+def with_index_swaps(segments: Sequence[Segment], lone: Mapping[str, str]) -> list[Segment]:
+    """Return segments with the indexes that they have after a start; ``lone`` is that of :func:`index_swaps`."""
+    return [each._replace(siblings=each.siblings | _renamed(each, lone)) for each in segments] if lone else [*segments]
+
+
+def _renamed(segment: Segment, lone: Mapping[str, str]) -> dict[str, str]:
+    """Return the index files that a start puts beside a segment, by suffix."""
+    names = {suffix: file_names.beside_log(posixpath.basename(segment.path), suffix) for suffix in file_names.INDEXES}
+    return {suffix: lone[name] for suffix, name in names.items() if name in lone}
 
 
 def stretches(

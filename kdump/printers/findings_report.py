@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from kdump.errors import many
-from kdump.findings import Level
+from kdump.findings import KDUMP, Level
 from kdump.findings.codes import Code
 from kdump.primitives.terminal import harmless_line, path_text
 
@@ -69,6 +69,7 @@ VERDICTS: Final = {
 }
 NO_START: Final = "A broker does not start with this"
 HOLES: Final = "offsets are missing, all batches that are there are sound"
+AGAIN: Final = "After the commands run kdump check again."
 ALL: Final = "--verbose writes them all"
 _DIGITS: Final = re.compile(r"\d+")
 
@@ -81,6 +82,8 @@ class CheckSummary:
         self.levels: Counter[Level] = Counter()
         self.damaged: list[str] = []
         """The folders of the partitions whose log is damaged."""
+        self.without_batches: list[str] = []
+        """Those of ``damaged`` in which no valid batch is left."""
         self.poisoned: list[str] = []
         """The folders of the partitions that are damaged only where consumers stop at a batch that a broker takes."""
         self.holes: list[str] = []
@@ -91,12 +94,14 @@ class CheckSummary:
         self.verdicts: list[StartVerdict] = []
         """One for each broker whose start was worked out."""
 
-    def add(self, findings: Sequence[Finding], folder: str = "") -> None:
-        """Count what was found in the partition of ``folder``."""
+    def add(self, findings: Sequence[Finding], folder: str = "", *, has_batches: bool = True) -> None:
+        """Count what was found in the partition of ``folder``; ``has_batches``: some of its batches are valid."""
         wrong = [finding for finding in findings if finding.level is Level.LOG]
         if folder and wrong and not all(finding.is_grave and not finding.fatal for finding in wrong):
             poisoned = all(finding.poison or finding.is_hole for finding in wrong)
             (self.holes if only_holes(wrong) else self.poisoned if poisoned else self.damaged).append(folder)
+            if not has_batches:
+                self.without_batches.append(folder)
         for finding in findings:
             self.levels[finding.level] += 1
             if finding.fatal:
@@ -337,10 +342,16 @@ def conclusion(summary: CheckSummary, status: int) -> list[str]:
         )
     if summary.damaged:
         lines.append(f"Damaged: {_named(summary.damaged)}")
-        lines.append(
-            "What to do next: keep the broker stopped and a copy of these folders; then kdump salvage gets the sound "
-            "batches out, of several replicas together what any of them has."
-        )
+        keep = "What to do next: keep the broker stopped and a copy of these folders"
+        if set(summary.damaged) <= set(summary.without_batches):
+            lines.append(
+                f"{keep}. No valid batch is left in them for kdump salvage: look for a backup or another replica."
+            )
+        else:
+            lines.append(
+                f"{keep}; then kdump salvage gets the sound batches out, of several replicas together what any of them "
+                "has."
+            )
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(
@@ -357,6 +368,8 @@ def conclusion(summary: CheckSummary, status: int) -> list[str]:
         lines += [f"  {command}" for command in told.commands[:SHOWN]]
         if len(told.commands) > SHOWN:
             lines.append(f"  ... and {many(len(told.commands) - SHOWN, 'other command')} (-o jsonl has them)")
+    if any(not command.startswith(KDUMP) for told in summary.verdicts for command in told.commands):
+        lines.append(AGAIN)
     return lines
 
 

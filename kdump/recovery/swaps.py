@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import DamageError
 from kdump.formats import txn_index
 from kdump.log_dirs import file_names
+from kdump.log_dirs.partition import index_swaps, with_index_swaps
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.segment_end import Cut, base_of, lost, read_next_offset
 from kdump.segments import read, walk
@@ -48,6 +49,7 @@ def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
         stem, _, suffix = entry.name.partition(".")
         if suffix.endswith(f".{file_names.CLEANED}") and stem.isdecimal():
             cleaned.append(int(stem))
+    live = with_index_swaps(live, index_swaps(partition))
     least = min(cleaned, default=None)
     valid = [each for each in swaps if least is None or base_of(each) < least]
     discarded = [each.name for each in swaps if each not in valid]

@@ -250,7 +250,7 @@ def test_a_folder_that_keeps_a_broker_from_starting(tmp_path):
     (tmp_path / "lost+found").mkdir()
     (finding,) = findings(tmp_path, status=3)
     assert (finding["check"], finding["found"], finding["fatal"]) == ("folder", "lost+found", True)
-    first, *_, verdict, command = kdump("check", tmp_path).stdout.decode().splitlines()
+    first, *_, verdict, command, _ = kdump("check", tmp_path).stdout.decode().splitlines()
     assert first.endswith("it is wrong, and a broker does not start with this")
     assert verdict.startswith(f"DO NOT START broker 1: {tmp_path / 'lost+found'}: ")
     aside = f"{tmp_path}.aside/"

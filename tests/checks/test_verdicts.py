@@ -40,8 +40,10 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
 
 
 def commands(text):
-    """The commands of the verdict: the indented lines at the end."""
+    """The commands of the verdict: the indented lines before the last."""
     lines = text.splitlines()
+    if lines[-1] == "After the commands run kdump check again.":
+        lines.pop()
     ending = [at for at, line in enumerate(lines) if not line.startswith("  ")][-1]
     return [line.strip() for line in lines[ending + 1 :] if not line.startswith("  ...")]
 
@@ -58,21 +60,31 @@ def with_kdump():
         ("swapclean", 0, SAFE, "it is deleted"),
         ("startgtend", 3, f"broker 1 {LOSES}10,000 records", "log-start-offset-checkpoint"),
         ("nopm", 3, f"broker 1 {LOSES}10,000 records", "topic_id: 6QeQf_naTECEAdchox7m4Q"),
-        ("nopm-after", 3, "10,000 records" + MISSING, "-stray"),
+        ("nopm-after", 3, "does not serve 10,000 records of orders-1: the commands below bring them back\n", "-stray"),
         ("mlog-gone", 3, NO_START, "metadata log is missing or empty"),
-        ("rmlog", 3, "10,000 records" + MISSING, "has one replica"),
+        (
+            "rmlog",
+            3,
+            "10,000 records" + MISSING,
+            "No command brings them back: restore the folder from a backup, or start",
+        ),
         ("rmdir", 3, "10,000 records" + MISSING, "orders-0 is assigned to broker 1"),
-        ("lost-disk", 3, "7,000 records" + MISSING, "directory.id not77NV0DWtv5eyQma6LCA"),
-        ("zerometa", 3, "DO NOT START the broker: d1/meta.properties", "node.id=1"),
+        (
+            "lost-disk",
+            3,
+            "2,000 records" + MISSING,
+            "; it does not serve 5,000 records of metrics-0: the commands below",
+        ),
+        ("zerometa", 3, "DO NOT START the broker: d1/meta.properties", "  : 'only for the sole node of a cluster, "),
         ("jbod-sameid", 3, NO_START, "directory.id"),
         ("baklog", 3, NO_START, "backup.log"),
         ("baksnap", 3, NO_START, "old.snapshot"),
         ("dangling", 3, NO_START, "mv d1/orders-0 d1.aside/"),
-        ("zeroepoch", 3, NO_START, "leader-epoch-checkpoint"),
+        ("zeroepoch", 3, NO_START, "it cannot be read: all bytes of a line are zero\n"),
         ("zeropm", 3, NO_START, "6QeQf_naTECEAdchox7m4Q"),
-        ("dup-topic", 3, NO_START, "topic orders is there already"),
+        ("dup-topic", 3, NO_START, "no record follows it in the metadata log, so no other decision is lost"),
         ("emptyepoch", 4, SAFE, "fencing by epochs"),
-        ("torn-clean", 3, "broker 1 " + LOSES, "mv d1/.kafka_cleanshutdown"),
+        ("torn-clean", 3, "broker 1 " + LOSES, "; 2,000 records are missing already: d1/sales-0\n"),
         ("clean-index-beyond-log", 3, LOSES + "5 records", ".index"),
         ("jbod-cluster", 0, "log dirs of 2 brokers (broker 1 of cluster ", "--config node.id=N"),
         ("overflow", 3, "offsets are missing", "split"),
@@ -168,3 +180,69 @@ def test_no_other_replica_is_named_where_there_is_none(cases, tmp_path):
     _, text, _ = check(tmp_path / "baklog", "d1", options=("--notes",))
     assert "nother replica" not in text
     assert "has one replica" in text
+
+
+SWAPS = ("00000000000000000000.index.swap", "00000000000000000000.timeindex.swap")
+
+
+def without_log_swap(cases, tmp_path):
+    """The folder of a partition whose index ``.swap`` files were left alone."""
+    subprocess.run(["cp", "-a", cases / "verdict" / "swap0", tmp_path], check=True)
+    folder = tmp_path / "swap0" / "d1" / "prices-0"
+    (folder / f"{0:020}.log.swap").unlink()
+    return folder
+
+
+def test_the_command_moves_every_swap_file_of_the_base_offset(cases, tmp_path):
+    """A start would put the empty indexes over those of the log."""
+    subprocess.run(["cp", "-a", cases / "verdict" / "swap0", tmp_path], check=True)
+    place = tmp_path / "swap0"
+    for command in commands(check(place, "d1")[1]):
+        subprocess.run(["bash", "-c", command], cwd=place, check=True)
+    assert not list((place / "d1" / "prices-0").glob("*.swap"))
+    assert len(list((place / "d1.aside" / "prices-0").glob("*.swap"))) == 3
+
+
+def test_empty_index_swap_files_alone_take_the_place_of_indexes(cases, tmp_path):
+    folder = without_log_swap(cases, tmp_path)
+    code, text, lines = check(folder.parents[1], "d1")
+    found = [line for line in lines if line["kind"] == "finding"]
+    assert (code, [line["code"] for line in found]) == (4, ["index-swapped"] * 2)
+    assert "no record is lost; 2 files can be rebuilt" in text
+    for line in found:
+        subprocess.run(["bash", "-c", line["commands"][0]], cwd=folder.parents[1], check=True)
+    assert check(folder.parents[1], "d1")[0] == 0
+
+
+def test_index_swap_files_alone_are_checked_as_the_indexes_of_a_start(cases, tmp_path):
+    """Sound ones that replace a broken index are what a crash between two renames leaves: nothing is wrong."""
+    folder = without_log_swap(cases, tmp_path)
+    index, swap = folder / f"{0:020}.index", folder / SWAPS[0]
+    (folder / SWAPS[1]).unlink()
+    swap.write_bytes(index.read_bytes())
+    index.write_bytes(b"\xff" * 16)
+    code, text, _ = check(folder.parents[1], "d1", options=("--notes",))
+    assert code == 0
+    assert f"{SWAPS[0]}: a broker renames it to {index.name} when it starts: it is checked as that" in text
+    swap.write_bytes(b"\xff" * 16)
+    code, text, _ = check(folder.parents[1], "d1")
+    assert code in {3, 4}
+    assert SWAPS[0] in text
+
+
+def test_a_cleaned_file_discards_index_swap_files_too(cases, tmp_path):
+    folder = without_log_swap(cases, tmp_path)
+    (folder / f"{0:020}.log.cleaned").touch()
+    code, text, _ = check(folder.parents[1], "d1", options=("--notes",))
+    assert code == 0
+    assert f"{SWAPS[0]}: a file of a segment that was to take the place of others: a broker removes it" in text
+
+
+def test_no_salvage_is_advised_where_no_valid_batch_is_left(cases):
+    _, text, _ = check(cases / "verdict" / "torn-clean", "d1")
+    assert "No valid batch is left in them for kdump salvage: look for a backup or another replica.\n" in text
+
+
+def test_indexes_of_a_log_swap_file_are_no_segments(cases):
+    _, text, _ = check(cases / "verdict" / "swap0", "d1", options=("--notes",))
+    assert f"{SWAPS[0]}: a broker renames it to {0:020}.index when it starts, with its segment" in text
