@@ -50,7 +50,7 @@ def compare(folder: Path) -> int:
         for broker in sorted(folder.iterdir())
     ]
     (line,) = brokers.compare_all(
-        brokers.pairs(brokers.by_partition(copies)), records=False, damage=raise_text, wrong=raise_text, fail=raise_it
+        brokers.pairs(brokers.by_partition(copies)), records=False, damage=raise_text, fail=raise_it
     )
     if not isinstance(line, PairDifference) or not line.same:
         raise SystemExit(f"equal replicas differ: {line}")

@@ -88,7 +88,7 @@ class Subject:
         """How many findings there are with one file replaced."""
         check = IndexCheck(replace(self.files, **{suffix: data}), deepcopy(self.before))
         for batch in self.batches:
-            check.batch(batch)
+            check.add(batch)
         return sum(not finding.is_remark for finding in check.finish())
 
 
@@ -119,7 +119,7 @@ def of_partition(held: Partition) -> Iterator[Subject]:
         history.segments.append(subject)
         check = IndexCheck(files, state)
         for batch in batches:
-            check.batch(batch)
+            check.add(batch)
         if any(not finding.is_remark for finding in check.finish()):
             raise SystemExit(f"{segment.name} is not healthy")
     yield from history.segments

@@ -81,7 +81,7 @@ def check(segment: Segment, held: list[RecordBatch], made: Indexes, state: Parti
     )
     checker = IndexCheck(files, state)
     for batch in held:
-        checker.batch(batch)
+        checker.add(batch)
     return [f"{found.file}: {found.text}" for found in checker.finish() if not found.is_remark]
 
 
