@@ -25,6 +25,7 @@ from kdump.primitives.java_text import java_text
 cimport cython
 from cpython.bytearray cimport PyByteArray_Resize
 from libc.string cimport memcmp, memcpy, memmove, memset
+from kdump.kernel.calendar cimport Date, date_of
 from kdump.kernel.digests cimport KeyedHash
 from kdump.kernel.records cimport Cursor
 from kdump.kernel.texts cimport BEYOND, base64, cell, escaped, hex_digits, is_utf8, json_value, plain
@@ -838,8 +839,6 @@ cdef int _HEXES = HEADER_WAYS.index("hex")
 cdef int _BASE64S = HEADER_WAYS.index("base64")
 cdef int _HASHES = HEADER_WAYS.index("hash")
 cdef long long _DAY = 86_400_000
-cdef long long _LEAP_CYCLE = 146_097  # days of 400 years
-cdef long long _TO_MARCH = 719_468  # days from the 1st of March of the year 0 to 1970
 cdef int _AROUND = 48  # bytes around the texts of a header, a null and a mark in them
 cdef int _ESCAPE = 8  # bytes of an entry of the table of escapes, see escaped()
 cdef Py_ssize_t _BLOCK = 1024  # bytes of a text for which room is made at once
@@ -1221,36 +1220,22 @@ cdef class RowLines(Lines):
         return True
 
     cdef void write_date(self) noexcept nogil:
-        """Keep the text of a whole second, by the Gregorian calendar: ``"2026-11-21T09:30:00.000Z"``, in quotes.
-
-        Years begin in March here, so that the day that not each year has is its last one.
-        """
+        """Keep the text of a whole second, by the Gregorian calendar: ``"2026-11-21T09:30:00.000Z"``, in quotes."""
         cdef long long day = self.second // _DAY
         cdef long long rest = self.second % _DAY
         if rest < 0:
             rest += _DAY
             day -= 1
         rest //= 1000
-        day += _TO_MARCH  # of year 0: never negative from the year 1 on
-        cdef long long cycle = day // _LEAP_CYCLE
-        day %= _LEAP_CYCLE
-        cdef long long year = (day - day // 1460 + day // 36524 - day // 146096) // 365
-        day -= 365 * year + year // 4 - year // 100
-        cdef long long month = (5 * day + 2) // 153  # 0 is March; five months have 153 days
-        day -= (153 * month + 2) // 5
-        month += 3
-        year += 400 * cycle
-        if month > 12:
-            month -= 12
-            year += 1
+        cdef Date found = date_of(day)
         cdef unsigned char* date = self.date
         memcpy(date, <char*> b'"....-..-..T..:..:......Z"      ', 32)
-        _two(date + 1, year // 100)
-        _two(date + 3, year % 100)
+        _two(date + 1, found.year // 100)
+        _two(date + 3, found.year % 100)
         date[5] = 45
-        _two(date + 6, month)
+        _two(date + 6, found.month)
         date[8] = 45
-        _two(date + 9, day + 1)
+        _two(date + 9, found.day)
         date[11] = 84
         _two(date + 12, rest // 3600)
         date[14] = 58

@@ -14,6 +14,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from libc.string cimport memcmp, memcpy, memset
+from kdump.kernel.calendar cimport Date, date_of
 from kdump.kernel.texts cimport base64
 
 cdef extern from "Python.h":
@@ -202,26 +203,15 @@ cdef class JsonText:
         self.used += 3
 
     cdef int date(self, long long day) noexcept:
-        """Write a day since 1970; years begin in March here."""
+        """Write a day since 1970."""
         if not _FIRST_DAY <= day <= _LAST_DAY:
             return False
-        day += 719_468
-        cdef long long cycle = day // 146_097
-        day %= 146_097
-        cdef long long year = (day - day // 1460 + day // 36524 - day // 146096) // 365
-        day -= 365 * year + year // 4 - year // 100
-        cdef long long month = (5 * day + 2) // 153
-        day -= (153 * month + 2) // 5
-        month += 3
-        year += 400 * cycle
-        if month > 12:
-            month -= 12
-            year += 1
-        self.two(year // 100, 0)
+        cdef Date date = date_of(day)
+        self.two(date.year // 100, 0)
         self.used -= 1
-        self.two(year % 100, 45)
-        self.two(month, 45)
-        self.two(day + 1, 0)
+        self.two(date.year % 100, 45)
+        self.two(date.month, 45)
+        self.two(date.day, 0)
         self.used -= 1
         return True
 
