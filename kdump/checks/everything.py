@@ -8,9 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
-from kdump.checks.indexes import NO_LOG
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
-from kdump.checks.offset_index import BEYOND
 from kdump.errors import UnreadableError, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, salvage
 from kdump.findings.codes import Code
@@ -243,7 +241,7 @@ def _cut(found: Sequence[Finding]) -> Iterator[int]:
     """Yield the base offsets of segments whose index shows that their log is missing or has lost its end."""
     for each in found:
         name = posixpath.basename(each.file)
-        if each.kind in {BEYOND, NO_LOG} and name.endswith(f".{file_names.INDEX}"):
+        if each.code in {Code.BEYOND_THE_LOG, Code.NO_LOG} and name.endswith(f".{file_names.INDEX}"):
             stem = name.partition(".")[0]
             if stem.isdecimal():
                 yield int(stem)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from kdump.records.record_batch import Batches, RecordBatch
 
-NO_LOG: Final = "no log"
-"""The kind of finding of an index without a log."""
 LOG_ADVICE: Final = "The log itself is damaged: take this copy aside before a broker starts on it and cuts it."
 
 
@@ -189,7 +187,7 @@ class IndexCheck:
             yield Finding(
                 level=Level.DERIVED,
                 file=files.beside(next(suffix for suffix in INDEXES if getattr(files, suffix) is not None)),
-                kind=NO_LOG,
+                kind=Code.NO_LOG,
                 text=f"there is no {files.beside(LOG)}",
                 advice="The log was lost, moved or renamed; a broker removes indexes without one when it starts.",
             )

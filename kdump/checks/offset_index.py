@@ -26,8 +26,6 @@ ADVICE: Final = (
     "Indexes can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "
     ".txnindex, all three (a broker makes them anew only where the .index is missing), or use kdump rebuild-index."
 )
-BEYOND: Final = "beyond the log"
-"""The kind of fault that the last entries of an index share when the log lost its end."""
 
 UNKNOWN, EITHER, FIRST, LAST, APPEND = range(5)
 CONVENTIONS: Final = {
@@ -85,7 +83,7 @@ class OffsetIndexCheck:
             elif entry.position <= 0:
                 fault = Fault(Code.POSITION, "has no position: the first batch has no entry", "above 0", entry.position)
             elif self._log_size is not None and entry.position >= self._log_size:
-                fault = Fault(BEYOND, "points beyond the log", f"below {self._log_size}", entry.position)
+                fault = Fault(Code.BEYOND_THE_LOG, "points beyond the log", f"below {self._log_size}", entry.position)
             else:
                 rising = rising and entry.position >= previous
                 previous = entry.position
@@ -211,11 +209,11 @@ class OffsetIndexCheck:
             self._pending = None
         unread = self._slots[self._at :]
         if not readable:
-            self.faults = {slot: fault for slot, fault in self.faults.items() if fault.kind != BEYOND}
+            self.faults = {slot: fault for slot, fault in self.faults.items() if fault.kind != Code.BEYOND_THE_LOG}
         if readable and self._log_size is not None:
             for slot in unread:
                 text = "points behind the last whole batch"
-                self.faults[slot] = Fault(BEYOND, text, f"below {valid_end}", self.index[slot].position)
+                self.faults[slot] = Fault(Code.BEYOND_THE_LOG, text, f"below {valid_end}", self.index[slot].position)
         yield from self._whole()
         yield from self._entries()
         yield from self._remarks(closed=closed)
@@ -313,7 +311,7 @@ class OffsetIndexCheck:
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
     """Return the first of two or more last entries that all lie beyond the log, ``count`` where there are none."""
     slot = count
-    while slot and slot - 1 in faults and faults[slot - 1].kind == BEYOND:
+    while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
     return slot if count - slot > 1 else count
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.checks.offset_index import ADVICE, BEYOND, Fault, and_all_behind, first_beyond
+from kdump.checks.offset_index import ADVICE, Fault, and_all_behind, first_beyond
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
@@ -136,7 +136,7 @@ class TimeIndexCheck:
             for slot in self._slots[self._at :]:
                 text = f"names an offset beyond the log, which ends at offset {self._previous_last}"
                 expected = f"at most {self._previous_last}"
-                self.faults[slot] = Fault(BEYOND, text, expected, self.index[slot].offset)
+                self.faults[slot] = Fault(Code.BEYOND_THE_LOG, text, expected, self.index[slot].offset)
         yield from self._whole()
         yield from self.entries()
         yield from self._remarks()
