@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.producer_state import ProducerReplay
-from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics import cluster_metadata
@@ -274,7 +274,8 @@ def _newest_epoch(place: Place) -> int | None:
     return max((entry.epoch for entry in entries or ()), default=None)
 
 
-HELP: Final = """Say where each partition begins and ends.
+HELP: Final = (
+    """Say where each partition begins and ends.
 
 \b
 Examples:
@@ -298,10 +299,9 @@ byTime           for each --time the first offset at or after it, looked up
 
 null stands for what the files do not tell, and for no offset. A transaction that the newest sound producer snapshot
 holds open counts as open until its marker is met. A batch that is cut off at the end of a log is left out.
-
-Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
-wrong.
 """
+    + EXIT_STATUS
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.producer_state import ProducerReplay
-from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.sequences import SequenceBreak, SequenceCheck
 from kdump.segments.regions import Damage
 
@@ -125,7 +125,8 @@ def _note_missing_snapshot(place: Place) -> None:
         place.note(f"{place.partition.name}: {text}")
 
 
-HELP: Final = """Say which producers each partition knows.
+HELP: Final = (
+    """Say which producers each partition knows.
 
 \b
 Examples:
@@ -150,10 +151,9 @@ repeat    a batch that the partition has already
 epoch     a batch of an older epoch after one of a newer
 Legal and left out: any beginning of a producer that is new or was silent
 for a day, 0 in a new epoch, 0 after 2147483647, what compaction took.
-
-Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
-wrong.
 """
+    + EXIT_STATUS
+)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,11 @@ Kind = Literal[
 Unit = Literal["replicas", "topic", "everything"]
 """The partitions that one reader must read together: the replicas of a partition, those of a topic, or all."""
 OPTION: Final = "option"
+EXIT_STATUS: Final = """
+Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
+wrong.
+"""
+"""The end of the help of a question about log dirs."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +82,6 @@ class FieldOption(NamedTuple):
 def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
     """Return a field of the options of a question; ``words`` are fields of :class:`QuestionOption`."""
     return field(default=default, metadata={OPTION: QuestionOption(kind, flag, doc, **words)})
-
-
-@dataclass(frozen=True)
-class NoOptions:
-    """The options of a question that has none."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,6 @@ class LogQuestion(Generic[O]):
     """Reads what every one of several readers must know, before they start."""
     takes_remote: bool = False
     """Whether the segments of tiered topics in remote storage belong to the partitions."""
-    in_report: bool = False
-    """Whether the JSON of the report has its lines beside those of its own parts."""
 
     @property
     def called(self) -> str:

@@ -13,7 +13,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from kdump.answers.collector import Collector, Needs
-from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.what_if import WhatIf, WhatIfAnswer
 from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.primitives import compression
@@ -399,7 +399,8 @@ def _line(sums: PartitionSums) -> PartitionStatistics:
     )
 
 
-HELP: Final = """Say what topics are made of: batches, codecs, producers.
+HELP: Final = (
+    """Say what topics are made of: batches, codecs, producers.
 
 \b
 Examples:
@@ -415,10 +416,9 @@ Records of transaction markers count as records, their keys and values do not.
 --what-if packs batches again as a Java client does. Of a partition above 128 MiB a sample of some 64 MiB is packed,
 and 'errorBytes' is 95% confidence; it is 0 where every batch was packed. Control batches and magic 0 and 1 stay as
 they are.
-
-Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
-wrong.
 """
+    + EXIT_STATUS
+)
 
 
 @dataclass(frozen=True)

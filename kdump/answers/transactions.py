@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlia
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.metadata.image import partition_count
 from kdump.answers.producer_state import ProducerReplay
-from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.transactional_ids import TransactionalId, TransactionalIds
 from kdump.errors import DamageError
 from kdump.internal_topics import cluster_metadata, transaction_state
@@ -420,7 +420,8 @@ def _ended(
     )
 
 
-HELP: Final = """Say which transactions are open or hang, and what ends them.
+HELP: Final = (
+    """Say which transactions are open or hang, and what ends them.
 
 \b
 Examples:
@@ -456,10 +457,9 @@ may have ended in bytes that cannot be read is open, and nothing is said to hang
 
 Run a line only where the partition's leader agrees: `kafka-transactions.sh describe-producers` shows the same start
 offset there.
-
-Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
-wrong.
 """
+    + EXIT_STATUS
+)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from kdump.answers.collector import Collector, Needs
 from kdump.answers.compaction.cleaning import MAP_ENTRIES, Cleaned, Cleaning, CleaningLimits
 from kdump.answers.compaction.dirty_section import DirtySection, HeldBack, dirty_section
 from kdump.answers.compaction.key_tables import REASONS
-from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.retention.aged_segments import log_facts
 from kdump.answers.topic_configs import UNKNOWN, TopicConfigs, config_option
 from kdump.errors import UnreadableError
@@ -200,7 +200,8 @@ def _text(key: bytes) -> tuple[str, bool]:
         return base64.b64encode(key).decode(), True
 
 
-HELP: Final = """Say what the log cleaner does next.
+HELP: Final = (
+    """Say what the log cleaner does next.
 
 \b
 Examples:
@@ -218,10 +219,9 @@ passed, data of aborted transactions, markers without data whose horizon has pas
 first cleaning that meets a tombstone sets its horizon, and a later one removes it. Configs: as for kdump retention.
 Without __cluster_metadata in the paths, name compacted topics: --config 'prices:cleanup.policy=compact'.
 That a cleaner gave up on a partition is in its memory alone: damage that would stop it is named.
-
-Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
-wrong.
 """
+    + EXIT_STATUS
+)
 
 
 @dataclass(frozen=True)

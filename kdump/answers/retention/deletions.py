@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, Reading
-from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.remote_copies import copied_offsets
 from kdump.answers.retention.aged_segments import From, LogFacts, log_facts, unclean_end
 from kdump.answers.retention.rules import Reason, RetentionCheck, RetentionRules, rules_of
@@ -179,7 +179,8 @@ class Retention(Collector):
         )
 
 
-HELP: Final = """Say which segments a broker deletes, when and why.
+HELP: Final = (
+    """Say which segments a broker deletes, when and why.
 
 \b
 Examples:
@@ -199,10 +200,9 @@ paths, then Kafka's defaults. A broker's properties file is in no log dir: give 
 no __cluster_metadata has a topic and no --config names it, whether its segments go is not known (deletable: null,
 known: false), but for those below the log start offset.
 Segments of remote storage go when __remote_log_metadata of the given paths says that they are copied.
-
-Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
-wrong.
 """
+    + EXIT_STATUS
+)
 
 
 @dataclass(frozen=True)
