@@ -27,8 +27,9 @@ from kdump.parallel import costs
 from kdump.primitives import timestamps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from kdump.checking import CheckStep
     from kdump.checks.everything import CheckedPartition
     from kdump.commands.findings_output import Telling
     from kdump.findings import Finding
@@ -93,13 +94,7 @@ def command(
     closed: list[UnreadableError] = []
     with telling(run, given) as told:
         dirs = LogDirs()
-        for step in of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail):
-            if isinstance(step, everything.CheckedPartition):
-                tell(step, run, told)
-            elif isinstance(step, list):
-                told.tell(step)
-            else:
-                told.start(step)
+        report(of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail), run, told)
         if wanted.remote is not None:
             closed = _remote(wanted, paths, partitions, how, run, told, finder.met)
         run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
@@ -151,7 +146,7 @@ def _remote(
         checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
         has_all = not (listed.known or closed or unread or unlisted)  # else some are local or cannot be read
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
-        tell(checked._replace(findings=tuple(kept)), run, told)
+        _partition(checked._replace(findings=tuple(kept)), run, told)
     if unlisted:  # it may have listed what is there, and said of what is gone that it was deleted
         run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}, which could not be read whole")
     else:
@@ -160,8 +155,19 @@ def _remote(
     return closed
 
 
-def tell(checked: CheckedPartition, run: session.Session, told: Telling) -> None:
-    """Tell what was found in a partition, and what of it cannot be read."""
+def report(steps: Iterable[CheckStep], run: session.Session, told: Telling) -> None:
+    """Report the steps of a check: findings of partitions, findings of log dirs, starts of brokers."""
+    for step in steps:
+        if isinstance(step, everything.CheckedPartition):
+            _partition(step, run, told)
+        elif isinstance(step, list):
+            told.tell(step)
+        else:
+            told.start(step)
+
+
+def _partition(checked: CheckedPartition, run: session.Session, told: Telling) -> None:
+    """Report what was found in a partition, and what of it cannot be read."""
     for error in checked.failed:
         run.fail(error)
     told.tell(

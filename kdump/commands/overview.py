@@ -18,7 +18,7 @@ from kdump.answers.disk_usage import DiskUsage, PartitionUsage
 from kdump.answers.log_dir_pass import Sayings
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
-from kdump.commands.check import tell
+from kdump.commands.check import report
 from kdump.commands.findings_output import Telling
 from kdump.commands.session import Session
 from kdump.log_dirs.absent import with_names
@@ -145,13 +145,8 @@ def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) 
     of, how = checking.prepared(paths, partitions, wanted, how, run.fail)
     verdict, dirs = _Verdict(), LogDirs()
     told = Telling(run, verdict)
-    for step in of.steps((everything.check(one, how, dirs, run.progress) for one in partitions), dirs, run.fail):
-        if isinstance(step, everything.CheckedPartition):
-            tell(step, run, told)
-        elif isinstance(step, list):
-            told.tell(step)
-        else:
-            told.start(step)
+    checked = (everything.check(one, how, dirs, run.progress) for one in partitions)
+    report(of.steps(checked, dirs, run.fail), run, told)
     told.end()
     return verdict.lines
 
