@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tarfile
+import threading
 import warnings
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -20,6 +21,7 @@ from testing import GOLDEN, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 # A test run in the background of a script inherits an ignored SIGINT, and kdump under test would inherit it too.
@@ -138,3 +140,29 @@ def spark(tmp_path_factory) -> Iterator:
         os.environ["PYTHONPATH"] = path
         yield session
         session.stop()
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of the archives of verdicts and of healthy log dirs."""
+    place = tmp_path_factory.mktemp("cases")
+    for name in ("verdict", "healthy"):
+        with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
+            archive.extractall(place, filter="tar")
+    return place
+
+
+@pytest.fixture(params=[0, 1])
+def few_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[threading.Thread]]:
+    """Let a number of threads start and no more; return it, and the list of those that have started."""
+    start = threading.Thread.start
+    started: list[threading.Thread] = []
+
+    def sparing(thread: threading.Thread) -> None:
+        if len(started) == request.param:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", sparing)
+    return request.param, started

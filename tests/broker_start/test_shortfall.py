@@ -2,11 +2,9 @@
 
 import json
 import shutil
-import tarfile
 
 import pytest
 
-from testing import GOLDEN
 from testing.processes import kdump
 
 ABSENT = "d1/orders-0: orders-0 is assigned to broker 1 in d1, and no folder holds it: 10000 records are missing"
@@ -25,15 +23,6 @@ TRUTH = {
     "swapclean": (["d1"], []),
     "baksnap": (["d1"], []),
 }
-
-
-@pytest.fixture(scope="module")
-def cases(tmp_path_factory):
-    place = tmp_path_factory.mktemp("cases")
-    for name in ("verdict", "healthy"):
-        with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
-            archive.extractall(place, filter="tar")
-    return place
 
 
 def said(place, *args):

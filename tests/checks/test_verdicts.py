@@ -7,25 +7,13 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from testing import GOLDEN
 from testing.processes import kdump
 
 NO_START, LOSES, MISSING, SAFE = "DO NOT START broker 1: ", "starts, but loses ", " are missing: ", "safe to start "
-
-
-@pytest.fixture(scope="module")
-def cases(tmp_path_factory):
-    """The folders of both archives."""
-    place = tmp_path_factory.mktemp("cases")
-    for name in ("verdict", "healthy"):
-        with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
-            archive.extractall(place, filter="tar")
-    return place
 
 
 def check(place, *paths, options=()):

@@ -142,17 +142,8 @@ def test_no_more_results_wait_than_may():
     crew.end()
 
 
-@pytest.mark.parametrize("given", [0, 1])
-def test_a_system_that_gives_no_more_threads(monkeypatch, given):
-    start, started = threading.Thread.start, []
-
-    def sparing(thread):
-        if len(started) == given:
-            raise RuntimeError("can't start new thread")
-        started.append(thread)
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", sparing)
+def test_a_system_that_gives_no_more_threads(few_threads):
+    given, started = few_threads
     assert results(range(20), lambda number, *_: number, count=3) == list(range(20))
     assert len(started) == given
 

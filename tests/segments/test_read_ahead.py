@@ -351,18 +351,8 @@ def test_a_bomb_is_left_to_the_reader(log):
         batch.payload()
 
 
-@pytest.mark.parametrize("given", [0, 1])
-def test_a_system_that_gives_no_more_threads(log, monkeypatch, given):
-    started = []
-    start = threading.Thread.start
-
-    def sparing(thread):
-        if len(started) == given:
-            raise RuntimeError("can't start new thread")
-        started.append(thread)
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", sparing)
+def test_a_system_that_gives_no_more_threads(log, few_threads):
+    given, started = few_threads
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
         assert len(list(read(source))) == COUNT
     assert len(started) == given

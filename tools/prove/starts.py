@@ -26,7 +26,6 @@ import sys
 import tarfile
 import tempfile
 import time
-import traceback
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -38,6 +37,7 @@ from kdump import cli
 from kdump.log_dirs.file_names import LOG
 from testing import GOLDEN
 from tools import arguments
+from tools.fuzz import forked
 from tools.prove.broker import CLUSTER, free_ports, logger
 from tools.prove.start_changes import CHANGES, METADATA, Scene
 from tools.record.fetch_jars import fetch
@@ -48,6 +48,8 @@ TOPICS = {"plain": 3, "idem": 2, "dele": 2, "txn": 2, "zst": 2, "comp": 2, "bare
 INTERNAL = {"__consumer_offsets": 2}
 PARTITIONS = [f"{topic}-{number}" for topic, count in {**TOPICS, **INTERNAL}.items() for number in range(count)]
 NOT_ONE_BROKER = {"jbod-cluster", "other-node"}
+CHECK_SECONDS = 120
+"""Seconds that `kdump check` of a scene may take."""
 UNSERVED = {"no leader", "no such partition"}
 PROPERTIES = """process.roles={roles}
 node.id={node}
@@ -359,36 +361,11 @@ def same_partition(one: str, other: str) -> bool:
 
 def check(base: Base, folder: Path) -> tuple[int, list[dict[str, object]], str]:
     """Return what `kdump check` says: exit status, lines, standard error."""
-    words = ["kdump", "check", *base.dirs, "-o", "jsonl", "--release", base.release]
+    words = ["check", *base.dirs, "-o", "jsonl", "--release", base.release]
     words += ["--config", f"node.id={base.node}", "--config", f"process.roles={base.roles}"]
-    status, out, err = in_child(words, folder)
-    return status, [json.loads(line) for line in out.splitlines() if line.startswith("{")], err
-
-
-def in_child(words: list[str], folder: Path) -> tuple[int, str, str]:
-    """Run kdump in a child of this process, in which its modules are there already; exit status, what it prints."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = os.fork()
-        if not child:
-            status = 70
-            try:
-                os.dup2(out.fileno(), 1)
-                os.dup2(err.fileno(), 2)
-                os.chdir(folder)
-                sys.argv, sys.stdout, sys.stderr = words, os.fdopen(1, "w"), os.fdopen(2, "w")
-                status = cli.main()
-                sys.stdout.flush()
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(status)
-        _, ended = os.waitpid(child, 0)
-        said = []
-        for file in (out, err):
-            file.seek(0)
-            said.append(file.read().decode(errors="replace"))
-        return os.waitstatus_to_exitcode(ended), said[0], said[1]
+    done = forked.run(words, folder, seconds=CHECK_SECONDS)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
+    return done.status, lines, done.stderr.decode(errors="replace")
 
 
 def load_kdump(folder: Path) -> None:
