@@ -168,7 +168,7 @@ def command(
     if incremental or follow:
         return _go_on(run, export, forever=follow)
     if export.format not in FORMATS:
-        spark_session.check_writer(export.format, export.conf)
+        spark_session.check_writer(export.format, spark_session.configured(export.conf))
     progress = _Progress(sys.stderr if sys.stderr.isatty() and not run.quiet else None)
 
     def done(summary: Summary) -> None:

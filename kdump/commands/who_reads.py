@@ -99,7 +99,7 @@ class WhoReads(NamedTuple):
         if who.master is not None:
             from kdump.spark import session
 
-            session.use_stores(who.conf)
+            session.use_stores(session.configured(who.conf))
         return who
 
     def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:

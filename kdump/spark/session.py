@@ -138,7 +138,7 @@ def use_stores(settings: Mapping[str, str]) -> None:
 
     Without settings of stores nothing changes.
     """
-    found = stores.relevant({name.removeprefix(_HADOOP): value for name, value in configured(settings).items()})
+    found = stores.relevant({name.removeprefix(_HADOOP): value for name, value in settings.items()})
     if found:
         os.environ.setdefault(stores.VARIABLE, json.dumps(found))
 
@@ -178,7 +178,7 @@ def check_store(path: str, settings: Mapping[str, str]) -> None:
     """
     scheme = path.partition("://")[0] if "://" in path else ""
     module = _MODULES.get(scheme)
-    if module is None or _BRINGS & {*configured(settings)}:
+    if module is None or _BRINGS & {*settings}:
         return
     jars = _jars()
     if any(jar.startswith(f"{module}-") for jar in jars):
@@ -193,9 +193,9 @@ def check_store(path: str, settings: Mapping[str, str]) -> None:
 def check_writer(name: str, settings: Mapping[str, str]) -> None:
     """Raise UsageError for a writer of another library that nothing brings into the session.
 
-    Jars and packages may bring any, in the settings or in spark-defaults.conf; so may jars in Spark's own folder.
+    Jars and packages of the settings may bring any; so may jars in Spark's own folder.
     """
-    if "." in name or find_spec(f"pyspark_{name}") or _BRINGS & {*configured(settings)}:
+    if "." in name or find_spec(f"pyspark_{name}") or _BRINGS & {*settings}:
         return
     if not any(re.match(rf"{re.escape(name)}\b", jar, re.IGNORECASE) for jar in _jars()):
         raise UsageError(

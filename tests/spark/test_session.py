@@ -138,7 +138,7 @@ def test_the_environment_of_aws_reaches_hadoops_client(monkeypatch):
 def test_settings_of_stores_are_known_before_spark_starts(monkeypatch, tmp_path):
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.delenv(stores.VARIABLE, raising=False)
-    session.use_stores({"spark.executor.memory": "4g"})
+    session.use_stores(session.configured({"spark.executor.memory": "4g"}))
     assert stores.VARIABLE not in os.environ
     (tmp_path / "spark-defaults.conf").write_text(
         "# spark.hadoop.fs.s3a.endpoint no\nspark.hadoop.fs.s3a.endpoint  http://a:9000 \n"
@@ -146,7 +146,7 @@ def test_settings_of_stores_are_known_before_spark_starts(monkeypatch, tmp_path)
     )
     monkeypatch.setenv(stores.VARIABLE, "")  # so that it is restored
     monkeypatch.delenv(stores.VARIABLE)
-    session.use_stores({"spark.hadoop.fs.s3a.access.key": "given"})
+    session.use_stores(session.configured({"spark.hadoop.fs.s3a.access.key": "given"}))
     assert stores.settings() == {"fs.s3a.endpoint": "http://a:9000", "fs.s3a.access.key": "given"}
 
 
@@ -186,4 +186,4 @@ def test_a_writer_that_nothing_brings_is_refused_before_spark_starts(monkeypatch
     (tmp_path / "jars" / "delta-spark_2.13-4.0.0.jar").touch()
     session.check_writer("delta", {})
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.jars /opt/iceberg.jar\n")
-    session.check_writer("iceberg", {})
+    session.check_writer("iceberg", session.configured({}))

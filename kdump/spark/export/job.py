@@ -136,8 +136,9 @@ def check(export: Export, *, adds: bool) -> None:
     ``adds`` says that the rows are added to an output of earlier runs.
     """
     session.check()
-    session.check_store(export.out, export.conf)
-    session.use_stores(export.conf)
+    settings = session.configured(export.conf)
+    session.check_store(export.out, settings)
+    session.use_stores(settings)
     place = _LOCAL.fullmatch(export.out)
     if place is None:
         _be_outside(export)
