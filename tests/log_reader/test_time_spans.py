@@ -138,6 +138,13 @@ def test_the_option_reads_what_nothing_shows_to_be_there(folder):
     assert done.stdout == b"9\n"
 
 
+def test_a_query_with_an_upper_bound_alone_returns_old_records_of_later_segments(folder):
+    write(folder, 40 * PER_SEGMENT, [minutes(40)[0], TIME + 1, *minutes(40)[2:]])
+    for bound in (f'"timestampMs" <= {TIME + 4}', f"timestamp < ts({TIME + 5})"):
+        done = kdump("sql", f"select count(*) as n from records where {bound}", folder, "-o", "csv")
+        assert done.stdout.split() == [b"n", b"2"]
+
+
 def test_a_future_time_in_an_early_segment_keeps_it_in_the_range(folder):
     write(folder, 5 * PER_SEGMENT, [*minutes(5)[:-1], TIME + 45 * MINUTE])
     found, files, _ = read(folder, since=TIME + 45 * MINUTE)
