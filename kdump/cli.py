@@ -3,8 +3,33 @@
 from __future__ import annotations
 
 import sys
+from typing import Final
 
+from kdump import __version__
 from kdump.errors import KdumpError, UsageError
+
+WELCOME: Final = f"""\
+kdump {__version__} reads Apache Kafka's files on disk, with no broker and no JVM.
+It never changes what it reads.
+
+  kdump /var/kafka           what is in these log dirs, and what to run next
+
+The broker does not start, or a disk is in doubt:
+  kdump check /var/kafka
+Records are missing, or a consumer stops:
+  kdump explain orders-0@1234 --in /var/kafka
+What was in a topic:
+  kdump dump /var/kafka --topic orders --since -2h
+The disk is full:
+  kdump du /var/kafka
+The cluster is lost, only volumes are left:
+  kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --plan
+
+  kdump help                 every incident, with the command for it
+  kdump --help               all commands
+  kdump help files           as kafka-dump-log.sh: kdump --files FILE,FILE,...
+"""
+"""The output of ``kdump`` without arguments: at most 24 lines of 80 columns."""
 
 
 def main() -> int:  # noqa: PLR0911  each ending has its status
@@ -44,8 +69,6 @@ def main() -> int:  # noqa: PLR0911  each ending has its status
 
 def _run(words: list[str]) -> object:
     if not words:
-        from kdump.commands.welcome import WELCOME
-
         print(WELCOME, end="", file=sys.stderr)
         return 2
     from kdump.commands import classic

@@ -11,11 +11,11 @@ import click
 from kdump import checking
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
-from kdump.commands import options, session, start_options
-from kdump.commands.answering import AT
-from kdump.commands.findings_output import FINDINGS, telling
-from kdump.commands.limit_options import PATHS, index_interval
-from kdump.commands.who_reads import WORKERS, WhoReads
+from kdump.command_line import options, session
+from kdump.command_line.answering import AT
+from kdump.command_line.findings_output import FINDINGS, telling
+from kdump.command_line.limit_options import PATHS, index_interval
+from kdump.command_line.workers import WORKERS, WhoReads
 from kdump.errors import UnreadableError, UsageError, many
 from kdump.findings.codes import Code
 from kdump.log_dirs.absent import absent
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from kdump.checking import CheckStep
     from kdump.checks.everything import CheckedPartition
-    from kdump.commands.findings_output import Telling
+    from kdump.command_line.findings_output import Telling
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option("--headers-only", is_flag=True, help="Leave records alone: crc, structure, continuity and indexes.")
 @options.add(FINDINGS)
 @options.add(options.REMOTE)
-@options.add(start_options.START)
+@options.add(options.START)
 @index_interval("it decides what a broker cuts where offsets are not in order")
 @AT
 @options.add(WORKERS)

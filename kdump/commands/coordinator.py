@@ -14,10 +14,10 @@ from kdump.answers.coordinator import (
     coordinator_partition,
     topic_partitions,
 )
-from kdump.commands.answering import FORM, write_answer
-from kdump.commands.limit_options import AtLeast, in_paths
-from kdump.commands.options import add
-from kdump.commands.session import Session
+from kdump.command_line.answering import FORM, write_answer
+from kdump.command_line.limit_options import AtLeast, in_paths
+from kdump.command_line.options import add
+from kdump.command_line.session import Session
 from kdump.errors import UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.printers.answer_tables import coordinator as tables

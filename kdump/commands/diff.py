@@ -9,10 +9,10 @@ import click
 from kdump.answers.collector import Place
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.pair import BrokerReplica
-from kdump.commands import option_values
-from kdump.commands import options as shared
-from kdump.commands.answering import Answering, inputs
-from kdump.commands.limit_options import ONE_EACH
+from kdump.command_line import option_values
+from kdump.command_line import options as shared
+from kdump.command_line.answering import Answering, inputs
+from kdump.command_line.limit_options import ONE_EACH
 from kdump.errors import UsageError
 from kdump.log_dirs.absent import COPY
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words

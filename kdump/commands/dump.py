@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import click
 
-from kdump.commands import options as shared
-from kdump.commands import session
-from kdump.commands.command_help import Command
-from kdump.commands.completion import in_list
-from kdump.commands.dump_options import COLUMN_FILES, DumpOptions
-from kdump.commands.limit_options import JOBS, RAW_OUTPUT, AtLeast
-from kdump.commands.session import SaidSoFar
+from kdump.command_line import options as shared
+from kdump.command_line import session
+from kdump.command_line.command_help import Command
+from kdump.command_line.dump_options import COLUMN_FILES, DumpOptions
+from kdump.command_line.limit_options import JOBS, RAW_OUTPUT, AtLeast
+from kdump.command_line.session import SaidSoFar
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
@@ -41,7 +40,7 @@ from kdump.segments import read_ahead, resync
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from kdump.commands.parallel import Piece
+    from kdump.command_line.parallel import Piece
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.read_stats import ReadStats
     from kdump.parallel.turns import OutputTurn
@@ -117,7 +116,9 @@ SECTIONS: Final = {
     multiple=True,
     metavar="A,B,...",
     help="These columns alone, in this order.",
-    shell_complete=in_list(lambda ctx: [column.name for column in (BATCH if ctx.params.get("batches") else RECORD)]),
+    shell_complete=shared.in_list(
+        lambda ctx: [column.name for column in (BATCH if ctx.params.get("batches") else RECORD)]
+    ),
 )
 @click.option("--keys-only", is_flag=True, help="Leave out values and headers.")
 @shared.add(shared.PRIVACY)
@@ -166,22 +167,20 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     options = DumpOptions(given)
     decoder = None
     if options.decode != "none":
-        from kdump.commands import decoding  # --help does without
-
-        decoder = decoding.payload_decoder(given, paths, run, options.wanted)
+        decoder = shared.payload_decoder(given, paths, run, options.wanted)
     dump = Dump(run, options, decoder)
     finder = Finder(options.wanted, note=run.note, fail=run.fail, wrong=run.damage)
     partitions: Iterable[Partition] = finder.find(paths)
     if not (options.every_replica or options.follow):
         partitions = _each_once(partitions, paths, run)
     if options.is_column_file:
-        from kdump.commands import dump_columns  # for such files alone
+        from kdump.command_line import dump_columns  # for such files alone
 
         dump.counted = dump_columns.write(dump, partitions if options.stops_early else run.watched(partitions), paths)
     else:
         _print(dump, partitions, paths)
     if decoder is not None:
-        decoding.hint_at_schemas(decoder, run)
+        shared.hint_at_schemas(decoder, run)
     for text in absent(options.wanted, finder.met, paths):
         run.insist(text)
     if dump.stats is not None:
@@ -374,7 +373,7 @@ class Dump:
 
     def parallel(self, partitions: Sequence[Partition], jobs: int, out: BinaryIO) -> None:
         """Print the same with several processes."""
-        from kdump.commands import parallel  # needed for several processes alone, as is the other
+        from kdump.command_line import parallel  # needed for several processes alone, as is the other
         from kdump.parallel.turns import Forks
 
         progress, self.session.progress = self.session.progress, session.Progress()

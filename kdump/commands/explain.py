@@ -11,10 +11,10 @@ from kdump.answers.collector import Place, once
 from kdump.answers.explain.evidence import MetFolders
 from kdump.answers.explain.explanation import OffsetRange, explain_all
 from kdump.answers.explain.topic_history import topic_history
-from kdump.commands import option_values
-from kdump.commands import options as shared
-from kdump.commands.answering import AT, FORM, Answering
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, in_paths
+from kdump.command_line import option_values
+from kdump.command_line import options as shared
+from kdump.command_line.answering import AT, FORM, Answering
+from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, in_paths
 from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from kdump.commands import option_values, session
-from kdump.commands import options as shared
-from kdump.commands.dump_options import TABLE_BATCH, TABLE_RECORD
-from kdump.commands.limit_options import in_paths
+from kdump.command_line import option_values, session
+from kdump.command_line import options as shared
+from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD
+from kdump.command_line.limit_options import in_paths
 from kdump.errors import DamageError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.batch_selection import Take
@@ -99,9 +99,7 @@ def command(
     partitions = partitions_of(found[1], found[2], paths, run, wanted)
     decoder = None
     if decode != "none":
-        from kdump.commands import decoding  # --help does without
-
-        decoder = decoding.payload_decoder({**given, "decode": decode}, paths, run, wanted)
+        decoder = shared.payload_decoder({**given, "decode": decode}, paths, run, wanted)
     reader = PartitionReader(
         filter=Filter(first_offset=offset, last_offset=offset),
         decoder=decoder,
@@ -128,7 +126,7 @@ def command(
             show(held, out, run, hide, offset=None, hexdump=hexdump, output=output)
     run.sum_up()
     if decoder is not None:
-        decoding.hint_at_schemas(decoder, run)
+        shared.hint_at_schemas(decoder, run)
     if there:
         return run.status
     if held is not None and damage is not None:

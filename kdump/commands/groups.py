@@ -10,11 +10,11 @@ import click
 from kdump.answers.coordinator import coordinator_partition, topic_partitions
 from kdump.answers.groups.collector import HELP, QUESTION, RANKS_ALONE, ConsumerGroups, collector_of, feed_groups
 from kdump.answers.metadata.image import partition_count
-from kdump.commands import option_values
-from kdump.commands import options as shared
-from kdump.commands.answering import Answering, inputs
-from kdump.commands.question_command import CommandAsking, options_of, taken
-from kdump.commands.session import UNREADABLE
+from kdump.command_line import option_values
+from kdump.command_line import options as shared
+from kdump.command_line.answering import Answering, inputs
+from kdump.command_line.question_command import CommandAsking, options_of, taken
+from kdump.command_line.session import UNREADABLE
 from kdump.errors import UnreadableError, UsageError
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs.finder import Wanted

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kdump.commands.command_help import WHOLE, shared_options
+from kdump.command_line.command_help import WHOLE, shared_options
 from kdump.output.pager import paged
 from kdump.output.stdout import is_terminal
 from kdump.primitives.near_names import did_you_mean

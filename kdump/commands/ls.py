@@ -8,8 +8,8 @@ import click
 
 from kdump.answers.disk_usage import DiskUsage, PartitionUsage
 from kdump.answers.segment_listing import SegmentListing
-from kdump.commands.answering import INPUTS, Answering
-from kdump.commands.options import add
+from kdump.command_line.answering import INPUTS, Answering
+from kdump.command_line.options import add
 from kdump.printers.answer_tables import listing
 
 

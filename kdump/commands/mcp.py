@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.answers import QUESTIONS
-from kdump.commands.limit_options import ANY_PATH, AtLeast
-from kdump.commands.option_values import Size
+from kdump.command_line.limit_options import ANY_PATH, AtLeast
+from kdump.command_line.option_values import Size
 from kdump.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def command(roots: tuple[str, ...], *, payloads: bool, plain: bool, redact_key: 
 
 def _secret(file: str | None) -> str:
     """Return the secret of --redact-key or of the environment, else a fresh one for this start."""
-    from kdump.commands.options import REDACT_KEY, redactor
+    from kdump.command_line.options import REDACT_KEY, redactor
 
     if file is None and not os.environ.get(REDACT_KEY):
         return os.urandom(32).hex()

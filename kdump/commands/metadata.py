@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kdump.commands import option_values
-from kdump.commands.answering import FORM, Answering, Moment
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, AtLeast
-from kdump.commands.options import SHOW_SECRETS
+from kdump.command_line import option_values
+from kdump.command_line.answering import FORM, Answering
+from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, AtLeast
+from kdump.command_line.option_values import Moment
+from kdump.command_line.options import SHOW_SECRETS
 from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.events import Event
     from kdump.answers.metadata.image import MetadataLog
-    from kdump.commands.options import Decorator
+    from kdump.command_line.options import Decorator
     from kdump.log_dirs.partition import Partition
 
 RANGE: Final = re.compile(r"(\d+)\.\.(\d*)", re.ASCII)
@@ -135,13 +136,13 @@ def command(**options: Any) -> int:
         return _diff(run, log, modes["diff"], asked)
     image = _image(run, log, asked.offset, asked.at)
     if voters is not None:
-        from kdump.commands import metadata_snapshot
+        from kdump.command_line import metadata_snapshot
 
         return metadata_snapshot.write_quorum(run, image, log, modes["folder"], voters)
     if image.open_transaction is not None:
         run.session.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
     if modes["folder"]:
-        from kdump.commands import metadata_snapshot
+        from kdump.command_line import metadata_snapshot
 
         return metadata_snapshot.write(run, image, log, modes["folder"])
     if modes["definitions"]:

@@ -18,9 +18,9 @@ from kdump.answers.disk_usage import DiskUsage, PartitionUsage
 from kdump.answers.log_dir_pass import Sayings
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
+from kdump.command_line.findings_output import Telling
+from kdump.command_line.session import Session
 from kdump.commands.check import report
-from kdump.commands.findings_output import Telling
-from kdump.commands.session import Session
 from kdump.log_dirs.absent import with_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import is_terminal, terminal_width

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import session
-from kdump.commands.answering import write_answer
-from kdump.commands.limit_options import CACHE, JOBS, AtLeast
+from kdump.command_line import session
+from kdump.command_line.answering import write_answer
+from kdump.command_line.limit_options import CACHE, JOBS, AtLeast
 from kdump.errors import FailingDiskError, UnreadableError, UsageError, many
 from kdump.output import files
 from kdump.parallel import costs

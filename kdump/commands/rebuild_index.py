@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.commands import option_values, options, session
-from kdump.commands.limit_options import PATHS, index_interval
+from kdump.command_line import option_values, options, session
+from kdump.command_line.limit_options import PATHS, index_interval
 from kdump.errors import DamageError, UsageError, many
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder

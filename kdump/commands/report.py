@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kdump.commands.answering import AT, CONFIGS, Answering, Moment
-from kdump.commands.limit_options import ANY_PATH, PATHS
-from kdump.commands.options import LIMITS, NO_PAGER, PARTITIONS, add
-from kdump.commands.who_reads import WORKERS
+from kdump.command_line.answering import AT, CONFIGS, Answering
+from kdump.command_line.limit_options import ANY_PATH, PATHS
+from kdump.command_line.option_values import Moment
+from kdump.command_line.options import LIMITS, NO_PAGER, PARTITIONS, add
+from kdump.command_line.workers import WORKERS
 from kdump.errors import UnreadableError, UsageError
 from kdump.findings import Level
 from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.answers.topic_configs import GivenConfig
-    from kdump.commands.session import Session
+    from kdump.command_line.session import Session
     from kdump.report.document import LogDirReport
 
 T = TypeVar("T", str, UnreadableError)

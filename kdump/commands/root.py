@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump import __version__
+from kdump.command_line.limit_options import CACHE, JOBS, MAX_BATCH_BYTES, RAW_OUTPUT
 from kdump.commands.classic import COMPAT, DECODER_SWITCHES, classic
-from kdump.commands.limit_options import CACHE, JOBS, MAX_BATCH_BYTES, RAW_OUTPUT
 from kdump.dump_log_segments.options import DEFAULT_MAX_MESSAGE_SIZE, Options
 from kdump.errors import KdumpError
 from kdump.output.stdout import CLOSED_PIPE, give_up
@@ -188,10 +188,10 @@ class Root(click.Group):
 
             if cmd_name not in QUESTIONS or cmd_name == "events":
                 return None
-            from kdump.commands.question_command import command_of
+            from kdump.command_line.question_command import command_of
 
             command = command_of(cmd_name)
-        from kdump.commands.command_help import Command  # kdump's own help does without
+        from kdump.command_line.command_help import Command  # kdump's own help does without
 
         return Command.of(command)
 
@@ -226,7 +226,7 @@ class Root(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from kdump.commands.usage_hints import command_of_path, of_other_tool
+            from kdump.command_line.usage_hints import command_of_path, of_other_tool
 
             if args and (command := command_of_path(args[0])) is not None:
                 if all(map(command_of_path, args)):
@@ -380,7 +380,7 @@ def main() -> object:
     try:
         return root.main(standalone_mode=False)
     except click.ClickException as error:
-        from kdump.commands.usage_hints import suggesting
+        from kdump.command_line.usage_hints import suggesting
 
         shown = suggesting(error, sys.argv[1:], COMMANDS)
         text = harmless_line(shown.format_message())  # it may quote words of the command line

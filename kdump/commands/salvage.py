@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import options, session, shortfalls
-from kdump.commands.limit_options import JOBS, PATHS, AtLeast, index_interval
+from kdump.command_line import options, session
+from kdump.command_line.limit_options import JOBS, PATHS, AtLeast, index_interval
 from kdump.errors import StoreError, UnreadableError, many
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.absent import absent
@@ -144,7 +144,7 @@ def command(
             log_starts += copies[name].log_start_entries(written)
         writer.write_log_starts(folder, log_starts, access)
     run.progress.clear()
-    lacking = shortfalls.report(run, paths, local, lambda topic, number: wanted.takes(Name(topic, number)))
+    lacking = session.report_shortfalls(run, paths, local, lambda topic, number: wanted.takes(Name(topic, number)))
     run.note(_conclusion(all_written, missing, lacking, out, run, _back(copies.values(), all_written)))
     return run.status
 

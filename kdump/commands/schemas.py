@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.commands.answering import FORM, write_answer
-from kdump.commands.limit_options import PATHS, AtLeast
-from kdump.commands.options import LIMITS, REMOTE, add, remote_storage
-from kdump.commands.session import Session
+from kdump.command_line.answering import FORM, write_answer
+from kdump.command_line.limit_options import PATHS, AtLeast
+from kdump.command_line.options import LIMITS, REMOTE, add, remote_storage
+from kdump.command_line.session import Session
 from kdump.errors import UsageError, many
 
 if TYPE_CHECKING:

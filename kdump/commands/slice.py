@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.commands import option_values, session
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES
+from kdump.command_line import option_values, session
+from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UsageError, many
 from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.log_dirs.finder import Finder, Wanted

@@ -8,9 +8,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import session
-from kdump.commands.limit_options import MAX_BATCH_BYTES, PATHS
-from kdump.commands.who_reads import CONF, PACKAGES, with_packages
+from kdump.command_line import session
+from kdump.command_line.limit_options import MAX_BATCH_BYTES, PATHS
+from kdump.command_line.workers import CONF, PACKAGES, with_packages
 from kdump.errors import UsageError
 from kdump.printers.quantities import size
 from kdump.spark import session as spark_session

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
-from kdump.commands import option_values, session
-from kdump.commands import options as shared
-from kdump.commands.answering import AT
-from kdump.commands.limit_options import ANY_PATH, AtLeast
+from kdump.command_line import option_values, session
+from kdump.command_line import options as shared
+from kdump.command_line.answering import AT
+from kdump.command_line.limit_options import ANY_PATH, AtLeast
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.output.stdout import is_terminal, open_output
 from kdump.primitives import timestamps
@@ -232,9 +232,7 @@ class _Command:
         """Return what decodes payloads, where that is asked for."""
         if self.given["decode"] == "none":
             return None
-        from kdump.commands import decoding
-
-        return decoding.payload_decoder(self.given, self.paths, self.session, wanted)
+        return shared.payload_decoder(self.given, self.paths, self.session, wanted)
 
     def _refuse(self) -> None:
         if self.output == "parquet" and self.out is None:

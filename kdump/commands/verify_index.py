@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.checks import partition
-from kdump.commands import options, session
-from kdump.commands.findings_output import FINDINGS, telling
-from kdump.commands.limit_options import PATHS
-from kdump.commands.who_reads import WORKERS, WhoReads
+from kdump.command_line import options, session
+from kdump.command_line.findings_output import FINDINGS, telling
+from kdump.command_line.limit_options import PATHS
+from kdump.command_line.workers import WORKERS, WhoReads
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import without_secret
@@ -18,7 +18,7 @@ from kdump.parallel import costs
 
 if TYPE_CHECKING:
     from kdump.checks.partition import CheckedSegment
-    from kdump.commands.findings_output import Telling
+    from kdump.command_line.findings_output import Telling
     from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
 

@@ -225,7 +225,7 @@ def test_records_that_only_damage_hides_are_not_said_to_differ(tmp_path):
 def test_progress_is_gone_before_the_answer_is_printed(tmp_path):
     for name in ("b1", "b2"):
         log_dirs.write(tmp_path / name, "t-0", {0: forge.batch([forge.record(b"k", b"v")])})
-    patch = "from kdump.commands import session; session.EVERY = 0"
+    patch = "from kdump.command_line import session; session.EVERY = 0"
     _, shown = on_a_terminal(patched, patch, "diff", tmp_path / "b1", tmp_path / "b2")
     progress, title, _ = shown.partition(b"1 pair of replicas")
     assert b" of " in progress

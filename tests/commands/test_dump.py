@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from kdump.commands import option_values, usage_hints
+from kdump.command_line import option_values, usage_hints
 from kdump.commands.root import root
 from kdump.errors import UsageError
 from kdump.rows import columns
@@ -522,7 +522,7 @@ def test_control_characters_do_not_reach_a_terminal(tmp_path):
 
 
 def test_progress_is_for_terminals_only(folder, dump):
-    patch = "import kdump.commands.session as s; s.EVERY = 0"
+    patch = "import kdump.command_line.session as s; s.EVERY = 0"
     done, shown = on_a_terminal(patched, patch, "dump", folder, streams=["stderr"])
     assert b"100%" in shown
     assert b"left" in shown

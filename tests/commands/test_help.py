@@ -8,10 +8,11 @@ import click
 import pytest
 from rich.cells import cell_len
 
-from kdump.commands import command_help, root
+from kdump.cli import WELCOME
+from kdump.command_line import command_help
+from kdump.command_line.limit_options import Shared
 from kdump.commands import help as help_command
-from kdump.commands.limit_options import Shared
-from kdump.commands.welcome import WELCOME
+from kdump.commands import root
 from testing import ROOT, terminals
 from tools.docs import shown
 

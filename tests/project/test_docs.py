@@ -9,9 +9,9 @@ import tarfile
 import click
 import pytest
 
+from kdump.cli import WELCOME
 from kdump.commands import help as help_command
 from kdump.commands import root
-from kdump.commands.welcome import WELCOME
 from testing import GOLDEN, ROOT, forge, tiered
 from tests.helpers import log_dirs
 from tools.docs import layouts, pictures, shown, site, tables

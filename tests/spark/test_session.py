@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kdump.commands.who_reads import with_packages
+from kdump.command_line.workers import with_packages
 from kdump.errors import KdumpError, UsageError
 from kdump.log_dirs import stores
 from kdump.spark import session

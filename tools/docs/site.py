@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.commands.command_help import WHOLE
+from kdump.command_line.command_help import WHOLE
 from kdump.commands.root import GROUPS, files_help, root
 from testing import ROOT
 from tools.docs import layouts, tables

@@ -4,25 +4,54 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import option_values
-from kdump.commands.completion import in_list, topics_of_paths
-from kdump.commands.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, Shared
+from kdump.command_line import option_values
+from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, Shared
 from kdump.errors import UnreadableError, UsageError
+from kdump.log_dirs.file_names import folder_name
 from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.filter import GREP_PARTS, KEY_AND_VALUE, RECORD_TYPES, Filter
 from kdump.output import pager
+from kdump.primitives.terminal import harmless_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from kdump.command_line.session import Session
     from kdump.log_dirs.tiered_log import RemoteStorage
     from kdump.rows.redaction import Redactor
+    from kdump.schemas.decoder import PayloadDecoder
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def in_list(
+    words: Callable[[click.Context], Iterable[str]],
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return what completes the last word of a list with commas out of ``words``."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        before, comma, start = incomplete.rpartition(",")
+        return [f"{before}{comma}{word}" for word in words(ctx) if word.startswith(start)]
+
+    return complete
+
+
+def topics_of_paths(ctx: click.Context) -> list[str]:
+    """Return the topics whose folders stand in the paths given so far; a path that cannot be listed has none.
+
+    Names that could steer the terminal are left out: shells show what completes a word as it is.
+    """
+    found: set[str] = set()
+    for path in ctx.params.get("paths") or ctx.args:  # an option without its word yet leaves them in args
+        if os.path.isdir(path):  # noqa: PTH112  pathlib is slow to import
+            found.update(topic for name in os.listdir(path) if (topic := folder_name(name).topic))  # noqa: PTH208  likewise
+    return sorted(topic for topic in found if harmless_line(topic) == topic)
+
 
 REDACT_KEY: Final = "KDUMP_REDACT_KEY"
 """The environment variable with the secret of --redact."""
@@ -370,3 +399,59 @@ FILTER_NAMES: Final = (
     "out_of_order",
 )
 """The parameters of FILTERS."""
+
+
+def _release(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    if name is not None:
+        from kdump.dump_log_segments.dialects.release_numbers import known_release  # most runs name none
+
+        known_release(name)
+    return name
+
+
+def _configs(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    given = option_values.pairs("--config", pairs, "KEY=VALUE", "node.id=1")
+    found = {name.strip(): value.strip() for name, value in given.items()}
+    from kdump.checking import node_id  # most runs name none
+
+    node_id(found)
+    return found
+
+
+START: Final[list[Decorator]] = [
+    click.option(
+        "--release",
+        metavar="R",
+        callback=_release,
+        help="Release of the broker that would start: 3.9.2, 4.3. Default: the newest that kdump knows.",
+    ),
+    click.option(
+        "--config",
+        "configs",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_configs,
+        help="A line of its server.properties. With node.id=N the PATHs are the log.dirs of this one broker.",
+    ),
+]
+"""Options of the commands that work out a start."""
+
+
+def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session, wanted: Wanted) -> PayloadDecoder:
+    """Return the decoder of payloads that the options ask for; ``paths`` and ``wanted`` are those of the records."""
+    from kdump.log_reader import registry_topic  # --help does without
+
+    return registry_topic.payload_decoder(
+        given["decode"],
+        paths if given["schemas"] is None else [given["schemas"]],
+        wanted,
+        topic=given["schemas_topic"],
+        fail=run.fail,
+        lost=lambda item: run.damaged_range(item.file.name, item.damage),
+    )
+
+
+def hint_at_schemas(decoder: PayloadDecoder, run: Session) -> None:
+    """On a terminal, note once how to name the registry's topic where payloads carry an id without a schema."""
+    if decoder.missing and sys.stderr.isatty():
+        run.note("some payloads carry the id of a schema that is not in these paths: --schemas PATH names others")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands.limit_options import Shared
+from kdump.command_line.limit_options import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

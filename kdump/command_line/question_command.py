@@ -10,9 +10,10 @@ import click
 
 from kdump.answers import question_named
 from kdump.answers.question import Asking
-from kdump.commands import options as shared
-from kdump.commands.answering import Answering, Config, Duration, Moment, Release, inputs
-from kdump.commands.limit_options import AtLeast
+from kdump.command_line import options as shared
+from kdump.command_line.answering import Answering, inputs
+from kdump.command_line.limit_options import AtLeast
+from kdump.command_line.option_values import Config, Duration, Moment, Release
 from kdump.errors import UsageError
 
 if TYPE_CHECKING:

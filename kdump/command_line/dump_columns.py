@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kdump.arrow.stream import RowStream
-    from kdump.commands.dump_options import DumpOptions
-    from kdump.commands.session import Session
+    from kdump.command_line.dump_options import DumpOptions
+    from kdump.command_line.session import Session
     from kdump.log_dirs.partition import Partition
     from kdump.log_reader.reader import PartitionReader
     from kdump.rows.selection import DamagedRange, SelectedBatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.answers.metadata import snapshot_writer
-from kdump.commands.session import UNREADABLE
+from kdump.command_line.session import UNREADABLE
 from kdump.errors import UsageError
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.output import access, files
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.image import MetadataLog
     from kdump.answers.metadata.snapshot_writer import Written
-    from kdump.commands.answering import Answering
+    from kdump.command_line.answering import Answering
     from kdump.log_dirs.partition import Partition
     from kdump.rebuild.nodes import Voter
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.commands import option_values, session
-from kdump.commands.limit_options import PATHS, Shared
-from kdump.commands.options import LAYOUT, LAYOUTS, LIMITS, NO_PAGER, PARTITIONS, wanted
-from kdump.commands.who_reads import WORKERS, WhoReads
+from kdump.command_line import option_values, session
+from kdump.command_line.limit_options import PATHS, Shared
+from kdump.command_line.options import LAYOUT, LAYOUTS, LIMITS, NO_PAGER, PARTITIONS, wanted
+from kdump.command_line.workers import WORKERS, WhoReads
 from kdump.log_dirs.absent import BY_PATH, absent, with_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine, Collector
     from kdump.answers.log_dir_pass import LogDirPass
-    from kdump.answers.topic_configs import GivenConfig
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
     from kdump.printers.answer_lines import AnswerTable
@@ -35,60 +33,12 @@ if TYPE_CHECKING:
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class Moment(click.ParamType[int]):
-    """A time in ms since 1970: ISO 8601 (UTC), ms, or how long ago (``-2h``)."""
-
-    name = "time"
-
-    def __init__(self, least_ms: int = option_values.LEAST_MS) -> None:
-        """A number from 1 to below ``least_ms`` is refused: it is more likely in seconds."""
-        self._least_ms = least_ms
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
-        return value if isinstance(value, int) else option_values.moment(value, least_ms=self._least_ms)
-
-
-class Duration(click.ParamType[int]):
-    """A length of time in ms: ``15m``, ``7d``, ``1h30m``."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
-        return value if isinstance(value, int) else option_values.duration(value)
-
-
-class Release(click.ParamType[tuple[int, ...]]):
-    """A release of Kafka that is known, as numbers: 3.9 or 3.9.1."""
-
-    name = "release"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){1,3}", value, re.ASCII):
-            self.fail(f"{value!r} is no release: 3.9 and 2.8.1 are", param, ctx)
-        from kdump.dump_log_segments.dialects.release_numbers import known_release  # few runs name a release
-
-        return known_release(value)
-
-
-class Config(click.ParamType["GivenConfig"]):
-    """``TOPIC:KEY=VALUE``."""
-
-    name = "config"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenConfig:  # noqa: ARG002  click gives them
-        from kdump.answers.topic_configs import given_config  # few runs give any
-
-        return given_config(value) if isinstance(value, str) else value
-
-
 CONFIGS: Final[list[Decorator]] = [
     click.option(
         "--config",
         "given",
         multiple=True,
-        type=Config(),
+        type=option_values.Config(),
         metavar="TOPIC:KEY=VALUE",
         help="A config that counts before all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
     ),
@@ -98,7 +48,7 @@ AT: Final[Decorator] = click.option(
     "--at",
     cls=Shared,
     title="Time",
-    type=Moment(),
+    type=option_values.Moment(),
     metavar="TIME",
     help="What 'now' means: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
 )
@@ -234,13 +184,12 @@ class Answering:
         self, partitions: Sequence[Partition], paths: Sequence[str] | None = None, names: Collection[Name] = ()
     ) -> None:
         """Report partitions of ``paths``, by default all, that lack all their records; of ``names`` where given."""
-        from kdump.commands import shortfalls  # few answers need it
 
         def takes(topic: str, number: int) -> bool:
             name = Name(topic, number)
             return name in names if names else self.asked.takes(name)
 
-        shortfalls.report(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
+        session.report_shortfalls(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
         """Return who goes through partitions: this process where remote storage counts, whose keys stay in it."""

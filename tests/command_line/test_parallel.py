@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kdump.commands import parallel
+from kdump.command_line import parallel
 from kdump.formats.record_layout import TRANSACTIONAL_FLAG
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL, LocalFile

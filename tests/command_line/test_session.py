@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from kdump import cli, kernel
-from kdump.commands import session
-from kdump.commands.session import Session
+from kdump.command_line import session
+from kdump.command_line.session import Session
 from testing import forge
 
 

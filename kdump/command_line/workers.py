@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kdump.commands import option_values
-from kdump.commands.limit_options import JOBS, Shared
+from kdump.command_line import option_values
+from kdump.command_line.limit_options import JOBS, Shared
 from kdump.errors import UsageError
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.remote import RemoteFiles
@@ -17,7 +17,7 @@ from kdump.primitives.processes import Processes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kdump.commands.session import Session
+    from kdump.command_line.session import Session
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
 

@@ -88,7 +88,7 @@ ANY_PATH: Final = click.Path(readable=False, allow_dash=True)
 
 
 def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
-    from kdump.commands.option_values import log_dirs  # help does without
+    from kdump.command_line.option_values import log_dirs  # help does without
 
     return log_dirs(paths)
 

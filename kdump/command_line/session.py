@@ -8,12 +8,14 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kdump import kernel
+from kdump.errors import StoreError, many
 from kdump.primitives.terminal import harmless_line, say
 from kdump.printers.quantities import size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from kdump.broker_start.shortfall import Shortfall
     from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
     from kdump.segments.regions import Damage
@@ -24,6 +26,10 @@ ALIKE: Final = 10
 """Damaged ranges of one file that are written out; of the others the number is."""
 EVERY: Final = 0.2
 """Seconds between two looks of progress, at least."""
+
+
+SHOWN: Final = 10
+"""Partitions that are named one by one."""
 
 
 def _nothing(_: str) -> None:
@@ -203,3 +209,32 @@ class Session:
     def _say(self, text: str) -> None:
         self.progress.clear()
         say(text)
+
+
+def report_shortfalls(
+    run: Session, paths: tuple[str, ...], partitions: Sequence[Partition], takes: Callable[[str, int], bool]
+) -> list[Shortfall]:
+    """Report the partitions that lack all their records in log dirs, also with --quiet; return them.
+
+    Paths that are no whole log dirs have none: what else belongs there is not known.
+    """
+    from kdump import checking  # many modules: --help does without
+
+    try:
+        places = checking.log_dirs(paths, partitions, {})
+        if not places:
+            return []
+        from kdump.broker_start.shortfall import shortfalls
+
+        found = list(shortfalls(places, partitions, takes, run.fail))
+    except StoreError as error:
+        run.fail(error)
+        return []
+    held = {(part.topic, part.partition) for part in partitions if any(each.size for each in part.segments)}
+    for each in found[:SHOWN]:
+        is_elsewhere = (each.topic, each.partition) in held and not each.strays
+        other = "; another folder in these paths has records of it" if is_elsewhere else ""
+        run.insist(f"{each.file}: {each.text}{other}")
+    if len(found) > SHOWN:
+        run.insist(f"{many(len(found) - SHOWN, 'more partition')} lack all records: kdump check has them")
+    return [each for each in found if (each.topic, each.partition) not in held]

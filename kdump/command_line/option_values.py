@@ -18,6 +18,8 @@ from kdump.primitives.timestamps import iso
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from kdump.answers.topic_configs import GivenConfig
+
 T = TypeVar("T")
 
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -202,3 +204,51 @@ class Size(click.ParamType[int]):
         if found is None:
             self.fail(f"{value!r} is no size: 256MB and 1GB are", param, ctx)
         return int(found[1]) << (10 * (1 + "kmgt".index(found[2].lower())) if found[2] else 0)
+
+
+class Moment(click.ParamType[int]):
+    """A time in ms since 1970: ISO 8601 (UTC), ms, or how long ago (``-2h``)."""
+
+    name = "time"
+
+    def __init__(self, least_ms: int = LEAST_MS) -> None:
+        """A number from 1 to below ``least_ms`` is refused: it is more likely in seconds."""
+        self._least_ms = least_ms
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
+        return value if isinstance(value, int) else moment(value, least_ms=self._least_ms)
+
+
+class Duration(click.ParamType[int]):
+    """A length of time in ms: ``15m``, ``7d``, ``1h30m``."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
+        return value if isinstance(value, int) else duration(value)
+
+
+class Release(click.ParamType[tuple[int, ...]]):
+    """A release of Kafka that is known, as numbers: 3.9 or 3.9.1."""
+
+    name = "release"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){1,3}", value, re.ASCII):
+            self.fail(f"{value!r} is no release: 3.9 and 2.8.1 are", param, ctx)
+        from kdump.dump_log_segments.dialects.release_numbers import known_release  # few runs name a release
+
+        return known_release(value)
+
+
+class Config(click.ParamType["GivenConfig"]):
+    """``TOPIC:KEY=VALUE``."""
+
+    name = "config"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenConfig:  # noqa: ARG002  click gives them
+        from kdump.answers.topic_configs import given_config  # few runs give any
+
+        return given_config(value) if isinstance(value, str) else value

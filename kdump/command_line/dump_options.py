@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump import kernel
-from kdump.commands import option_values
-from kdump.commands import options as shared
+from kdump.command_line import option_values
+from kdump.command_line import options as shared
 from kdump.errors import UsageError
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from kdump.commands import session
-from kdump.commands.options import PARTITIONS
+from kdump.command_line import session
+from kdump.command_line.options import PARTITIONS
 from kdump.findings import status
 from kdump.output.stdout import open_output
 from kdump.printers.findings_report import CheckSummary, JsonReport, PlainReport, Shown
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.broker_start.started import Started
-    from kdump.commands.session import Session
+    from kdump.command_line.session import Session
     from kdump.findings import Finding
     from kdump.printers.findings_report import Report
 
