@@ -531,8 +531,11 @@ def _report(found: Iterable[Finding], unreadable: list[UnreadableError], notes: 
 
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
-    """Return paths, of which each may be several, as one tuple."""
-    return tuple(fspath(one) for path in paths for one in ((path,) if isinstance(path, str | PathLike) else path))
+    """Return paths, of which each may be several, as one tuple. Raises UsageError where there is none."""
+    found = tuple(fspath(one) for path in paths for one in ((path,) if isinstance(path, str | PathLike) else path))
+    if not found:
+        raise UsageError("a path is missing")
+    return found
 
 
 def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each option by its name
@@ -583,8 +586,6 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     """
     if limit is not None and limit < 0:
         raise UsageError(f"limit={limit} is below 0")
-    if not path:
-        raise UsageError("a path is missing")
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if isolation not in {"read_uncommitted", "read_committed"}:
         raise UsageError(f"{isolation!r} is no isolation level: read_uncommitted and read_committed are")

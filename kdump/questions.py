@@ -17,8 +17,8 @@ that cannot be read raises UnreadableError; wrong usage raises UsageError.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from kdump.answers import question_named
 from kdump.answers.collector import AnswerLine, as_json
@@ -42,7 +42,7 @@ from kdump.answers.topic_configs import GivenConfig, given_config
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference
 from kdump.answers.what_if import WhatIfAnswer, target
-from kdump.api import Path, Time, moment, numbers
+from kdump.api import Path, Time, given_paths, moment, numbers
 from kdump.errors import UsageError
 from kdump.log_dirs.absent import BY_PATH, COPY, absent, with_names
 from kdump.log_dirs.file_names import Name
@@ -232,7 +232,7 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Sayings) -> Asking:
 
 def _answer(
     name: str,
-    paths: Path | Iterable[Path],
+    paths: Iterable[Path | Iterable[Path]],
     topic: str | Iterable[str],
     partition: int | Iterable[int],
     at: Time | None,
@@ -240,8 +240,8 @@ def _answer(
 ) -> Answer[Any]:
     """Ask a question; return its answer with all that was said on the way. A file that cannot be read raises."""
     when = moment(at)
-    named = _named(paths)
     brokers = options.pop("brokers", ())
+    named = () if brokers else given_paths(paths)
     inputs = Inputs(
         named,
         (topic,) if isinstance(topic, str) else tuple(topic),
@@ -260,8 +260,7 @@ def function_of(name: str) -> Callable[..., Answer[Any]]:
     """Return the function of a question that has none here; its options are the fields of the question's dataclass."""
 
     def function(
-        paths: Path | Iterable[Path],
-        *,
+        *paths: Path | Iterable[Path],
         topic: str | Iterable[str] = (),
         partition: int | Iterable[int] = (),
         at: Time | None = None,
@@ -278,13 +277,8 @@ def _configs(texts: Iterable[str]) -> tuple[GivenConfig, ...]:
     return tuple(map(given_config, texts))
 
 
-def _named(paths: Path | Iterable[Path]) -> tuple[str, ...]:
-    return tuple(fspath(path) for path in ((paths,) if isinstance(paths, str | PathLike) else paths))
-
-
 def offsets(
-    paths: Path | Iterable[Path],
-    *,
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
@@ -300,8 +294,7 @@ def offsets(
 
 
 def transactions(
-    paths: Path | Iterable[Path],
-    *,
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
@@ -326,8 +319,7 @@ def transactions(
 
 
 def producers(
-    paths: Path | Iterable[Path],
-    *,
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
@@ -341,9 +333,8 @@ def producers(
     return _answer("producers", paths, topic, partition, at, gaps=gaps)
 
 
-def groups(  # noqa: PLR0913  each option of the question
-    paths: Path | Iterable[Path],
-    *,
+def groups(
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
@@ -368,8 +359,7 @@ def groups(  # noqa: PLR0913  each option of the question
 
 
 def disk_usage(
-    paths: Path | Iterable[Path],
-    *,
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
@@ -384,8 +374,7 @@ def disk_usage(
 
 
 def statistics(
-    paths: Path | Iterable[Path],
-    *,
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
@@ -403,8 +392,7 @@ def statistics(
 
 
 def retention(
-    paths: Path | Iterable[Path],
-    *,
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
@@ -422,9 +410,8 @@ def retention(
     return _answer("retention", paths, topic, partition, at, config=_configs(config), release=release)
 
 
-def compaction(  # noqa: PLR0913  each option of the question
-    paths: Path | Iterable[Path],
-    *,
+def compaction(
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
@@ -444,8 +431,7 @@ def compaction(  # noqa: PLR0913  each option of the question
 
 
 def metadata(
-    paths: Path | Iterable[Path],
-    *,
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     at: Time | None = None,
     offset: int | None = None,
@@ -463,8 +449,7 @@ def metadata(
 
 
 def events(
-    paths: Path | Iterable[Path],
-    *,
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     at: Time | None = None,
     offset: int | None = None,
@@ -497,27 +482,37 @@ def explain(
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if not 0 <= first <= last:
         raise UsageError(f"offsets {first} to {last} are no range")
-    return _answer("explain", paths, topic, partition, at, ranges=(OffsetRange(topic, partition, first, last),))
+    return _answer("explain", (paths,), topic, partition, at, ranges=(OffsetRange(topic, partition, first, last),))
 
 
 def diff(
-    brokers: Iterable[Path | Iterable[Path]],
-    *,
+    *brokers: Path | Iterable[Path | Iterable[Path]],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     records: bool = False,
 ) -> Answer[PairDifference | RecordDifference]:
-    """Return how the copies that brokers have of the same partitions differ; each of ``brokers`` is the paths of one.
+    """Return how the replicas of the same partitions on several brokers differ.
 
-    ``records`` adds the records that differ.
+    Each of ``brokers`` is a path, or the paths of a broker; one list of them is accepted, too. ``records`` adds the
+    records that differ. Raises UsageError for fewer than two brokers.
 
-    >>> [line.verdict for line in diff(["golden/brokers/4.2.2", "golden/brokers/4.2.2"], topic="one")]
+    >>> [line.verdict for line in diff("golden/brokers/4.2.2", "golden/brokers/4.2.2", topic="one")]
     ['same']
     """
-    each = tuple(_named(paths) for paths in brokers)
+    each = tuple(given_paths([paths]) for paths in _listed(brokers))
     if len(each) < 2:
         raise UsageError("diff compares two brokers or more: name paths for each")
     return _answer("diff", (), topic, partition, None, brokers=each, records=records)
+
+
+def _listed(brokers: Iterable[Path | Iterable[Path | Iterable[Path]]]) -> Iterator[Path | Iterable[Path]]:
+    """Yield the paths of each broker of some, given one by one or as one list."""
+    all_given = tuple(brokers)
+    for broker in all_given:
+        if len(all_given) > 1 or isinstance(broker, str | PathLike):
+            yield cast("Path | Iterable[Path]", broker)
+        else:
+            yield from broker
 
 
 du = disk_usage

@@ -37,7 +37,7 @@ ELSE = {
     f"metadata {BROKER} --events --at 2026-11-21T09:50": lambda: kdump.events(BROKER, at="2026-11-21T09:50"),
     f"explain txn-0@0..140 --in {BROKER} --at {AT}": lambda: kdump.explain(BROKER, "txn", 0, (0, 140), at=AT),
     f"explain gone-0@0 --in {BROKER} --at {AT}": lambda: kdump.explain(BROKER, "gone", 0, 0, at=AT),
-    f"diff {BROKER} {BROKER}-live --topic c-*": lambda: kdump.diff([BROKER, f"{BROKER}-live"], topic="c-*"),
+    f"diff {BROKER} {BROKER}-live --topic c-*": lambda: kdump.diff(BROKER, f"{BROKER}-live", topic="c-*"),
     f"diff {BROKER} {BROKER}-live --records": lambda: kdump.diff([BROKER, [f"{BROKER}-live"]], records=True),
 }
 
@@ -63,9 +63,18 @@ def test_answers_on_metadata_offsets_and_replicas_are_those_of_the_commands(line
     assert lines
 
 
+def test_several_paths_are_given_one_by_one_or_as_a_list():
+    paths = [f"{BROKER}/one-0", f"{BROKER}/txn-0"]
+    assert kdump.offsets(*paths, at=AT) == kdump.offsets(paths, at=AT)
+    assert {line.topic for line in kdump.offsets(*paths, at=AT)} == {"one", "txn"}
+
+
 def test_what_cannot_be_asked_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="two brokers"):
-        kdump.diff([BROKER])
+    for one in (BROKER, [BROKER], [[BROKER]]):
+        with pytest.raises(UsageError, match="two brokers"):
+            kdump.diff(one)
+    with pytest.raises(UsageError, match="a path is missing"):
+        kdump.offsets()
     with pytest.raises(UsageError, match="no range"):
         kdump.explain(BROKER, "txn", 0, (5, 4))
     with pytest.raises(UnreadableError, match="metadata log"):
