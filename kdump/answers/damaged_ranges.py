@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs
-from kdump.segments import log_tail
+from kdump.segments import log_end
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class DamagedRanges(Collector):
         if segment is None or key is None:
             return
         if not isinstance(region, Damage):
-            if not log_tail.tail(segment, region).is_damage:
+            if not log_end.tail(segment, region).is_damage:
                 return
             region = region.damage()
         if not self._files or self._files[-1].file != segment.name:

@@ -16,9 +16,9 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, LOG_DIR_FILE, SEGMENT_NAME, is_sibling
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import log_tail, walk
+from kdump.segments import log_end, walk
+from kdump.segments.log_end import end_of_segment, last_batch
 from kdump.segments.regions import Damage, Trailing
-from kdump.segments.segment_end import segment_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.log_dirs.files import Entry
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.segments.segment_end import SegmentEnd
+    from kdump.segments.log_end import SegmentEnd
 
 METADATA: Final = "__cluster_metadata"
 _STATES: Final = {
@@ -208,12 +208,12 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
     unused = 0
     try:
         if live:
-            end = segment_end(live[-1])
+            end = end_of_segment(live[-1])
             unused = live[-1].size - end.position
             _say(place, live[-1], end)
             latest = _latest(place, live[-1], end)
             first = end.first if len(live) == 1 and end.first is not None else _first_batch(live)
-            oldest, newest = _time(first), _time(end.last or _last_batch(live[:-1]))
+            oldest, newest = _time(first), _time(end.last or last_batch(live[:-1]))
     except UnreadableError as error:
         place.fail(error)
     earliest = (live[0].base_offset or 0) if live else None
@@ -241,7 +241,7 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
 def _say(place: Place, segment: Segment, end: SegmentEnd) -> None:
     """Report what cannot be read at the end of a log."""
     if isinstance(end.damage, Trailing):
-        found = log_tail.tail(segment, end.damage)
+        found = log_end.tail(segment, end.damage)
         say = place.damage if found.is_damage else place.note
         say(f"{segment.name}: byte {end.damage.position}: {found.text}")
     elif end.damage is not None:
@@ -270,17 +270,12 @@ def _first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
     return None
 
 
-def _last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
-    ends = (segment_end(segment).last for segment in reversed(segments) if segment.size)
-    return next(ends, None)
-
-
 def _latest(place: Place, segment: Segment, end: SegmentEnd) -> int | None:
     """Return the log end offset, None where the last segment ends in damage."""
     if isinstance(end.damage, Damage):
         place.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")
         return None
-    return max(segment.base_offset or 0, 0 if end.last is None else end.last.last_offset + 1)
+    return end.offset
 
 
 def _time(batch: RecordBatch | None) -> int | None:

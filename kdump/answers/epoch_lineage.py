@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdump.answers.log_end import log_end
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.records.record_batch import Batches
 from kdump.segments import walk
+from kdump.segments.log_end import end_of_log
 from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.answers.log_end import LogEnd
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition
+    from kdump.segments.log_end import LogEnd
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def lineage(partition: Partition, wrong: Callable[[str], None]) -> Lineage:
 
     ``wrong`` is called with a checkpoint that is not what its format says. Raises UnreadableError.
     """
-    end = log_end(partition)
+    end = end_of_log(partition)
     entries = tuple(sorted(partition.leader_epochs(wrong) or ()))
     if end.epoch > (entries[-1].epoch if entries else -1):
         entries = _with_batches(entries, partition, end)

@@ -11,7 +11,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import stretches
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import log_tail, read
+from kdump.segments import log_end, resync
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import CONTROL_TOO, DATA, UNREADABLE, Damage, Trailing
 
@@ -141,7 +141,7 @@ class LogDirPass:
 
         They begin at or before the offset ``since``, as near to it as the index knows.
 
-        :mod:`kdump.segments.log_tail` decides whether a truncated batch at the end is damage.
+        :mod:`kdump.segments.log_end` decides whether a truncated batch at the end is damage.
         Bytes that the system does not give are a damaged range that ends with the file.
         """
         base, done = segment.base_offset, 0
@@ -149,10 +149,10 @@ class LogDirPass:
             with segment.open() as source:
                 if base is not None and since > base:
                     done = Seeker(segment, source, self._wrong).by_offset(since, None).start
-                for region in read.read(source, done, on_error="resync", first_offset=base, runs=runs):
+                for region in resync.read(source, done, on_error="resync", first_offset=base, runs=runs):
                     lost = _lost(region, is_last=is_last)
                     if isinstance(region, Trailing):
-                        found = log_tail.tail(segment, region)
+                        found = log_end.tail(segment, region)
                         say = self._damage if found.is_damage else self._note
                         say(f"{segment.name}: byte {region.position}: {found.text}")
                     elif lost is not None:

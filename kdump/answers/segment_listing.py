@@ -11,8 +11,8 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
+from kdump.segments.log_end import end_of_segment
 from kdump.segments.regions import Damage
-from kdump.segments.segment_end import segment_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ class SegmentListing(Collector):
 
 
 def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentSpan:
-    end = segment_end(segment)
+    end = end_of_segment(segment)
     first = end.first
     if first is None and segment.size:
         with segment.open() as source:

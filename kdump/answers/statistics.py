@@ -18,7 +18,7 @@ from kdump.answers.what_if import WhatIf, WhatIfAnswer
 from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
-from kdump.segments import record_sizes
+from kdump.segments import lazy_records
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.what_if import Target
     from kdump.records.record_batch import Batches, RecordBatch
-    from kdump.segments.record_sizes import RecordSizes
+    from kdump.segments.lazy_records import RecordSizes
 
 HOUR: Final = 3_600_000
 LARGEST: Final = 5
@@ -256,7 +256,9 @@ class Statistics(Collector):
         partition = self._partition
         if partition is None:
             return None
-        records, taken = (None, batches.batch_count) if partition.records is None else record_sizes.of(batches)
+        records, taken = (
+            (None, batches.batch_count) if partition.records is None else lazy_records.record_sizes(batches)
+        )
         columns = BatchColumns.of(batches, taken)
         if (left := self._what_if.add(batches, taken)) < taken:
             columns, taken = BatchColumns.of(batches, left), left

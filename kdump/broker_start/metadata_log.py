@@ -23,8 +23,8 @@ from kdump.internal_topics import cluster_metadata
 from kdump.internal_topics.schema import by_type
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME
+from kdump.records.log_entry import check
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.records.soundness import check
 from kdump.segments.regions import DATA, Damage
 from kdump.segments.walk import walk
 

@@ -95,12 +95,12 @@ def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> I
 
 def _records(topic: str, partition: Partition) -> Iterator[DecodedRecord]:
     """Yield the records of a copy that can be read."""
-    from kdump.segments import read  # few checks need it
+    from kdump.segments import resync  # few checks need it
 
     for segment in partition.segments:
         try:
             with segment.open() as source:
-                for region in read.read(source, on_error="resync", first_offset=segment.base_offset):
+                for region in resync.read(source, on_error="resync", first_offset=segment.base_offset):
                     if isinstance(region, RecordBatch) and not region.is_control:
                         yield from _of_batch(topic, region)
         except UnreadableError:  # what reads the partition itself reports it

@@ -19,7 +19,7 @@ from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.segments.regions import Padding
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
         source.limit = limit
         size = source.size
         log.begin(shown, 0, active=True)
-        for region in read.read(source, on_error="resync", first_offset=0):
+        for region in resync.read(source, on_error="resync", first_offset=0):
             if isinstance(region, RecordBatch):
                 log.add(region)
                 first = first or region

@@ -226,9 +226,9 @@ class LogCheck:
             text = f"{region} follow the last batch, and later segments follow: a consumer fails when it gets there"
             self._say(Code.ZERO_TAIL, text, region.position, offset=self.next_offset, advice=ZEROS_ADVICE)
         elif isinstance(region, Trailing):
-            from kdump.segments import log_tail  # few logs need it
+            from kdump.segments import log_end  # few logs need it
 
-            found = log_tail.tail(self._segment, region)
+            found = log_end.tail(self._segment, region)
             level, advice = (Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, "")
             self._say(Code.END_OF_LOG, found.text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:

@@ -15,7 +15,7 @@ from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, SW
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.records.record_batch import Batches
-from kdump.segments import log_tail, read, shared_segment, walk
+from kdump.segments import log_end, resync, shared_segment, walk
 from kdump.segments.regions import DATA, Trailing
 from kdump.segments.resync import padding, zero_tail
 
@@ -211,19 +211,19 @@ def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
 
 def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogCheck, indexes: _IndexPass) -> None:
     """Check a segment whose batches other processes have looked into."""
-    from kdump.segments import brief_runs  # needed for large segments alone
+    from kdump.segments import shared_segment  # needed for large segments alone
 
     parts = shared_segment.read(
-        jobs, source, pieces, log.next_offset, lambda regions: brief_runs.brief(regions, log.look)
+        jobs, source, pieces, log.next_offset, lambda regions: shared_segment.brief(regions, log.look)
     )
     with closing(parts) as made:
         for each in made:
-            run(brief_runs.whole(each, source), [log, indexes])
+            run(shared_segment.whole(each, source), [log, indexes])
 
 
 def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region]:
     """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
-    regions = read.read(source, on_error="resync", first_offset=log.next_offset, runs=DATA)
+    regions = resync.read(source, on_error="resync", first_offset=log.next_offset, runs=DATA)
     return regions if tap is None else tap(segment, regions)
 
 
@@ -305,7 +305,7 @@ def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Traili
         text = f"{zeros} follow the last batch: a preallocated file that was not trimmed"
         level, advice = Level.REMARK, ""
     elif isinstance(region, Trailing):
-        found = log_tail.tail(segment, region)
+        found = log_end.tail(segment, region)
         text, level, advice = found.text, *((Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, ""))
     else:
         reason = getattr(region, "reason", "it is damaged")

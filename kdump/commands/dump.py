@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from kdump.command_line.parallel import Piece
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.log_reader.read_stats import ReadStats
+    from kdump.log_reader.region_stream import ReadStats
     from kdump.parallel.turns import OutputTurn
     from kdump.rows.selection import SegmentFacts
     from kdump.schemas.decoder import PayloadDecoder
@@ -279,7 +279,7 @@ class Dump:
         self.damaged_ranges = self.damaged_bytes = self.segments = self.bytes = 0
         self.stats: ReadStats | None = None
         if options.stats:
-            from kdump.log_reader.read_stats import ReadStats  # few runs count
+            from kdump.log_reader.region_stream import ReadStats  # few runs count
 
             self.stats = ReadStats()
 
@@ -430,12 +430,13 @@ class Dump:
 
     def _live(self, partitions: list[Partition], paths: Sequence[str]) -> Iterator[SelectedBatch | DamagedRange | None]:
         """Yield what there is, then what is appended; None after each look at all partitions."""
-        from kdump.log_reader.live import LiveReader, end_offset
+        from kdump.log_reader.live import LiveReader
+        from kdump.segments.log_end import end_of_log
 
         reader, tail = self.reader(), self.options.tail
         live: dict[str, LiveReader] = {}
         for partition in partitions:
-            after = None if tail is None else end_offset(partition)
+            after = None if tail is None else end_of_log(partition).offset - 1
             if tail:
                 for item in reader.tail(partition, tail):
                     after = max(after or -1, item.last_offset) if isinstance(item, SelectedBatch) else after

@@ -19,7 +19,7 @@ from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import RemoteFiles
-from kdump.log_reader.checkpoint_marks import CheckpointMarks
+from kdump.log_reader.segment_choice import CheckpointMarks
 from kdump.output import files
 from kdump.output.access import of_sources
 from kdump.parallel import costs
@@ -28,7 +28,7 @@ from kdump.salvage import writer
 from kdump.salvage.chains import END_OF_LOG
 from kdump.salvage.sound_batches import UNREADABLE
 from kdump.segments import read_ahead
-from kdump.segments.log_tail import is_being_written
+from kdump.segments.log_end import is_being_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

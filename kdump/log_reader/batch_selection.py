@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
 from kdump.errors import DamageError
-from kdump.log_reader.prefilter import Prefilter
+from kdump.log_reader.payload_search import Prefilter
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.rows.selection import DamagedRange, SelectedBatch
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Record
     from kdump.kernel.records import Cursor
-    from kdump.log_reader.decoded_search import DecodedSearch
     from kdump.log_reader.filter import Filter
+    from kdump.log_reader.payload_search import DecodedSearch
     from kdump.records.record_batch import RecordBatch
     from kdump.rows.selection import SegmentFacts
     from kdump.segments.batch_runs import Run
@@ -255,7 +255,7 @@ class BatchSelection:
     def _search_of(self, file: SegmentFacts) -> DecodedSearch | None:
         """Return what looks into the decoded payloads of the partition."""
         if self._search is None and file.decoder is not None:
-            from kdump.log_reader.decoded_search import DecodedSearch  # few runs decode
+            from kdump.log_reader.payload_search import DecodedSearch  # few runs decode
 
             self._search = DecodedSearch(file.decoder, file.topic or "")
         return self._search

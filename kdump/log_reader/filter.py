@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.formats.record import Record
-    from kdump.log_reader.decoded_search import DecodedSearch
+    from kdump.log_reader.payload_search import DecodedSearch
     from kdump.records.record_batch import RecordBatch
     from kdump.segments.batch_runs import Run
 
@@ -160,7 +160,7 @@ class Filter(NamedTuple):
             yield from (header.value for header in record.headers)
 
     def _is_found_in(self, parts: Iterable[bytes | None]) -> bool:
-        from kdump.log_reader.linear_search import search  # with --grep alone
+        from kdump.log_reader.payload_search import search  # with --grep alone
 
         return any(search(grep, part) for part in parts if part for grep in self.greps)
 

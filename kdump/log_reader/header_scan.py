@@ -15,9 +15,9 @@ from kdump.formats.record_layout import CONTROL_FLAG, LOG_OVERHEAD, MAGIC_2, TRA
 from kdump.log_dirs import files, local
 from kdump.log_reader.replicas import EpochRange, extend
 from kdump.primitives.wire import INT64_END
+from kdump.records.log_entry import is_sound
 from kdump.records.record_batch import RecordBatch
-from kdump.records.soundness import is_sound
-from kdump.segments import read, resync
+from kdump.segments import resync
 from kdump.segments import walk as log
 from kdump.segments.regions import Damage, Padding
 from kdump.transaction_replay.outcomes import MARKER_BYTES, TransactionFollower
@@ -138,7 +138,7 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
                 return _survey(_headers(source, start), source, follower, split_bytes, stretches)
             except _AstrayError:
                 pass
-        regions = read.read(source, on_error="resync")
+        regions = resync.read(source, on_error="resync")
         return _survey(regions, source, TransactionFollower(segment), split_bytes, [Stretch(0, 0)], with_runs=checked)
 
 

@@ -13,7 +13,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange
-from kdump.segments import read, walk
+from kdump.segments import resync
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class LiveReader:
             if source.size < self._position:
                 self._reader.note(f"{where.name} was cut to {source.size} bytes; what was there has been printed")
                 self._position = source.size
-            for region in read.read(source, self._position, on_error=self._reader.on_error):
+            for region in resync.read(source, self._position, on_error=self._reader.on_error):
                 if isinstance(region, RecordBatch):
                     if self._after is None or region.last_offset > self._after:
                         yield from self._selection.select(region, file)
@@ -84,15 +84,3 @@ class LiveReader:
                 else:
                     return
                 self._position = region.position + region.size
-
-
-def end_offset(partition: Partition) -> int:
-    """Return the last offset of a partition's last segment, -1 when it has none. Raises UnreadableError."""
-    last = -1
-    for where in partition.segments[-1:]:
-        last = (where.base_offset or 0) - 1
-        with where.open() as source:
-            for region in walk.walk(source):
-                if isinstance(region, RecordBatch):
-                    last = region.last_offset
-    return last

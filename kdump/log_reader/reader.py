@@ -13,12 +13,12 @@ from kdump.log_dirs import local
 from kdump.log_dirs.finder import raise_it
 from kdump.log_reader import region_stream, segment_choice
 from kdump.log_reader.batch_selection import BatchSelection, Take
-from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.filter import Filter
-from kdump.log_reader.tail_marks import TailMarks, joined, without_first
+from kdump.log_reader.last_records import TailMarks, joined, without_first
+from kdump.log_reader.segment_choice import CheckpointMarks
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch, last_batches_of, last_of
-from kdump.segments import log_tail
+from kdump.segments import log_end
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Trailing
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.batch_selection import Offer
-    from kdump.log_reader.read_stats import ReadStats
-    from kdump.log_reader.tail_marks import TailStretch
+    from kdump.log_reader.last_records import TailStretch
+    from kdump.log_reader.region_stream import ReadStats
     from kdump.parallel.costs import SegmentPart
     from kdump.rows.selection import SegmentFacts
     from kdump.schemas.decoder import PayloadDecoder
@@ -221,10 +221,10 @@ class PartitionReader:
                 yield from self._region(region, source, selection, file)
 
     def _backwards(self, segment: Segment) -> Iterator[SegmentPart]:
-        from kdump.log_reader import tail_parts  # needed for the last records alone
+        from kdump.log_reader import last_records  # needed for the last records alone
 
         try:
-            yield from tail_parts.backwards(segment)
+            yield from last_records.backwards(segment)
         except UnreadableError as error:
             self.fail(error)
 
@@ -295,7 +295,7 @@ class PartitionReader:
                             break
                         if self.stats is not None:
                             self.stats.add(region)
-                        if isinstance(region, Trailing) and not (found := log_tail.tail(segment, region)).is_damage:
+                        if isinstance(region, Trailing) and not (found := log_end.tail(segment, region)).is_damage:
                             self.note(f"{segment.name}: byte {region.position}: {found.text}")
                         else:
                             yield from self._region(region, source, selection, file)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.log_dirs import local
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import read as segments_read
 from kdump.segments import read_ahead, resync, walk
+from kdump.segments import resync as segments_read
 from kdump.segments.regions import DATA, PLAIN_DATA, Range, RunKinds
 
 if TYPE_CHECKING:
@@ -119,3 +120,31 @@ def _is_plausible(batch: RecordBatch, last: int) -> bool:
         return True
     header = batch.header
     return last < header.base_offset and 0 <= header.records_count <= header.last_offset_delta + 1
+
+
+class ReadStats:
+    """Counts segments, bytes, batches and records, as :class:`kdump.log_reader.reader.PartitionReader` reads them.
+
+    ``segments`` holds their paths; ``bytes`` are those of batches, damage and padding.
+    """
+
+    def __init__(self) -> None:
+        self.segments: set[str] = set()
+        self.bytes = self.batches = self.records = 0
+
+    def add(self, region: Region) -> None:
+        """Count a region of a segment."""
+        self.bytes += region.size
+        if isinstance(region, Batches):
+            self.batches += region.batch_count
+            self.records += _records(region)
+
+
+def _records(batches: Batches) -> int:
+    """Return the number of records; those of magic 0 and 1 are read to count them."""
+    if batches.first.count is not None:
+        return sum(batches.column("records_count"))
+    try:
+        return sum(1 for _ in batches.first.records())
+    except DamageError:  # it is reported where the records are selected
+        return 0

@@ -12,7 +12,7 @@ from kdump.formats.leader_epoch import EpochEntry
 from kdump.internal_topics import remote_log_metadata
 from kdump.internal_topics.decode import decode
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def of_partitions(
             for segment in partition.segments:
                 try:
                     with segment.open() as source:
-                        found.read(read.read(source, on_error="resync"), damage)
+                        found.read(resync.read(source, on_error="resync"), damage)
                 except UnreadableError as error:
                     fail(error)
     return found

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import StoreError, UnreadableError
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, Name, folder_name, folder_name_in
 from kdump.primitives.wire import INT64_END
+from kdump.segments.log_end import LogEnd, end_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -104,14 +105,7 @@ def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int,
             yield waiting[0][1], start, end
 
 
-class _End(NamedTuple):
-    """The end of a replica's log: the leader epoch of its last valid batch, -1 for none, and the log end offset."""
-
-    epoch: int
-    offset: int
-
-
-UNKNOWN: Final = _End(INT64_END, INT64_END)
+UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
 """Ranks above every end: a replica that may hold more than others is not left out."""
 
 
@@ -191,8 +185,9 @@ def _is_leftover(partition: Partition) -> bool:
 
 def _others(found: list[Partition]) -> Iterator[Partition]:
     """Yield the replicas of one partition that another one is read for."""
-    ranked = sorted(((_end(one), one) for one in found), key=lambda pair: (pair[0], -_first(pair[1])), reverse=True)
-    kept: list[tuple[_End, Partition]] = []
+    ends = [(_end(one), one) for one in found]
+    ranked = sorted(ends, key=lambda pair: (pair[0].epoch, pair[0].offset, -_first(pair[1])), reverse=True)
+    kept: list[tuple[LogEnd, Partition]] = []
     for end, one in ranked:
         if any(_are_replicas(one, end, other, best) for best, other in kept):
             yield one
@@ -200,7 +195,7 @@ def _others(found: list[Partition]) -> Iterator[Partition]:
             kept.append((end, one))
 
 
-def _are_replicas(one: Partition, one_end: _End, other: Partition, other_end: _End) -> bool:
+def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
     """Tell whether two folders have offsets in common, or one of them none, and no two topic ids."""
     from kdump.log_dirs.tiered_log import local_id  # few runs meet replicas
 
@@ -221,16 +216,9 @@ def _first(partition: Partition) -> int:
     return partition.segments[0].base_offset or 0
 
 
-def _end(partition: Partition) -> _End:
-    """Return the end of a log; UNKNOWN where a segment cannot be read: then it is read, and its reader reports it."""
-    from kdump.segments.segment_end import segment_end  # few runs meet replicas
-
-    for segment in reversed(partition.segments):
-        try:
-            last = segment_end(segment).last if segment.size else None
-        except UnreadableError:
-            return UNKNOWN
-        if last is not None:
-            epoch = -1 if last.partition_leader_epoch is None else last.partition_leader_epoch
-            return _End(epoch, last.last_offset + 1)
-    return _End(-1, _first(partition))
+def _end(partition: Partition) -> LogEnd:
+    """Return the end of a log; UNKNOWN if a segment is unreadable: then it is read, and its reader reports it."""
+    try:
+        return end_of_log(partition)
+    except UnreadableError:
+        return UNKNOWN

@@ -1,18 +1,25 @@
 """Which segments of a partition, and which bytes of one, may hold what a filter takes.
 
-Names and the first offset of each file rule out segments, and so do time indexes (:mod:`kdump.log_reader.time_spans`).
+Names, the first offset of each file and its time index rule out segments.
 Indexes that are shown to be right (:mod:`kdump.segments.index_lookup`) rule out the bytes before and after.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import UnreadableError
+from kdump.errors import UnreadableError, many
+from kdump.formats.record_layout import BATCH_HEADER, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
+from kdump.formats.time_index import TimeIndex
+from kdump.log_dirs.file_names import HIGH_WATERMARKS, LOG_STARTS, TIME_INDEX
+from kdump.log_dirs.finder import raise_it
+from kdump.log_dirs.log_dir_state import READERS, LogDirStates, in_words
+from kdump.rows.selection import SegmentFacts
 from kdump.segments.regions import Range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
@@ -41,9 +48,7 @@ def segments(
         else:
             chosen.append(segment)
     if chosen:
-        from kdump.log_reader import time_spans  # for a range of times alone
-
-        yield from time_spans.within(partition, chosen, wanted, skipped, note)
+        yield from within(partition, chosen, wanted, skipped, note)
 
 
 def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Callable[[str], None]) -> Range | None:
@@ -87,3 +92,158 @@ def _stored(segment: Segment) -> int | None:
         return segment.first_offset()
     except UnreadableError:  # the reader of the segment reports it
         return None
+
+
+class CheckpointMarks:
+    """Reads each checkpoint file once.
+
+    ``wrong`` is called with what is wrong with one, ``fail`` with one that cannot be read; by default that raises.
+    """
+
+    def __init__(
+        self, wrong: Callable[[str], None] = lambda _: None, fail: Callable[[UnreadableError], None] = raise_it
+    ) -> None:
+        readers = {name: READERS[name] for name in (HIGH_WATERMARKS, LOG_STARTS)}
+        self._states = LogDirStates(in_words(wrong), fail, readers)
+
+    def facts(self, partition: Partition) -> SegmentFacts:
+        """Return what rows say of every segment of a partition; the segment's name is still empty."""
+        key = partition.topic, partition.partition
+        if None in key:
+            return SegmentFacts("", *key, None, None)
+        state = self._states.of(partition)
+        return SegmentFacts("", *key, state.high_watermarks.get(key), state.log_starts.get(key))
+
+
+OPTION: Final = "--out-of-order"
+
+
+class TimeSpan(NamedTuple):
+    """Timestamps of a segment in ms: that of its first record, and the largest; None: files do not show it."""
+
+    first: int | None
+    largest: int | None
+
+
+class _Head(NamedTuple):
+    """The header of a segment's first batch, of magic 2. Times in ms."""
+
+    base_offset: int
+    first: int
+    largest: int
+
+
+def within(
+    partition: Partition,
+    chosen: Sequence[Segment],
+    wanted: Filter,
+    skipped: Callable[[int], None],
+    note: Callable[[str], None],
+) -> Iterator[Segment]:
+    """Yield those of ``chosen``, segments of a partition in order, that may hold records within the times of a filter.
+
+    ``skipped`` takes the size of each other, in bytes; ``note`` a sentence where some were left out on what their first
+    batches and indexes show.
+    """
+    spans = dict(_spans(partition))
+    kept = [one for one in chosen if not _is_before(spans[one.path], wanted.since)]
+    after = 0
+    if wanted.until is not None and not wanted.out_of_order:
+        after = _after([spans[one.path] for one in kept], wanted.until)
+    later = {one.path for one in kept[len(kept) - after :]}
+    if later and _is_in_order([(one.path in later, spans[one.path]) for one in partition.segments]):
+        kept = kept[: len(kept) - after]
+        note(
+            f"{partition.name}: {many(after, 'segment')} after the range {'was' if after == 1 else 'were'} not read: "
+            f"records there begin later; {OPTION} reads them too, where producers may have set older times"
+        )
+    paths = {one.path for one in kept}
+    for one in chosen:
+        if one.path in paths:
+            yield one
+        else:
+            skipped(one.size)
+
+
+def _is_before(span: TimeSpan, since: int | None) -> bool:
+    return since is not None and span.largest is not None and span.largest < since
+
+
+def _after(spans: Sequence[TimeSpan], until: int) -> int:
+    """Return how many segments at the end begin at ``until`` or later."""
+    count = 0
+    for span in reversed(spans):
+        if span.first is None or span.first < until:
+            break
+        count += 1
+    return count
+
+
+def _is_in_order(spans: Sequence[tuple[bool, TimeSpan]]) -> bool:
+    """Tell whether no segment of a partition begins before the largest timestamp of the one before it.
+
+    Each comes with whether it is to be left out: of such a one that must be known.
+    """
+    for (_, before), (is_later, span) in pairwise(spans):
+        if before.largest is None or span.first is None:
+            if is_later:
+                return False
+        elif span.first < before.largest:
+            return False
+    return True
+
+
+def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
+    """Yield the path and the times of each segment; the last one may be active, and still grow."""
+    following = [*partition.segments[1:], None]
+    for segment, after in zip(partition.segments, following, strict=True):
+        head = _head(segment, after)
+        largest = None if after is None else _largest(segment, after, head)
+        yield segment.path, TimeSpan(None if head is None else head.first, largest)
+
+
+def _head(segment: Segment, after: Segment | None) -> _Head | None:
+    """Return the header of the first batch; None where there is none of magic 2 with an offset of the segment."""
+    try:
+        with segment.open() as source:
+            data = source.read(0, BATCH_HEADER.size)
+    except UnreadableError:  # the reader of the segment reports it
+        return None
+    if len(data) < BATCH_HEADER.size:
+        return None
+    header = BATCH_HEADER.read(data)
+    fits = BATCH_HEADER.size <= LOG_OVERHEAD.size + header.length <= segment.size
+    if header.magic != MAGIC_2 or not fits or not _is_of(segment, after, header.base_offset):
+        return None
+    if header.attributes & DELETE_HORIZON_FLAG:  # the base timestamp is that horizon
+        return None
+    by_broker = bool(header.attributes & TIMESTAMP_TYPE_FLAG)
+    first = header.max_timestamp if by_broker else header.base_timestamp
+    return _Head(header.base_offset, first, header.max_timestamp)
+
+
+def _is_of(segment: Segment, after: Segment | None, offset: int) -> bool:
+    """Tell whether an offset belongs to a segment by its name and that of the next one."""
+    base = segment.base_offset
+    if base is None or offset < base:
+        return False
+    return after is None or after.base_offset is None or offset < after.base_offset
+
+
+def _largest(segment: Segment, after: Segment, head: _Head | None) -> int | None:
+    """Return the last timestamp of a closed segment's index; None where there is none, or it is not that of the log."""
+    try:
+        data = segment.sibling(TIME_INDEX)
+    except UnreadableError:  # the log is read without it
+        return None
+    if not data or segment.base_offset is None:
+        return None
+    index = TimeIndex(data, segment.base_offset)
+    if index.ragged or index.zero_tail or not index.rises():
+        return None
+    timestamp, offset = index[len(index) - 1]
+    if timestamp < 0 or not _is_of(segment, after, offset):
+        return None
+    if head is not None and (head.largest > timestamp or head.base_offset > offset):
+        return None
+    return timestamp

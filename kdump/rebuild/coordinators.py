@@ -20,7 +20,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirState
 from kdump.log_dirs.partition import Partition
 from kdump.records.record_batch import RecordBatch
-from kdump.segments.read import read as read_regions
+from kdump.segments.resync import read as read_regions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -13,7 +13,7 @@ from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.records.record_batch import Batches
 from kdump.salvage.chains import BatchPlace, LeftOutRange, in_rows, places
 from kdump.salvage.sound_batches import Account, judged
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class BatchSpan(NamedTuple):
     def places(self) -> Iterator[BatchPlace]:
         """Yield the batches, read again. Raises UnreadableError."""
         with self.segment.open() as source:
-            for place in places(self.segment, read.read(source, self.position, self.end, on_error="stop", runs=DATA)):
+            for place in places(self.segment, resync.read(source, self.position, self.end, on_error="stop", runs=DATA)):
                 if isinstance(place, BatchPlace):
                     yield place
 
@@ -97,7 +97,7 @@ class ScannedCopy:
 
     def _rows(self, each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
         with each.open() as source:
-            for region in read.read(source, on_error="resync", first_offset=each.base_offset, runs=DATA):
+            for region in resync.read(source, on_error="resync", first_offset=each.base_offset, runs=DATA):
                 yield from in_rows(each, [self._seen(region)])
 
     def _seen(self, region: Region) -> Region:

@@ -34,16 +34,14 @@ from kdump.log_dirs import file_names
 from kdump.rebuild import release_facts
 from kdump.rebuild.coordinator_counts import partition_counts
 from kdump.rebuild.nodes import PROTOCOLS, Listeners, address, new_directory_id
-from kdump.records.record_batch import Batches
-from kdump.segments import read
-from kdump.segments.regions import DATA
+from kdump.segments.log_end import LogEnd, end_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.records import Fields
     from kdump.broker_start.release import StartRelease
-    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_dirs.partition import Partition
     from kdump.rebuild.nodes import NewNode, Replicas, Voter
     from kdump.rebuild.volumes import VolumeFolder, Volumes
 
@@ -144,24 +142,13 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
             end, epoch = max(end, snapshot.end_offset), max(epoch, snapshot.epoch)
         logs = [each for each in copy.segments if not file_names.is_kraft_snapshot(each.path)]
         for segment in logs[-1:]:
-            end = max(end, segment.base_offset or 0)
             try:
-                found = _segment_end(segment)
+                found = end_of_log(copy._replace(segments=(segment,)))
             except UnreadableError as error:
                 note(f"{error}; the new snapshot ends {BEYOND} offsets beyond all others")
-                continue
-            end, epoch = max(end, found.end_offset), max(epoch, found.epoch)
+                found = LogEnd(segment.base_offset or 0)
+            end, epoch = max(end, found.offset), max(epoch, found.epoch)
         epoch = max(epoch, *_epochs(copy, note), 0)
-    return CopyEnds(end, epoch)
-
-
-def _segment_end(segment: Segment) -> CopyEnds:
-    end, epoch = segment.base_offset or 0, 0
-    with segment.open() as source:
-        for region in read.read(source, on_error="resync", runs=DATA):
-            if isinstance(region, Batches):
-                end = max(end, region.last_offset + 1)
-                epoch = max(epoch, region.field("partition_leader_epoch", region.batch_count - 1))
     return CopyEnds(end, epoch)
 
 

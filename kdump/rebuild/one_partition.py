@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.epoch_lineage import Lineage
-from kdump.answers.log_end import log_end
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
@@ -34,6 +33,7 @@ from kdump.rebuild.planned import (
 )
 from kdump.salvage.epoch_history import NEVER, EpochHistory, noted
 from kdump.salvage.sound_batches import UNREADABLE
+from kdump.segments.log_end import end_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,7 +73,7 @@ class _Copy:
         self._wanted = wanted
         self._scanned: ScannedCopy | None = None
         try:
-            end = log_end(folder.partition)
+            end = end_of_log(folder.partition)
         except UnreadableError as error:
             self.problem, self.end, epoch = str(error), 0, -1
         else:

@@ -24,8 +24,7 @@ from kdump.formats.record_layout import (
 from kdump.primitives import compression
 from kdump.primitives.crc import crc32
 from kdump.primitives.wire import to_int64
-from kdump.records.empty_blocks import RecordBytes, end_of_chunks
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import RecordBatch, RecordBytes, end_of_lz4_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -335,7 +334,7 @@ class Message(RecordBatch):
         if not (in_chunks and empty):
             return data
         messages = (RecordBytes(start - LOG_OVERHEAD.size, start, end) for _, start, end in frames(data))
-        return data[: end_of_chunks(empty, messages)]
+        return data[: end_of_lz4_chunks(empty, messages)]
 
     def inner(self, data: memoryview, at: int, base: int) -> Message:
         """Return the message at a place in the set inside this wrapper; ``base`` is what :meth:`inner_base` says."""

@@ -32,8 +32,7 @@ from kdump.primitives.wire import (
     to_int64,
     write_varint,
 )
-from kdump.records.empty_blocks import RecordBytes, end_of_bytes, end_of_chunks
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import RecordBatch, RecordBytes, end_of_lz4_bytes, end_of_lz4_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -164,7 +163,7 @@ class Batch(RecordBatch):
         """Return a buffer that holds the unpacked records, and the position in it at which they start.
 
         Raises DamageError when the batch has no room for its header, its codec is unknown or its stream broken.
-        ``in_chunks`` says whether LZ4 is read as Kafka 3.6 reads it (:mod:`kdump.records.empty_blocks`), or as before.
+        ``in_chunks`` says whether LZ4 is read as Kafka 3.6 reads it (:mod:`kdump.records.record_batch`), or as before.
         """
         if self.size < BATCH_HEADER.size:
             raise DamageError(
@@ -178,7 +177,7 @@ class Batch(RecordBatch):
         else:
             data, empty = self._decompress(limit)
         if empty:
-            self._heed(empty, data, end_of_chunks if in_chunks else end_of_bytes)
+            self._heed(empty, data, end_of_lz4_chunks if in_chunks else end_of_lz4_bytes)
         return data, 0
 
     def _decompress(self, limit: int) -> tuple[bytes, list[int]]:

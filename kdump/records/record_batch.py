@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.primitives import compression
@@ -232,3 +232,37 @@ def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | Non
             reason = f"record {at} of {batch.count} has offset {offset} where {number} belongs"
             return DamageError("record offset", reason, expected=number, found=offset)
     return None
+
+
+_CHUNK: Final = 2048
+
+
+class RecordBytes(NamedTuple):
+    """The bytes of a record or message in an unpacked stream: its size field, and its content."""
+
+    start: int
+    content: int
+    end: int
+
+
+def end_of_lz4_chunks(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
+    """Return the position at which Kafka 3.6 stops while it reads ``records``; None when it reads them all.
+
+    ``empty`` are the rising positions of blocks that hold nothing, as ``compression.UnpackedLz4`` has them.
+    """
+    for record in records:
+        for position in empty:
+            if record.start <= position < record.end and (position < record.content or record.end - position < _CHUNK):
+                return position
+    return None
+
+
+def end_of_lz4_bytes(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
+    """Return the position at which Kafka before 3.6 stops while it reads ``records`` of magic 2, None for nowhere."""
+    end = None
+    for record in records:
+        end = record.end
+        for position in empty:
+            if record.start <= position < record.content:
+                return position
+    return next((position for position in empty if end is not None and position >= end), None)

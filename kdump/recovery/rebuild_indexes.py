@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.records.log_entry import check
 from kdump.records.record_batch import Batches
-from kdump.records.soundness import check
 from kdump.recovery.index_builder import IndexBuilder, Indexes
 from kdump.segments import walk
 from kdump.segments.regions import DATA, Trailing

@@ -12,7 +12,7 @@ from kdump.formats.offset_index import OffsetIndex
 from kdump.log_dirs import file_names
 from kdump.records.record_batch import Batches
 from kdump.recovery.split_segment import at
-from kdump.segments import read, walk
+from kdump.segments import resync, walk
 from kdump.segments.regions import DATA, Damage
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def lost(each: Segment, position: int, reason: str) -> Cut:
     first = last = None
     records = 0
     with each.open() as source:
-        for region in read.read(source, position, on_error="resync", runs=DATA):
+        for region in resync.read(source, position, on_error="resync", runs=DATA):
             if isinstance(region, Batches):
                 begin, end, count = _span(region)
                 first = begin if first is None else min(first, begin)

@@ -14,7 +14,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.partition import index_swaps, with_index_swaps
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.segment_end import Cut, base_of, lost, read_next_offset
-from kdump.segments import read, walk
+from kdump.segments import resync, walk
 from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _is_of(gone: list[Segment], swap: Segment) -> bool:
 def _batches(each: Segment) -> Iterator[RecordBatch | None]:
     """Yield the valid batches of a segment, None for what is none."""
     with each.open() as source:
-        for region in read.read(source, 0, on_error="resync", runs=DATA):
+        for region in resync.read(source, 0, on_error="resync", runs=DATA):
             if isinstance(region, Batches):
                 yield from region.batches()
             else:
@@ -202,7 +202,7 @@ def _records(segments: Iterable[Segment]) -> Iterator[tuple[RecordBatch, Record]
     """Yield the records of valid batches, with their batch."""
     for each in segments:
         with each.open() as source:
-            for region in read.read(source, 0, on_error="resync", runs=DATA):
+            for region in resync.read(source, 0, on_error="resync", runs=DATA):
                 for batch in region.batches() if isinstance(region, Batches) else ():
                     with suppress(DamageError):
                         for record in batch.records():

@@ -16,7 +16,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import DATA, ENDS_INSIDE, Damage, Padding, Trailing
 
@@ -186,7 +186,7 @@ class Chain:
     def regions(self, source: Source) -> Iterator[Batches]:
         """Yield its batches, read anew, data that are alike in one go. Raises UnreadableError where they are others."""
         seen: list[Chain] = []
-        for region in read.read(source, self.position, self.end, on_error="stop", runs=DATA):
+        for region in resync.read(source, self.position, self.end, on_error="stop", runs=DATA):
             yield self._seen(region, seen)
         self._make_sure(seen)
 
@@ -197,7 +197,7 @@ class Chain:
         while at < self.end:
             held: list[Batches] = []
             with self.segment.open() as source:
-                for region in read.read(source, at, self.end, on_error="stop", runs=DATA):
+                for region in resync.read(source, at, self.end, on_error="stop", runs=DATA):
                     held.append(self._seen(region, seen))
                     if seen[0].end - at >= AT_ONCE:
                         break

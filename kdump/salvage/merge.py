@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, in_rows, link
 from kdump.salvage.sound_batches import Account, ahead, judged, left_out
-from kdump.segments import read, read_ahead, shared_segment
+from kdump.segments import read_ahead, resync, shared_segment
 from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | 
     with each.open() as source:
         pieces = shared_segment.parts_for_threads(source)
         if not pieces:
-            yield from in_rows(each, read.read(source, on_error="resync", first_offset=each.base_offset, runs=DATA))
+            yield from in_rows(each, resync.read(source, on_error="resync", first_offset=each.base_offset, runs=DATA))
             return
         made = shared_segment.read_in_threads(source, pieces, each.base_offset, lambda part: list(in_rows(each, part)))
         with closing(made):

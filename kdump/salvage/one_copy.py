@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kdump.records.record_batch import Batches
 from kdump.salvage.chains import BatchPlace, PlacesInARow, in_rows
 from kdump.salvage.sound_batches import ahead, judged
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.segments.batch_runs import Run
 from kdump.segments.read_ahead import Leash
 from kdump.segments.regions import DATA
@@ -59,7 +59,7 @@ def batches(
 def _regions(each: Segment) -> Generator[Region, None, None]:
     with each.open() as source:
         leash = Leash(source)
-        regions = read.read(leash, on_error="resync", first_offset=each.base_offset, runs=DATA)
+        regions = resync.read(leash, on_error="resync", first_offset=each.base_offset, runs=DATA)
         yield from ahead(regions, source, leash, source.size)
 
 

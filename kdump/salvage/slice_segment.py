@@ -9,7 +9,7 @@ from kdump.errors import DamageError
 from kdump.output import files
 from kdump.output.access import ANY
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.segments.regions import DATA, Damage
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _batches(
         if not wanted.may_hold(segment, after):
             continue
         with segment.open() as source:
-            for region in read.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
+            for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
                 if isinstance(region, Damage) and wanted.may_have_lost(region):
                     lost(segment, region)
                 elif isinstance(region, Batches):

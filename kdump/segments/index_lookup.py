@@ -16,7 +16,7 @@ from kdump.formats.offset_index import OffsetIndex, OffsetPosition
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import TIME_INDEX
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read, walk
+from kdump.segments import resync, walk
 from kdump.segments.regions import Range
 
 if TYPE_CHECKING:
@@ -168,13 +168,13 @@ class Seeker:
         if len(head) < record_layout.LOG_OVERHEAD.size:
             return None
         end = position + record_layout.LOG_OVERHEAD.size + record_layout.LOG_OVERHEAD.read(head).size
-        region = next(read.read(self._source, position, end), None)
+        region = next(resync.read(self._source, position, end), None)
         return region if isinstance(region, RecordBatch) else None
 
     def _batch_of(self, index: OffsetIndex, offset: int) -> RecordBatch | None:
         """Return the batch that holds ``offset``, None when none does."""
         start = self._position(index, offset)
-        for region in read.read(self._source, start):
+        for region in resync.read(self._source, start):
             if not isinstance(region, RecordBatch) or region.last_offset >= offset:
                 return region if isinstance(region, RecordBatch) and region.base_offset <= offset else None
         return None

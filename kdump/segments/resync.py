@@ -30,19 +30,19 @@ from kdump.parallel.costs import BUDGET
 from kdump.primitives import compression
 from kdump.primitives.crc import CRC32, CRC32C, Kind, combine
 from kdump.primitives.wire import Bytes, read_varint
+from kdump.records.log_entry import check
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.records.soundness import check
 from kdump.segments.regions import Damage, Padding, Region, Trailing
 from kdump.segments.walk import BLOCK, Window, as_region, walk
 
-if kernel.COMPILED:
-    from kdump.kernel.batches import moved
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.files import Source
     from kdump.parallel.costs import SegmentPart
-    from kdump.segments.regions import OnError, RunKinds
+    from kdump.segments.regions import OnError, Region, RunKinds
+if kernel.COMPILED:
+    from kdump.kernel.batches import moved
 
 
 CHUNK: Final = 1 << 12
@@ -130,7 +130,7 @@ def _moved(kind: Kind, before: int, size: int) -> int:
 
 
 class ResyncReader:
-    """Reads one segment once; see :func:`kdump.segments.read.read`."""
+    """Reads one segment once; see :func:`kdump.segments.resync.read`."""
 
     def __init__(
         self,
@@ -462,3 +462,26 @@ def guess(source: Source, part: SegmentPart) -> int | None:
     """Return where the first batch of a part may stand, None where none does."""
     alike = source.read(BEFORE_EPOCH, record_layout.UP_TO_MAGIC - BEFORE_EPOCH)
     return ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)
+
+
+def read(
+    source: Source,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    on_error: OnError = "stop",
+    first_offset: int | None = None,
+    limit: int | None = None,
+    runs: RunKinds | None = None,
+) -> Iterator[Region]:
+    """Yield the regions of a segment, each batch checked: magic, structure of its header, codec and crc.
+
+    After damage the rest of the file is one Damage region ("stop"), the next region begins where the length of the bad
+    batch says ("skip"), or with the next valid batch anywhere in it ("resync"). Zeros at the end are Padding.
+    ``first_offset`` is the segment's base offset: offsets from there to the first batch are missing. A batch of more
+    than ``limit`` bytes (by default the source's) is damage. With ``runs``, like batches come as one region (see
+    :func:`kdump.segments.walk.walk`).
+    """
+
+    end = source.size if end is None else min(end, source.size)
+    return ResyncReader(source, start, end, on_error, first_offset, limit=limit, runs=runs).read()

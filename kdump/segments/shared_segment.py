@@ -6,27 +6,34 @@ Where a part begins is guessed, and checked when the part before is read (:mod:`
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kdump import kernel
 from kdump.errors import UnreadableError
+from kdump.formats.record_layout import BATCH_HEADER, BatchHeader
 from kdump.log_dirs.local import LocalFile
 from kdump.parallel import costs
 from kdump.parallel.costs import BUDGET, SegmentPart
 from kdump.primitives import compression
+from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import Batches
-from kdump.segments import read as segments_read
-from kdump.segments import read_ahead, resync
+from kdump.segments import batch_runs, read_ahead, resync
+from kdump.segments import resync as segments_read
+from kdump.segments.batch_runs import Run
 from kdump.segments.regions import DATA
 from kdump.segments.resync import ResyncReader
+from kdump.segments.walk import Window, walk
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Callable, Generator, Iterable, Iterator
 
     from kdump.log_dirs.files import Source
     from kdump.parallel.chunks import Turn
-    from kdump.segments.brief_runs import Headers
-    from kdump.segments.regions import Region
+    from kdump.primitives.wire import Bytes
+    from kdump.segments.regions import Damage, Padding, Region, Trailing
+if kernel.COMPILED:
+    from kdump.kernel.batches import OTHERS, WIDTH
 
 R = TypeVar("R")
 HELD: Final = 1 << 14
@@ -79,7 +86,7 @@ def read(
 ) -> Generator[R]:
     """Yield what ``make``, called in other processes or threads, returns for the regions of each part.
 
-    Regions are those of ``kdump.segments.read.read(source, on_error="resync", first_offset=first_offset)``; runs are
+    Regions are those of ``kdump.segments.resync.read(source, on_error="resync", first_offset=first_offset)``; runs are
     among them. Raises UnreadableError after the regions before it, and KdumpError where a process ends.
     """
     if costs.processes_of_segment(jobs, source.size, lambda: costs.is_packed(source)) == 1:
@@ -123,7 +130,7 @@ def _steps(piece: SegmentPart) -> Iterator[SegmentPart]:
 
 
 def read_headers(source: Source) -> Generator[Region, None, None]:
-    """Yield the regions of ``kdump.segments.read.read(source, on_error="resync", runs=DATA)``.
+    """Yield the regions of ``kdump.segments.resync.read(source, on_error="resync", runs=DATA)``.
 
     Two threads read the parts of a large segment. Each sound batch of magic 2 is in a run then, and a run holds no
     records: it reads them when somebody asks.
@@ -133,14 +140,12 @@ def read_headers(source: Source) -> Generator[Region, None, None]:
         yield from segments_read.read(source, on_error="resync", runs=DATA)
         return
 
-    from kdump.segments import brief_runs  # needed for large segments alone
-
     def make(regions: Iterator[Region]) -> Headers:
-        return brief_runs.brief(regions, lambda _: bytearray())
+        return brief(regions, lambda _: bytearray())
 
     with closing(read_in_threads(source, pieces, None, make)) as made:
         for each in made:
-            yield from brief_runs.whole(each, source)
+            yield from whole(each, source)
 
 
 class _PartWork(Generic[R]):
@@ -186,3 +191,84 @@ class _PartWork(Generic[R]):
     def carry(self, _: _Before, made: _MadeOfPart[R]) -> _Before:
         """Return where the next part starts."""
         return made.behind
+
+
+class BriefBatch(Batch):
+    """A sound batch of magic 2 of which the header is in memory; the records are read when somebody asks for them."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, head: memoryview, position: int, size: int, source: Source) -> None:
+        super().__init__(head, position, size, source.limit, crc_valid=True)
+        self._source = source
+
+    @property
+    def raw(self) -> memoryview:
+        if len(self._data) < self.size:
+            self._data = memoryview(self._source.read(self.position, self.size))
+        return self._data
+
+    def payload(self, limit: int | None = None, *, in_chunks: bool = True) -> tuple[Bytes, int]:
+        _ = self.raw
+        return super().payload(limit, in_chunks=in_chunks)
+
+
+class Brief(NamedTuple):
+    """A run without its records, which stay in the file: its rows, and what somebody found out, a byte for each."""
+
+    rows: array[int]
+    found: bytearray
+
+
+class BriefRun(Run):
+    """Batches of which the headers are in memory, and what was found out about each (a byte)."""
+
+    __slots__ = ("_source", "found")
+    found: bytearray
+
+    def __init__(self, made: Brief, source: Source) -> None:
+        self.rows, self.found = made
+        self._source = source
+        first = self.batch(0)
+        super().__init__(first, memoryview(b""), first.position, self.rows, sum(self.rows[WIDTH - 1 :: WIDTH]))
+
+    def batch(self, row: int) -> BriefBatch:
+        fields = self.rows[row * WIDTH + 2 : (row + 1) * WIDTH - len(OTHERS)]
+        position, size = self.rows[(row + 1) * WIDTH - 2 : (row + 1) * WIDTH]
+        head = BATCH_HEADER.write(BatchHeader(*fields))
+        return BriefBatch(memoryview(head), position, size, self._source)
+
+
+class Old(NamedTuple):
+    """A sound entry of magic 0 or 1, by its position."""
+
+    position: int
+
+
+Headers: TypeAlias = "list[Brief | Old | Damage | Padding | Trailing]"
+"""Regions without the records."""
+
+
+def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Headers:
+    """Return regions without the records; ``look`` finds out about the batches of a run."""
+    made: Headers = []
+    for region in regions:
+        run = batch_runs.alone(region) if isinstance(region, Batch) else region
+        if isinstance(run, Run):
+            made.append(Brief(run.rows, look(run)))
+        else:
+            made.append(Old(run.position) if isinstance(run, Batches) else run)
+    return made
+
+
+def whole(made: Headers, source: Source) -> Iterator[Region]:
+    """Yield the regions that :func:`brief` took, all data of magic 2 in runs."""
+    window = Window(source, source.size)
+    for each in made:
+        if isinstance(each, Brief):
+            run = BriefRun(each, source)
+            yield run.first if run.first.is_control else run
+        elif isinstance(each, Old):
+            yield next(walk(source, each.position, window=window))
+        else:
+            yield each

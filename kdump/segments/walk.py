@@ -12,8 +12,8 @@ from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.records import log_entry, magic_0_1, magic_2
+from kdump.records.log_entry import is_sound
 from kdump.records.record_batch import RecordBatch
-from kdump.records.soundness import is_sound
 from kdump.segments.regions import Damage, Region, Trailing
 
 if TYPE_CHECKING:

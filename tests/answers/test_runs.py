@@ -12,7 +12,6 @@ from kdump.answers.explain.evidence import PartitionEvidence
 from kdump.answers.explain.topic_history import TopicHistory
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import Sayings
-from kdump.answers.log_end import log_end
 from kdump.answers.offsets import Offsets
 from kdump.answers.producers import Producers
 from kdump.answers.transactions import Transactions, ended
@@ -24,6 +23,7 @@ from kdump.recovery.log_loader import dry_run
 from kdump.recovery.rebuild_indexes import Rebuild
 from kdump.salvage import slice_segment
 from kdump.salvage.slice_segment import SliceRange
+from kdump.segments.log_end import end_of_log
 from testing import GOLDEN, forge
 from tests.helpers.log_dirs import write
 from tests.helpers.segments import ABORT, COMMIT, TRANSACTIONAL, marker
@@ -134,7 +134,7 @@ def explained(folder):
     sightings.find_ends(waiting, known.segments)
     newest = [sightings.newest_of_keys(known.segments, since, KEYS) for since in (0, 77, 250)]
     largest = [known.largest_timestamp(segment) for segment in known.segments]
-    ends = log_end(partition), lineage(partition, said.append)
+    ends = end_of_log(partition), lineage(partition, said.append)
     return known.end, known.opened, known.doubted, looks, waiting, newest, largest, ends, said
 
 

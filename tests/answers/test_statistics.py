@@ -20,7 +20,7 @@ from kdump.formats.record_layout import BATCH_HEADER
 from kdump.log_dirs.finder import Finder
 from kdump.primitives import compression
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments import resync
 from testing import GOLDEN, forge
 from testing.processes import kdump
 
@@ -45,7 +45,7 @@ def kinds(path):
     """Say of which kinds the regions of a log are."""
     (partition,) = Finder().find([str(path)])
     with partition.segments[0].open() as source:
-        regions = list(read.read(source, on_error="resync"))
+        regions = list(resync.read(source, on_error="resync"))
     if not all(isinstance(region, RecordBatch) for region in regions):
         return None
     return frozenset((region.magic, region.codec, region.is_control, region.is_transactional) for region in regions)
@@ -122,7 +122,7 @@ def unpacked_sizes(batches):
     """Yield what batches take without compression: the one number that ``dump`` does not print."""
     (partition,) = Finder().find([batches[0]["file"]])
     with partition.segments[0].open() as source:
-        for batch in read.read(source):
+        for batch in resync.read(source):
             yield sum(record.size for record in batch.records()) + (BATCH_HEADER.size if batch.magic == 2 else 0)
 
 
@@ -284,7 +284,7 @@ def answers(folder, monkeypatch, sample):
     for partition in Finder().find([str(folder)]):
         collector.begin(Place(partition))
         with partition.segments[0].open() as source:
-            for batch in read.read(source):
+            for batch in resync.read(source):
                 collector.add(batch, 1)
                 if batch.magic < 2 or batch.is_control:
                     fixed += batch.size

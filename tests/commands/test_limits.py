@@ -22,8 +22,8 @@ from kdump.primitives import compression
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
-from kdump.segments.read import read
 from kdump.segments.regions import Damage
+from kdump.segments.resync import read
 from testing import forge
 from testing.processes import kdump, python
 from tests.helpers.counting import CountedBytes, calls, is_linear

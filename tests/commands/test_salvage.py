@@ -18,7 +18,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.output import files
 from kdump.records.record_batch import RecordBatch
 from kdump.salvage import merge, writer
-from kdump.segments import read
+from kdump.segments import resync
 from testing import GOLDEN, forge
 from testing.processes import kdump
 
@@ -188,7 +188,7 @@ def test_a_slice_is_a_sound_segment(tmp_path):
     done = kdump("slice", place, "--offset", "1..3", "--out", out)
     assert (done.returncode, out.read_bytes()) == (0, one(1) + one(2) + one(3))
     with local.LocalFile(out) as source:
-        assert all(isinstance(region, RecordBatch) for region in read.read(source))
+        assert all(isinstance(region, RecordBatch) for region in resync.read(source))
     assert kdump("slice", place, "--offset", "1..3", "--out", out).returncode == 2
     assert kdump("slice", place, "--offset", "9..", "--out", tmp_path / "none.log").returncode == 2
     assert not (tmp_path / "none.log").exists()
@@ -284,13 +284,13 @@ def test_salvage_goes_on_where_a_file_cannot_be_read(tmp_path):
 
 def test_a_disk_that_fails_in_the_middle_of_a_file_costs_what_follows(tmp_path, monkeypatch):
     place = copy(tmp_path / "in", (0, one(0) + one(1) + one(2, attributes=TIMESTAMP_TYPE_FLAG)))
-    whole = read.read
+    whole = resync.read
 
     def fails(source, **rest):
         yield from list(whole(source, **rest))[:-1]
         raise UnreadableError(place, "Input/output error")
 
-    monkeypatch.setattr(read, "read", fails)
+    monkeypatch.setattr(resync, "read", fails)
     placed, account = merge.merge(Finder().find([str(place)]))
     (lost,) = account.lost
     assert [(each.base_offset, each.last_offset, each.count) for each in placed] == [(0, 1, 2)]

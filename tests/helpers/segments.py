@@ -7,7 +7,7 @@ import struct
 from kdump.formats import record_layout
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records.record_batch import RecordBatch
-from kdump.segments.read import read
+from kdump.segments.resync import read
 from kdump.segments.walk import walk
 from testing import forge
 

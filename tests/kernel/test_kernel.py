@@ -19,8 +19,8 @@ from kdump.formats import record_layout
 from kdump.parallel import costs
 from kdump.primitives import compression
 from kdump.records import magic_2
-from kdump.segments import read as segments_read
 from kdump.segments import read_ahead
+from kdump.segments import resync as segments_read
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import DATA
 from testing import GOLDEN, ROOT, forge

@@ -10,7 +10,7 @@ from kdump.errors import UnreadableError
 from kdump.formats import offset_index, time_index
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_reader import tail_parts
+from kdump.log_reader import last_records
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
@@ -165,7 +165,7 @@ def test_the_last_ones_with_a_filter_and_damage(folder):
 @pytest.fixture
 def many_parts(monkeypatch):
     """Let small segments be read from their end in many parts, as large ones are."""
-    for where, name in ((tail_parts, "SMALL"), (index_lookup, "SMALL"), (tail_parts, "FIRST")):
+    for where, name in ((last_records, "SMALL"), (index_lookup, "SMALL"), (last_records, "FIRST")):
         monkeypatch.setattr(where, name, 300)
 
 

@@ -17,7 +17,7 @@ from kdump.primitives import compression
 from kdump.printers.jsonl import JsonArray, JsonLines
 from kdump.records.record_batch import RecordBatch
 from kdump.rows import columns
-from kdump.segments import read as segments_read
+from kdump.segments import resync as segments_read
 from kdump.segments import walk
 from testing import GOLDEN, ROOT, forge
 from tests.helpers import rebuild

@@ -6,7 +6,7 @@ from bench import memory, segments
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
 from kdump.records.record_batch import RecordBatch
-from kdump.segments.read import read
+from kdump.segments.resync import read
 
 RECORDS = 2000
 

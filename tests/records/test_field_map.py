@@ -11,7 +11,7 @@ from kdump.records import field_map
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read, walk
+from kdump.segments import resync, walk
 from testing import GOLDEN, forge
 from tests.helpers.segments import Memory
 
@@ -23,7 +23,7 @@ SEGMENTS = sorted(
 
 
 def batches(data):
-    return [region for region in read.read(Memory(data)) if isinstance(region, RecordBatch)]
+    return [region for region in resync.read(Memory(data)) if isinstance(region, RecordBatch)]
 
 
 @pytest.mark.parametrize("path", SEGMENTS, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")

@@ -13,7 +13,7 @@ from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG
 from kdump.formats.time_index import TimeIndex
 from kdump.primitives.wire import INT32_MAX
 from kdump.recovery.index_builder import IndexBuilder
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.segments.regions import DATA
 from kdump.transaction_replay.replay import Replay
 from testing import GOLDEN
@@ -25,7 +25,7 @@ SIZE = len(LOG) // 6
 
 def in_runs(log: bytes, base: int, **choice):
     builder, replay = IndexBuilder(base, **choice), Replay()
-    for region in read.read(Memory(log), on_error="stop", runs=DATA):
+    for region in resync.read(Memory(log), on_error="stop", runs=DATA):
         builder.add(region, replay.add(region))
     return builder.finish()
 
@@ -91,13 +91,13 @@ def test_batches_that_are_alike_make_the_same_entries_in_one_go(interval, first_
 
 @pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel there are no runs")
 def test_the_kernel_takes_the_batches_of_a_run_that_fit(monkeypatch):
-    (run,) = read.read(Memory(data(0) + data(INT32_MAX)), on_error="stop", runs=DATA)
+    (run,) = resync.read(Memory(data(0) + data(INT32_MAX)), on_error="stop", runs=DATA)
     with monkeypatch.context() as patch:
         patch.setattr(IndexBuilder, "_add", None)
         builder = IndexBuilder(0, interval=0)
         builder.add(run, position=1000)
     assert (list(builder.offsets), list(builder.positions)) == ([INT32_MAX], [1000 + len(data(0))])
-    (run,) = read.read(Memory(data(0) + data(INT32_MAX + 1)), on_error="stop", runs=DATA)
+    (run,) = resync.read(Memory(data(0) + data(INT32_MAX + 1)), on_error="stop", runs=DATA)
     with pytest.raises(DamageError, match=str(INT32_MAX + 1)) as raised:
         builder.add(run, position=1000)
     assert raised.value.position == 1000 + len(data(0))
@@ -131,7 +131,7 @@ def test_offsets_and_times_of_any_kind_make_the_same_entries_in_one_go():
             offset = max(0, offset)
         choice = {"interval": rng.choice([0, 100, 300, 1 << 70]), "first_offsets": rng.random() < 0.5}
         made, damage = outcome(batches(log), base, **choice)
-        assert outcome(read.read(Memory(log), on_error="stop", runs=DATA), base, **choice) == (made, damage)
+        assert outcome(resync.read(Memory(log), on_error="stop", runs=DATA), base, **choice) == (made, damage)
         seen["damage" if damage else "refuses" if made["refuses"] else "neither"] += 1
     assert min(seen.values()) > 30, seen
 

@@ -15,7 +15,7 @@ from kdump.parallel import costs
 from kdump.records.control import ABORT
 from kdump.salvage import chains, merge, one_copy, writer
 from kdump.salvage.sound_batches import Account
-from kdump.segments import read, read_ahead, walk
+from kdump.segments import read_ahead, resync, walk
 from testing import damages, forge
 from tests.commands.test_parallel import SHAPES, batches, log
 from tests.helpers.segments import data, marker
@@ -222,7 +222,7 @@ def test_a_file_is_read_once(tmp_path, monkeypatch):
 
 def test_what_is_read_of_a_disk_that_dies_is_written(tmp_path, monkeypatch):
     copy = segments(tmp_path, (0, one(0) + one(1) + one(2, attributes=TIMESTAMP_TYPE_FLAG)), (3, one(3)))
-    whole = read.read
+    whole = resync.read
 
     def dies(source, *place, **rest):
         regions = list(whole(source, *place, **rest))
@@ -230,7 +230,7 @@ def test_what_is_read_of_a_disk_that_dies_is_written(tmp_path, monkeypatch):
         if len(regions) > 1:
             raise UnreadableError("disk", "Input/output error")
 
-    monkeypatch.setattr(read, "read", dies)
+    monkeypatch.setattr(resync, "read", dies)
     content, account = once(copy)
     assert content == one(0) + one(1) + one(3)
     assert [(lost.kind, lost.position, lost.size) for lost in account["lost"]] == [

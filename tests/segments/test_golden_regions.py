@@ -8,7 +8,7 @@ from kdump.formats import record_layout
 from kdump.primitives import compression
 from kdump.records import magic_0_1, magic_2
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read, walk
+from kdump.segments import resync, walk
 from testing import GOLDEN
 from tests.helpers.segments import Memory, regions
 
@@ -44,12 +44,12 @@ def test_there_are_segments_of_every_kind():
 @pytest.mark.parametrize("path", SEGMENTS, ids=name)
 def test_every_byte_belongs_to_one_piece_wherever_it_is_cut(path):
     data = path.read_bytes()
-    whole = regions(data, read.read)
+    whole = regions(data, resync.read)
     regions(data, walk.walk)
-    regions(data + b"garbage behind the last batch", read.read)
+    regions(data + b"garbage behind the last batch", resync.read)
     batches = [region for region in whole if isinstance(region, RecordBatch)]
     for cut in cuts(data):
-        found = regions(data[:cut], read.read)
+        found = regions(data[:cut], resync.read)
         held = sum(region.end <= cut for region in batches)
         assert sum(isinstance(region, RecordBatch) for region in found) == held
 
@@ -94,7 +94,7 @@ def timestamp_delta(region: magic_2.Batch, record) -> int:
 
 @pytest.mark.parametrize("path", [path for path in SEGMENTS if "brokers" in path.parts], ids=name)
 def test_what_brokers_wrote_is_written_again_to_the_byte(path):
-    for region in read.read(Memory(path.read_bytes())):
+    for region in resync.read(Memory(path.read_bytes())):
         if isinstance(region, RecordBatch):
             assert rewritten(region) == bytes(region.raw)
             if isinstance(region, magic_0_1.Message) and region.codec != compression.NONE:

@@ -13,8 +13,8 @@ from kdump.log_dirs.local import LocalFile
 from kdump.parallel.costs import SegmentPart, segment_parts
 from kdump.primitives import crc
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read as segments_read
 from kdump.segments import resync, walk
+from kdump.segments import resync as segments_read
 from kdump.segments.regions import Damage, Padding
 from kdump.segments.resync import AT_ONCE, STRETCH, RangeChecksum
 from testing import forge

@@ -3,7 +3,7 @@ import pytest
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs import local
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read as segments_read
+from kdump.segments import resync as segments_read
 from kdump.segments import walk
 from kdump.segments.regions import Damage, Padding, Trailing
 from testing import forge

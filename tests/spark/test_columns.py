@@ -13,7 +13,7 @@ from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
 from kdump.primitives import compression
 from kdump.rows.selection import SegmentFacts
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading
 from testing import GOLDEN, forge
@@ -167,7 +167,7 @@ def test_a_batch_of_too_many_records_is_left_to_the_general_path(tmp_path):
     assert len(same(path)) == 50
     rows = columns.Rows(SegmentFacts(str(path)), ("offset",), Filter())
     with local.LocalFile(path) as source:
-        (batch,) = read.read(source)
+        (batch,) = resync.read(source)
     batch.limit = 4000
     assert not rows.read(batch, "none")
     assert not rows.take()

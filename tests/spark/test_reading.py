@@ -22,7 +22,7 @@ from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import SelectedBatch
-from kdump.segments import read as segments_read
+from kdump.segments import resync as segments_read
 from kdump.segments import walk as log
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading

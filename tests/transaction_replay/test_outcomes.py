@@ -12,7 +12,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.header_scan import attempt
 from kdump.parallel import costs
 from kdump.records.record_batch import RecordBatch
-from kdump.segments.read import read
+from kdump.segments.resync import read
 from kdump.transaction_replay import outcomes as outcomes_module
 from kdump.transaction_replay.outcomes import Doubt, Outcomes, Scan, TransactionFollower, follow, scan, together
 from testing import GOLDEN, damages, forge

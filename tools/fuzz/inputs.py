@@ -10,7 +10,7 @@ from random import Random
 from kdump.log_dirs.file_names import FILES
 from kdump.primitives import compression
 from kdump.records.record_batch import RecordBatch
-from kdump.segments.read import read
+from kdump.segments.resync import read
 from testing import GOLDEN
 from tools.fuzz import mutations
 from tools.fuzz.mutations import segments, whole

@@ -51,8 +51,8 @@ from kdump.rows.redaction import Redactor
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.salvage import merge, one_copy
 from kdump.salvage.sound_batches import Account
-from kdump.segments.read import read
 from kdump.segments.regions import OnError
+from kdump.segments.resync import read
 from kdump.segments.walk import walk
 
 if kernel.COMPILED:

@@ -21,7 +21,7 @@ from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs import local
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments import resync
 from testing import GOLDEN
 from testing.processes import kdump
 from tools import arguments
@@ -124,7 +124,7 @@ def _is_damaged(path: Path, done: str, file: str) -> bool:
 
 def _regions(path: Path, batches: int | None = None) -> list[RecordBatch]:
     with local.LocalFile(path) as source:
-        found = [region for region in read.read(source) if isinstance(region, RecordBatch)]
+        found = [region for region in resync.read(source) if isinstance(region, RecordBatch)]
     return found[:batches]
 
 

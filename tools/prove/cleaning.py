@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 from kdump.formats import checkpoints
 from kdump.log_dirs.local import LocalFile
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments import resync
 from testing.processes import kdump
 from tools import arguments
 from tools.prove.broker import Broker
@@ -185,7 +185,7 @@ def offsets(logs: Path) -> dict[str, set[int]]:
     for path in sorted(logs.glob("*-0/*.log")):
         topic = found.setdefault(path.parent.name[:-2], set())
         with LocalFile(path) as source:
-            for region in read.read(source):
+            for region in resync.read(source):
                 if isinstance(region, RecordBatch):
                     topic |= {record.offset for record in region.records()}
     return found

@@ -20,7 +20,7 @@ from kdump.formats.record import Record
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.partition import Partition
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments import resync
 from testing import GOLDEN
 from testing.damages import damage
 from testing.processes import kdump
@@ -55,7 +55,7 @@ def batches(part: Partition) -> list[RecordBatch]:
     found = []
     for each in part.segments:
         with each.open() as source:
-            regions = list(read.read(source, on_error="resync"))
+            regions = list(resync.read(source, on_error="resync"))
         found += [region for region in regions if isinstance(region, RecordBatch)]
     return found
 

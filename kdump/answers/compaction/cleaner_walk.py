@@ -14,7 +14,7 @@ from kdump.errors import DamageError
 from kdump.log_reader.region_stream import wrong_crc
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import log_tail, read
+from kdump.segments import log_end, resync
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import PLAIN_DATA, Damage, Trailing
 
@@ -48,13 +48,13 @@ class CleanerWalk:
     def batches(self, segment: Segment) -> Iterator[CleanerBatch]:
         """Yield the batches of a segment that a cleaner can parse. Raises UnreadableError."""
         with segment.open() as source:
-            for region in read.read(source, on_error="resync", first_offset=segment.base_offset, runs=PLAIN_DATA):
+            for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=PLAIN_DATA):
                 if isinstance(region, Run):
                     yield from self._of_run(segment, region)
                 elif isinstance(region, Damage):
                     yield from self._of_damage(segment, source, region)
                 elif isinstance(region, Trailing):
-                    found = log_tail.tail(segment, region)
+                    found = log_end.tail(segment, region)
                     if found.is_damage:
                         self._spoiled(f"{segment.name}: byte {region.position}: {found.text}")
                 elif isinstance(region, RecordBatch):

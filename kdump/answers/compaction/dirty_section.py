@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import read, walk
+from kdump.segments import resync, walk
 from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _last_stable(place: Place, end: int) -> _Limit:
 def _batches(segment: Segment) -> Iterator[Batches]:
     """Yield the sound batches of a segment."""
     with segment.open() as source:
-        for region in read.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
+        for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
             if isinstance(region, Batches):
                 yield region
 

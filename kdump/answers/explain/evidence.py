@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.answers.epoch_lineage import lineage
 from kdump.answers.explain.sightings import Sightings, find_ends, look, newest_of_keys
 from kdump.answers.log_dir_pass import first_segment
-from kdump.answers.log_end import log_end
 from kdump.answers.producer_state import ProducerReplay
 from kdump.errors import DamageError
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME
 from kdump.log_dirs.tiered_files import TieredFiles
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.segment_end import FailsError, indexed_at
-from kdump.segments import read, walk
+from kdump.segments import resync, walk
+from kdump.segments.log_end import end_of_log
 from kdump.segments.regions import DATA, Damage
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class PartitionEvidence:
         replay = ProducerReplay(log)
         for segment in self.segments[first_segment(self.segments, replay.since) :]:
             with segment.open() as source:
-                for region in read.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
+                for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
                     if isinstance(region, Damage):
                         replay.lose(region)
                     elif isinstance(region, Batches):
@@ -133,7 +133,7 @@ class PartitionEvidence:
         """The offset after all that any file holds."""
         copies = [other.place.partition for other in self.others] + [one.partition for one in self.leftovers]
         mark = 0 if self.place is None else self.place.high_watermark or 0
-        return max(self.end, mark, *(log_end(copy).offset for copy in copies), 0)
+        return max(self.end, mark, *(end_of_log(copy).offset for copy in copies), 0)
 
     @cached_property
     def opened(self) -> dict[int, int]:

@@ -12,7 +12,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch, misnumbered
-from kdump.segments import log_tail, read
+from kdump.segments import log_end, resync
 from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import DATA, Damage, Trailing
@@ -259,7 +259,7 @@ class _Search:
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
         """Take what cannot be read; the batch that a broker is writing is not there yet."""
-        if isinstance(region, Trailing) and not log_tail.tail(segment, region).is_damage:
+        if isinstance(region, Trailing) and not log_end.tail(segment, region).is_damage:
             return
         following = self._segments[self._segments.index(segment) + 1 :]
         after = following[0].base_offset if following else None
@@ -366,7 +366,7 @@ def _regions(
             with segment.open() as source:
                 start = Seeker(segment, source, unsaid).by_offset(first, None).start
                 base = segment.base_offset if not start else None
-                for region in read.read(source, start, on_error="resync", first_offset=base, runs=DATA):
+                for region in resync.read(source, start, on_error="resync", first_offset=base, runs=DATA):
                     yield segment, region
         except UnreadableError as error:
             fail(error)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.log_dir_pass import size_after
-from kdump.answers.log_end import log_end
 from kdump.answers.producer_state import ProducerReplay
+from kdump.segments.log_end import end_of_log
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class LogEnds(Collector):
             (name, self._key[1]) in self._wanted for name in (self._key[0], topic_id)
         ):
             return Needs.FILES
-        end = log_end(place.partition)
+        end = end_of_log(place.partition)
         self._end = StableEnd(max(end.offset, place.log_start or 0), None, topic_id, (end.epoch, end.offset))
         replay = ProducerReplay(place, before=end.offset)
         size = size_after(place.partition, replay.since)

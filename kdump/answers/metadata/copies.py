@@ -10,7 +10,7 @@ from kdump.checks import kraft_snapshot
 from kdump.errors import UnreadableError
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import log_tail, read
+from kdump.segments import log_end, resync
 from kdump.segments.regions import PLAIN_DATA, Damage, RunKinds, Trailing
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class SnapshotFile(NamedTuple):
         """Yield its batches, whose offsets count from 0. Raises UnreadableError."""
         with self.files.open(self.path) as source:
             source.limit = self.limit
-            for region in read.read(source):
+            for region in resync.read(source):
                 if isinstance(region, RecordBatch):
                     yield region
 
@@ -129,14 +129,14 @@ class Copies:
 
     def _segment(self, segment: Segment, start: int, runs: RunKinds | None) -> Iterator[Batches]:
         with segment.open() as source:
-            for region in read.read(source, on_error="resync", first_offset=segment.base_offset, runs=runs):
+            for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=runs):
                 if isinstance(region, Batches):
                     if region.last_offset >= start:
                         yield region
                 elif isinstance(region, Damage):
                     self._said.damage(f"{segment.name}: byte {region.position}: {region.reason}")
                 elif isinstance(region, Trailing):
-                    found = log_tail.tail(segment, region)
+                    found = log_end.tail(segment, region)
                     say = self._said.damage if found.is_damage else self._said.note
                     say(f"{segment.name}: byte {region.position}: {found.text}")
 

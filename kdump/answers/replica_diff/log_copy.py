@@ -12,7 +12,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record_layout import LOG_OVERHEAD
 from kdump.log_dirs.files import next_data
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import log_tail, read
+from kdump.segments import log_end, resync
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import PLAIN_DATA, Damage, Region, Trailing
 
@@ -118,7 +118,7 @@ class LogCopy:
     def whole(self, start: int, end: int) -> int:
         """Return where the last valid batch ends that lies between two bytes ahead of the position; else ``start``."""
         first, last = self._position + start, self._position + end
-        for region in read.read(self.source, first, last, on_error="resync", runs=PLAIN_DATA):
+        for region in resync.read(self.source, first, last, on_error="resync", runs=PLAIN_DATA):
             if isinstance(region, Batches):
                 start = region.position + region.size - self._position
         return start
@@ -142,14 +142,14 @@ class LogCopy:
             try:
                 with segment.open() as source:
                     base = segment.base_offset if not start else None
-                    for region in read.read(source, start, on_error="resync", first_offset=base):
+                    for region in resync.read(source, start, on_error="resync", first_offset=base):
                         if isinstance(region, Damage):
                             self._lose(segment, region.position, region.reason)
                         elif isinstance(region, Trailing) and number < len(self._segments) - 1:
-                            self._lose(segment, region.position, log_tail.tail(segment, region).text)
+                            self._lose(segment, region.position, log_end.tail(segment, region).text)
                         elif isinstance(region, Trailing):
                             self.truncated = True
-                            found = log_tail.tail(segment, region)
+                            found = log_end.tail(segment, region)
                             if found.is_damage:
                                 self._damage(f"{segment.name}: byte {region.position}: {found.text}")
                         yield number, region

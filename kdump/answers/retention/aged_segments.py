@@ -13,8 +13,8 @@ from kdump.errors import UnreadableError
 from kdump.formats.time_index import TimeIndex
 from kdump.records.record_batch import Batches
 from kdump.segments import walk
+from kdump.segments.log_end import end_of_segment
 from kdump.segments.regions import DATA
-from kdump.segments.segment_end import segment_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,9 +74,9 @@ def _facts(place: Place) -> Iterator[AgedSegment]:
         largest = None
         try:
             if is_last:
-                end = segment_end(segment)
+                end = end_of_segment(segment)
                 size = end.position
-                next_offset = max(base, 0 if end.last is None else end.last.last_offset + 1)
+                next_offset = end.offset
             largest = None if segment is unclean_end(place) else _largest(segment)
         except UnreadableError as error:
             place.fail(error)

@@ -66,7 +66,7 @@ class Dialect(NamedTuple):
     """Whether the release dies of a wrapper without inner messages."""
 
     reads_lz4_in_chunks: bool = False
-    """Whether LZ4 streams are read in chunks, which an empty block may end (:mod:`kdump.records.empty_blocks`)."""
+    """Whether LZ4 streams are read in chunks, which an empty block may end (:mod:`kdump.records.record_batch`)."""
     sizes_overflow: bool = False
     """Whether a batch's end is computed in 32 bits: a batch that ends beyond 2 GiB is believed, and ends the run."""
     unpacks_at_once: bool = True

@@ -11,14 +11,14 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.answers.log_end import log_end
 from kdump.answers.offsets import TimeLookup
 from kdump.errors import DamageError, UsageError
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.segment_choice import byte_range
 from kdump.primitives.terminal import path_text
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments import resync
+from kdump.segments.log_end import end_of_log
 from kdump.spark.source.kafka_options import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callab
 
 
 def _latest(partition: Partition, earliest: int) -> int:
-    return max(earliest, log_end(partition).offset)
+    return max(earliest, end_of_log(partition).offset)
 
 
 def _first_since(time: int, partition: Partition, earliest: int) -> int | None:
@@ -134,6 +134,6 @@ def _batches_since(time: int, segment: Segment) -> Iterator[RecordBatch]:
     with segment.open() as source:
         span = byte_range(segment, source, Filter(since=time), lambda _: None)
         if span is not None:
-            for region in read.read(source, span.start, span.end, on_error="resync"):
+            for region in resync.read(source, span.start, span.end, on_error="resync"):
                 if isinstance(region, RecordBatch):
                     yield region

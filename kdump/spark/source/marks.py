@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import KdumpError
 from kdump.formats import partition_metadata
 from kdump.records import magic_2
+from kdump.records.log_entry import is_sound
 from kdump.records.record_batch import RecordBatch
-from kdump.records.soundness import is_sound
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.segments import walk as log
 
 if TYPE_CHECKING:
@@ -214,6 +214,6 @@ def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int 
 def _batches(segment: Segment) -> Iterator[RecordBatch]:
     """Yield the sound batches."""
     with segment.open() as source:
-        for region in read.read(source, on_error="resync"):
+        for region in resync.read(source, on_error="resync"):
             if isinstance(region, RecordBatch):
                 yield region

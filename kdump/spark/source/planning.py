@@ -19,8 +19,8 @@ from kdump.log_dirs.file_names import TIME_INDEX
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from kdump.log_dirs.remote import RemoteFiles, places, without_secret
 from kdump.log_reader import replicas
-from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.header_scan import attempt
+from kdump.log_reader.segment_choice import CheckpointMarks
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch

@@ -21,8 +21,8 @@ from kdump.primitives.wire import INT64_END
 from kdump.records import magic_2
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch
-from kdump.segments import log_tail
-from kdump.segments import read as segments_read
+from kdump.segments import log_end
+from kdump.segments import resync as segments_read
 from kdump.segments import walk as log
 from kdump.segments.lazy_records import in_chunks
 from kdump.segments.regions import ENDS_INSIDE, Damage, Padding, Trailing
@@ -128,7 +128,7 @@ def _contents(split: Split, source: files.Source, options: SourceOptions, rows: 
             items = list(selection.select(region.first, split.file))
             content = BatchContent(region.first, [kept for item in items if (kept := _kept(item, split, options))])
             lost = [item for item in items if isinstance(item, DamagedRange)]
-        elif isinstance(region, Trailing) and not inside and log_tail.is_written_at(split.files, split.path):
+        elif isinstance(region, Trailing) and not inside and log_end.is_written_at(split.files, split.path):
             content = DamagedRange(split.file, region.damage()._replace(reason=GROWING))
             lost = []
         elif isinstance(region, Padding) and not inside:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from kdump.errors import StoreError, UnreadableError
 from kdump.log_dirs.finder import NO_SEGMENT, raise_it
 from kdump.log_dirs.remote import is_there
-from kdump.log_reader.checkpoint_marks import CheckpointMarks
 from kdump.log_reader.header_scan import Stretch, survey
+from kdump.log_reader.segment_choice import CheckpointMarks
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.spark.source import kafka_edges, planning
 from kdump.spark.source.listings import Listings, key_of
 from kdump.spark.source.marks import START, Mark, ahead, cut_back, holds, lose, topic_id
@@ -379,7 +379,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
     waiting: list[Region] = []
     until = at
     with segment.open() as source:
-        for region in read.read(source, position, on_error="resync"):
+        for region in resync.read(source, position, on_error="resync"):
             if not isinstance(region, RecordBatch):
                 waiting.append(region)
                 continue

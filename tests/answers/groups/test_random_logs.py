@@ -13,8 +13,8 @@ from kdump.errors import DamageError
 from kdump.internal_topics.consumer_offsets import TOPIC
 from kdump.internal_topics.decode import decode
 from kdump.records.record_batch import RecordBatch
-from kdump.segments.read import read
 from kdump.segments.regions import Damage
+from kdump.segments.resync import read
 from testing import GOLDEN, forge
 from testing.damages import damage
 from tests.helpers.group_topics import answer, commit_key, commit_value, group_key, group_value, write

@@ -11,7 +11,7 @@ from kdump.answers.metadata.records import appended
 from kdump.answers.metadata.replay import MetadataReplay
 from kdump.log_dirs.local import LocalFile
 from kdump.records.magic_2 import Batch
-from kdump.segments import read
+from kdump.segments import resync
 from kdump.segments.regions import PLAIN_DATA
 from kdump.segments.resync import ResyncReader
 from testing import forge
@@ -124,7 +124,7 @@ def test_a_part_of_a_batch_is_applied_up_to_the_offset():
 def golden(folder):
     for path in sorted(folder.glob("*.log")):
         with LocalFile(path) as source:
-            for region in read.read(source):
+            for region in resync.read(source):
                 yield bytes(region.raw), len(list(region.records()))
 
 
@@ -163,7 +163,7 @@ def test_a_run_of_batches_replays_as_batch_after_batch(folder):
     for path in sorted(folder.glob("*.log")):
         with LocalFile(path) as source:
             reader = ResyncReader(source, 0, source.size, "resync", None, limit=None, runs=PLAIN_DATA)
-            runs, batches = list(reader.read()), list(read.read(source))
+            runs, batches = list(reader.read()), list(resync.read(source))
         assert len(runs) < len(batches) or not kernel.COMPILED
         first, end = batches[0].base_offset, batches[-1].last_offset + 1
         for to in (*range(first, end, 61), end):

@@ -3,8 +3,8 @@
 from kdump.formats import offset_index
 from kdump.formats.offset_index import OffsetPosition
 from kdump.log_dirs.finder import Finder
+from kdump.segments.log_end import SMALL, end_of_segment
 from kdump.segments.regions import Damage, Trailing
-from kdump.segments.segment_end import SMALL, segment_end
 from tests.helpers.segments import data
 
 BATCHES = [data(offset * 2, 2, timestamp=1000 + offset) for offset in range(300)]
@@ -17,7 +17,7 @@ def end_of(folder, log, index=None):
     if index is not None:
         (folder / "00000000000000000000.index").write_bytes(index)
     (partition,) = Finder().find([str(folder)])
-    return segment_end(partition.segments[0])
+    return end_of_segment(partition.segments[0])
 
 
 def indexed(*numbers, tail=0):
@@ -56,5 +56,5 @@ def test_a_torn_last_batch_is_not_believed(tmp_path):
 
 
 def test_an_empty_segment_ends_where_it_begins(tmp_path):
-    assert end_of(tmp_path / "t-0", b"") == (None, 0, None, None)
-    assert end_of(tmp_path / "t-0", bytes(5000)) == (None, 0, None, None)
+    assert end_of(tmp_path / "t-0", b"") == (None, 0, 0, None, None)
+    assert end_of(tmp_path / "t-0", bytes(5000)) == (None, 0, 0, None, None)

@@ -9,8 +9,8 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
+from kdump.log_reader.last_records import TailMarks, TailStretch, joined
 from kdump.log_reader.reader import PartitionReader
-from kdump.log_reader.tail_marks import TailMarks, TailStretch, joined
 from kdump.rows.selection import SelectedBatch
 from kdump.segments import read_ahead, walk
 from testing import forge

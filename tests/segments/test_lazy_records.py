@@ -5,7 +5,7 @@ import pytest
 from kdump import kernel
 from kdump.errors import DamageError
 from kdump.primitives import compression
-from kdump.segments import batch_runs, record_sizes
+from kdump.segments import batch_runs, lazy_records
 from kdump.segments.walk import Window, walk
 from testing import forge
 from tests.helpers.segments import Memory
@@ -41,7 +41,7 @@ def plain(found):
 def test_a_batch_has_the_sizes_of_its_records(bits, compiled, monkeypatch):
     monkeypatch.setattr(kernel, "COMPILED", compiled and kernel.COMPILED)
     (batch,) = walk(Memory(batches(bits)))
-    assert plain(record_sizes.of(batch)[0]) == list(expected(batch))
+    assert plain(lazy_records.record_sizes(batch)[0]) == list(expected(batch))
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -49,8 +49,8 @@ def test_messages_and_empty_batches_have_sizes_too(compiled, monkeypatch):
     monkeypatch.setattr(kernel, "COMPILED", compiled and kernel.COMPILED)
     old = forge.entry(5, forge.message(1, b"key", None))
     message, empty = walk(Memory(old + forge.batch([], base_offset=6)))
-    assert plain(record_sizes.of(message)[0]) == [[5], [3], [-1], len(old)]
-    assert plain(record_sizes.of(empty)[0]) == [[], [], [], 61]
+    assert plain(lazy_records.record_sizes(message)[0]) == [[5], [3], [-1], len(old)]
+    assert plain(lazy_records.record_sizes(empty)[0]) == [[], [], [], 61]
 
 
 @pytest.mark.parametrize("count", [29, 31, 1 << 30, -1])
@@ -58,7 +58,7 @@ def test_a_batch_whose_records_are_broken_is_damaged(count):
     content = forge.batch(RECORDS, count=count)
     (batch,) = walk(Memory(content))
     with pytest.raises(DamageError):
-        record_sizes.of(batch)
+        lazy_records.record_sizes(batch)
 
 
 @pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel there are no runs")
@@ -70,7 +70,7 @@ def test_a_run_ends_before_its_first_broken_batch(codec):
     source = Memory(batches(codec, codec) + broken + batches(codec))
     window = Window(source, source.size)
     run = batch_runs.run(next(walk(source, 0, window=window)), window.block, window.start)
-    found, taken = record_sizes.of(run)
+    found, taken = lazy_records.record_sizes(run)
     assert (run.batch_count, taken) == (4, 2)
     wanted = [expected(run.batch(row)) for row in range(2)]
     assert plain(found) == [

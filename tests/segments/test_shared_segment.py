@@ -9,10 +9,10 @@ from kdump.formats.record_layout import CONTROL_FLAG
 from kdump.log_dirs.local import LocalFile
 from kdump.parallel import costs
 from kdump.records.magic_2 import Batch
-from kdump.segments import brief_runs, shared_segment, walk
+from kdump.segments import batch_runs, shared_segment, walk
 from kdump.segments.batch_runs import Run
-from kdump.segments.read import read
 from kdump.segments.regions import DATA
+from kdump.segments.resync import read
 from testing import forge
 from tests.segments.test_batch_runs import batch
 
@@ -64,14 +64,14 @@ def damaged(numbers):
 
 def look(run):
     """Whether the records of each batch agree with its header."""
-    if isinstance(run, brief_runs.BriefRun):
+    if isinstance(run, shared_segment.BriefRun):
         return run.found
     return b"\0" * run.batch_count if run.first.is_control else run.stack(Cursor()).agreeing()
 
 
 def flat(regions):
     for region in regions:
-        run = brief_runs.batch_runs.alone(region) if isinstance(region, Batch) else region
+        run = batch_runs.alone(region) if isinstance(region, Batch) else region
         if isinstance(run, Run):
             yield from zip(told(run), look(run), strict=True)
         else:
@@ -82,7 +82,7 @@ def test_the_same_is_reported_as_by_a_run_in_memory(log):
     data = [batch(number, max_timestamp=number % 3 - 1) for number in range(300)]
     source = log(b"".join(data))
     (whole,) = read(source, on_error="stop", runs=DATA)
-    (brief,) = brief_runs.whole(brief_runs.brief(iter([whole]), look), source)
+    (brief,) = shared_segment.whole(shared_segment.brief(iter([whole]), look), source)
     assert told(brief) == told(whole)
     assert brief.found == whole.stack(Cursor()).agreeing()
     assert (brief.batch_count, brief.size, brief.end) == (whole.batch_count, whole.size, whole.end)
@@ -92,8 +92,8 @@ def test_the_same_is_reported_as_by_a_run_in_memory(log):
 def test_a_control_batch_comes_alone_and_reads_its_record(log):
     marker = batch(1, attributes=CONTROL_FLAG)
     source = log(batch(0) + marker + batch(2))
-    made = brief_runs.brief(read(source, on_error="resync", runs=DATA), look)
-    data, control, more = brief_runs.whole(made, source)
+    made = shared_segment.brief(read(source, on_error="resync", runs=DATA), look)
+    data, control, more = shared_segment.whole(made, source)
     assert [isinstance(region, Run) for region in (data, control, more)] == [True, False, True]
     assert control.is_control
     assert bytes(control.raw) == marker
@@ -107,6 +107,6 @@ def test_parts_hold_what_the_segment_does(log, monkeypatch, seed):
     monkeypatch.setattr(costs, "CHUNK", 20_000)
     source = log(damaged(random.Random(seed)))
     pieces = costs.segment_parts(source, source.size)
-    made = shared_segment.read_in_threads(source, pieces, 0, lambda regions: brief_runs.brief(regions, look))
+    made = shared_segment.read_in_threads(source, pieces, 0, lambda regions: shared_segment.brief(regions, look))
     want = list(flat(read(source, on_error="resync", first_offset=0, runs=DATA)))
-    assert list(flat(each for part in made for each in brief_runs.whole(part, source))) == want
+    assert list(flat(each for part in made for each in shared_segment.whole(part, source))) == want

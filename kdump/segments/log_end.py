@@ -1,0 +1,200 @@
+"""Where a segment and a log end, and the one policy for a truncated batch there, with its sentence.
+
+The file of an active segment may be longer than its batches (``preallocate=true``: zeros follow). Its index nearly
+always is: a broker makes it 10 MiB long, and truncates it when the segment is rolled or the broker stops.
+
+=========================  ================  ========================  ======================================
+``.kafka_cleanshutdown``   newest segment    a broker holds the lock   the truncated batch is
+=========================  ================  ========================  ======================================
+any                        no                any                       damage: a later segment follows
+present                    yes               any                       damage: a clean stop leaves whole batches
+absent                     yes               no                        damage: the stop, or a copy, truncated it
+absent                     yes               yes                       no damage: the broker is writing it
+=========================  ================  ========================  ======================================
+
+A broker locks the file ``.lock`` of each of its log dirs as long as it runs (Kafka's classes LogManager and FileLock).
+The lock is visible on the broker's own machine alone: in a copy, an archive or an object store the batch is damage.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.errors import UnreadableError
+from kdump.formats import offset_index
+from kdump.log_dirs import file_names
+from kdump.log_dirs.file_names import SEGMENT_NAME
+from kdump.log_dirs.local import LOCAL
+from kdump.records.log_entry import is_sound
+from kdump.records.record_batch import Batches, RecordBatch
+from kdump.segments import resync, walk
+from kdump.segments.regions import DATA, Damage, Trailing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.log_dirs.files import Files, Source
+    from kdump.log_dirs.partition import Partition, Segment
+
+SMALL: Final = 1 << 14
+"""Bytes up to which a segment is walked from its start: its index would save nothing."""
+
+
+class SegmentEnd(NamedTuple):
+    """The last valid batch, None if there is none, and the position after the last byte that is no padding.
+
+    ``base`` is the base offset of the segment's name, 0 for none. ``damage`` is the last damaged range at the end.
+    ``first`` is the segment's first batch if the walk to the end began there.
+    """
+
+    last: RecordBatch | None
+    position: int
+    base: int
+    damage: Damage | Trailing | None = None
+    first: RecordBatch | None = None
+
+    @property
+    def offset(self) -> int:
+        """The offset after the last valid batch; the base offset without one."""
+        return max(self.base, 0 if self.last is None else self.last.last_offset + 1)
+
+
+class LogEnd(NamedTuple):
+    """A log end offset, and the last batch's leader epoch: -1 below magic 2 or without a batch."""
+
+    offset: int
+    epoch: int = -1
+
+
+def end_of_log(partition: Partition) -> LogEnd:
+    """Return the end of a log; that of an empty one is the base offset of its last segment. Raises UnreadableError."""
+    base = max([segment.base_offset or 0 for segment in partition.segments], default=0)
+    last = last_batch(partition.segments)
+    if last is None:
+        return LogEnd(base)
+    epoch = last.partition_leader_epoch
+    return LogEnd(max(base, last.last_offset + 1), -1 if epoch is None else epoch)
+
+
+def last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
+    """Return the last valid batch of segments in order, None if they hold none. Raises UnreadableError."""
+    ends = (end_of_segment(segment).last for segment in reversed(segments) if segment.size)
+    return next((last for last in ends if last is not None), None)
+
+
+def end_of_segment(segment: Segment) -> SegmentEnd:
+    """Return the end of a segment. The batches before its last index entry are not read. Raises UnreadableError."""
+    base = segment.base_offset or 0
+    with segment.open() as source:
+        start = _last_indexed(segment, source) if source.size > SMALL else 0
+        first: RecordBatch | None = None
+        last: RecordBatch | None = None
+        for region in walk.walk(source, start, runs=DATA):
+            if isinstance(region, Batches):
+                first, last = first or region.first, region.last
+        end = 0 if last is None else last.end
+        if (last is None or is_sound(last)) and (
+            end == source.size or resync.zero_tail(source, end, source.size) == end
+        ):
+            return SegmentEnd(last, end, base, first=None if start else first)
+        return _end_after_damage(source, start, base)
+
+
+def _end_after_damage(source: Source, start: int, base: int) -> SegmentEnd:
+    last: RecordBatch | None = None
+    damage: Damage | Trailing | None = None
+    end = start
+    for region in resync.read(source, start, on_error="resync"):
+        if isinstance(region, RecordBatch):
+            last = region
+        elif isinstance(region, Damage | Trailing):
+            damage = region
+        else:
+            break
+        end = region.position + region.size
+    return SegmentEnd(last, end, base, damage)
+
+
+def _last_indexed(segment: Segment, source: Source) -> int:
+    """Return the position of the batch that the last index entry names, 0 if no valid batch begins there."""
+    path = segment.siblings.get("index")
+    if path is None:
+        return 0
+    with segment.files.open(path) as index:
+        position = _last_position(index)
+    region = next(walk.walk(source, position), None) if 0 < position < source.size else None
+    if not isinstance(region, RecordBatch) or not is_sound(region):
+        return 0
+    return position if region.last_offset >= (segment.base_offset or 0) else 0
+
+
+def _last_position(index: Source) -> int:
+    """Return the position in the last entry before the zeros, by binary search: the file may have 10 MiB."""
+    layout = offset_index.OffsetIndex.layout
+    low, high = 0, index.size // layout.size
+    found = 0
+    while low < high:
+        middle = (low + high) // 2
+        entry = index.read(middle * layout.size, layout.size)
+        if len(entry) == layout.size and any(entry):
+            found = layout.read(entry).position
+            low = middle + 1
+        else:
+            high = middle
+    return found
+
+
+class Tail(NamedTuple):
+    """A truncated batch: whether it is damage, and the sentence of every command."""
+
+    is_damage: bool
+    text: str
+
+
+def tail(segment: Segment | None, region: Trailing) -> Tail:
+    """Return whether a truncated batch at the end of a segment is damage, which it is without a segment."""
+    if segment is not None and is_being_written(segment):
+        return Tail(False, f"{region}: a broker is writing it")
+    return Tail(True, f"{region}: truncated, or copied while it was written")
+
+
+def is_being_written(segment: Segment) -> bool:
+    """Return whether a running broker may append to a segment: it is the newest, and the log dir is locked."""
+    return is_written_at(segment.files, segment.path)
+
+
+def is_written_at(files: Files, path: str) -> bool:
+    """Return whether a running broker may append to the segment at a path: see :func:`is_being_written`."""
+    if files is not LOCAL:
+        return False
+    folder, name = posixpath.split(posixpath.abspath(path))
+    log_dir = posixpath.dirname(folder)
+    try:
+        if LOCAL.look(posixpath.join(log_dir, file_names.CLEAN_SHUTDOWN)) is not None or not is_locked(log_dir):
+            return False
+        names = [SEGMENT_NAME.fullmatch(entry.name) for entry in LOCAL.entries(folder)]
+    except UnreadableError:
+        return False
+    own = SEGMENT_NAME.fullmatch(name)
+    logs = [int(each["offset"]) for each in names if each is not None and each["state"] is None]
+    return own is not None and own["state"] is None and int(own["offset"]) >= max(logs, default=0)
+
+
+def is_locked(log_dir: str) -> bool:
+    """Return whether a process on this machine holds the lock of a log dir. No lock is taken for it."""
+    if not hasattr(os, "lockf"):
+        return False
+    try:
+        handle = os.open(posixpath.join(log_dir, file_names.LOCK), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        os.lockf(handle, os.F_TEST, 0)
+    except OSError as error:
+        return error.errno in {errno.EACCES, errno.EAGAIN}
+    finally:
+        os.close(handle)
+    return False
