@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
 from kdump.errors import DamageError
-from kdump.log_reader.payload_search import Prefilter
+from kdump.log_reader.filter import Prefilter
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.rows.selection import DamagedRange, SelectedBatch

@@ -27,8 +27,7 @@ from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
 from kdump.log_reader.batch_selection import Take
-from kdump.log_reader.filter import Filter
-from kdump.log_reader.payload_search import MOST_TEXTS
+from kdump.log_reader.filter import MOST_TEXTS, Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from kdump import kernel
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
-from kdump.log_reader.filter import Filter
-from kdump.log_reader.payload_search import Prefilter, is_local, literal
+from kdump.log_reader.filter import Filter, Prefilter, is_local, literal
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
 from kdump.printers.classic_text import DumpText
