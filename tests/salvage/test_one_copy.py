@@ -17,7 +17,7 @@ from kdump.salvage import chains, merge, one_copy, writer
 from kdump.salvage.sound_batches import Account
 from kdump.segments import read_ahead, resync, walk
 from testing import damages, forge
-from tests.commands.test_parallel import SHAPES, batches, log
+from tests.command_line.test_parallel import SHAPES, batches, log
 from tests.helpers.segments import data, marker
 
 

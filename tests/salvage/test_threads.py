@@ -9,7 +9,7 @@ from kdump.parallel import costs
 from kdump.salvage import merge
 from kdump.segments import shared_segment
 from testing import damages
-from tests.commands.test_parallel import SHAPES, batches, log
+from tests.command_line.test_parallel import SHAPES, batches, log
 
 
 def found(path):
