@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 LACKS: Final = (
     "{python} on {host} has no {module}: pip install 'kdump[spark]' there, name another Python by PYSPARK_PYTHON, "
-    "or hand over what is missing (docs/spark.md, On a cluster)"
+    "or add the missing package (docs/spark/cluster.md, Executors)"
 )
 """What to say of an executor's Python."""
 

@@ -221,7 +221,7 @@ def test_every_reader_of_the_docs_reads_the_whole_folder(spark, tmp_path):
     damaged.write_bytes(b"\x01" * 100 + forge.batch([forge.record(b"k", None)]))
     count = export(BROKERS / "4.2.2", loose, damaged, out=out).rows
     assert (out / "_damaged").exists()
-    table = (ROOT / "docs" / "spark.md").read_text()
+    table = (ROOT / "docs" / "spark" / "export.md").read_text()
     calls = dict(re.findall(r"^\| (\w+) \| `(.*lake/kafka.*)` \|$", table, re.MULTILINE))
     assert list(calls) == ["DuckDB", "Polars", "pandas", "PyArrow", "Spark"]
     names = {"duckdb": duckdb, "pandas": pandas, "polars": polars, "pyarrow": __import__("pyarrow"), "spark": spark}

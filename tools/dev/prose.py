@@ -1,7 +1,10 @@
-"""Check the English of docs, docstrings, comments and messages: `python -m tools.dev.prose [PATH...]`.
+"""Check the English of docs, docstrings, comments and messages: `python -m tools.dev.prose [--held] [PATH...]`.
 
-Each finding is one line, `file:line: text: problem`. The exit status is 1 if there are findings. The words and the
-length limit are in `prose.yml`. Code in backquotes, code blocks and tables are not prose and are left out.
+Each finding is one line, `file:line: text: problem`. The exit status is 1 if there are findings. The words, the limits
+and the paths that `--held` leaves out are in `prose.yml`. Code in backquotes, code blocks and tables are not checked.
+
+The project checks its prose itself: Vale reads no string literals, so it would miss every message, and its wheel
+downloads the program at the first run.
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ _WORDS = {
     for word, use in RULES["words"].items()
 }
 _NAMES = {*RULES["names"]}
+_CYTHON = re.compile(
+    r'"""(?P<docstring>.*?)"""|(?:^ *#[^\n]*\n)+|#[^\n]*|"(?P<message>(?:[^"\\\n]|\\.)*)"', re.DOTALL | re.MULTILINE
+)
 
 
 class Text(NamedTuple):
@@ -42,6 +48,8 @@ class Text(NamedTuple):
     prose: str
     is_paragraph: bool
     """Whether the length of its sentences counts: docs, docstrings and comments, but not messages."""
+    longest_paragraph: int | None = None
+    """The most lines of a paragraph or of an item of a list. None: no limit."""
 
 
 class Problem(NamedTuple):
@@ -63,6 +71,11 @@ def files(paths: list[Path]) -> Iterator[Path]:
         yield from (file for file in found if file.suffix in SUFFIXES and "__pycache__" not in file.parts)
 
 
+def is_exempt(path: Path) -> bool:
+    """Return whether `exempt` of `prose.yml` names the file or a folder of it."""
+    return any(path.resolve().is_relative_to(ROOT / exempt) for exempt in RULES["exempt"])
+
+
 def problems(path: Path) -> Iterator[Problem]:
     """Yield the findings of one file."""
     source = path.read_text()
@@ -71,6 +84,8 @@ def problems(path: Path) -> Iterator[Problem]:
         yield from _of_words(path, text)
         if text.is_paragraph:
             yield from _of_sentences(path, text)
+        if text.longest_paragraph is not None:
+            yield from _of_paragraphs(path, text, text.longest_paragraph)
     if path.suffix == ".py":
         yield from _of_names(path, ast.parse(source))
 
@@ -94,19 +109,35 @@ def _of_sentences(path: Path, text: Text) -> Iterator[Problem]:
         start = end
 
 
+def _of_paragraphs(path: Path, text: Text, longest: int) -> Iterator[Problem]:
+    line = text.line
+    for block in re.split(r"(\n(?:\s*\n|(?= *(?:[-*]|\d+\.) )))", text.prose):
+        lines = block.strip().splitlines()
+        if len(lines) > longest:
+            yield Problem(path, line, " ".join(lines[0].split()[:6]) + " ...", f"a paragraph of {len(lines)} lines")
+        line += block.count("\n")
+
+
 def _of_names(path: Path, tree: ast.Module) -> Iterator[Problem]:
+    """Yield the findings in names where they are defined: a use of another library's name is none."""
     for node in ast.walk(tree):
-        name = next((getattr(node, field) for field in ("name", "arg", "attr", "id") if hasattr(node, field)), None)
-        if isinstance(name, str):
-            for word in _NAMES.intersection(name.lower().strip("_").split("_")):
-                yield Problem(path, getattr(node, "lineno", 1), name, f"a name without {word!r}")
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                pass
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                pass
+            case _:
+                continue
+        words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
+        for word in sorted(_NAMES.intersection(map(str.lower, words))):
+            yield Problem(path, node.lineno, name, f"a name without {word!r}")
 
 
 def _of_markdown(source: str) -> Iterator[Text]:
     prose = _BLOCK.sub(lambda block: "\n" * block[0].count("\n"), source)
-    prose = re.sub(r"^\s*\|.*$", "", prose, flags=re.MULTILINE)
+    prose = re.sub(r"^\s*[|<].*$", "", prose, flags=re.MULTILINE)  # rows of tables, HTML
     prose = re.sub(r"^ {4,}(?![-*] |\d+\. )\S.*$", "", prose, flags=re.MULTILINE)
-    yield Text(1, prose, is_paragraph=True)
+    yield Text(1, prose, is_paragraph=True, longest_paragraph=RULES["longest_paragraph"])
 
 
 def _of_python(source: str) -> Iterator[Text]:
@@ -139,16 +170,25 @@ def _of_comments(source: str) -> Iterator[Text]:
 
 
 def _of_cython(source: str) -> Iterator[Text]:
-    for found in re.finditer(r'"""(.*?)"""|(?:^ *#[^\n]*\n)+', source, re.DOTALL | re.MULTILINE):
-        prose = re.sub(r"^ *#:? ?", "", found[1] or found[0], flags=re.MULTILINE)
-        yield Text(source.count("\n", 0, found.start()) + 1, prose, is_paragraph=True)
+    for found in _CYTHON.finditer(source):
+        line = source.count("\n", 0, found.start()) + 1
+        message = found["message"]
+        if message is None:
+            prose = re.sub(r"^ *#:? ?", "", found["docstring"] or found[0], flags=re.MULTILINE)
+            yield Text(line, prose, is_paragraph=True)
+        elif message.count(" ") >= 2:
+            yield Text(line, message, is_paragraph=False)
 
 
 def main() -> int:
     """Print the findings of the paths given, or of the whole project."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--held", action="store_true", help="leave out the paths that prose.yml exempts")
     parser.add_argument("paths", nargs="*", type=Path, default=[ROOT / name for name in FOLDERS])
-    found = [problem for path in files(parser.parse_args().paths) for problem in problems(path)]
+    given = parser.parse_args()
+    found = [
+        problem for path in files(given.paths) if not (given.held and is_exempt(path)) for problem in problems(path)
+    ]
     for problem in found:
         print(problem)
     return bool(found)
