@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import posixpath
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kdump.broker_start import checkpoint_files
-from kdump.broker_start.checkpoint_files import BadFileError, BadNumberError
 from kdump.broker_start.folder_names import Parsed, offset_of, parse
 from kdump.broker_start.outcome import LogStart, StartCause, StartCut, StartOutcome
+from kdump.errors import DamageError
 from kdump.findings.codes import Code
+from kdump.formats import leader_epoch, partition_metadata
+from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
@@ -22,15 +23,17 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.recovery import log_loader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kdump.broker_start.log_dir_files import LogDirFiles
     from kdump.broker_start.release import StartRelease
     from kdump.errors import UnreadableError
+    from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.partition import Partition
     from kdump.recovery.segment_end import Cut
 
+T = TypeVar("T")
 _INDEXES: Final = tuple(f".{suffix}" for suffix in file_names.INDEXES)
 _BY_STATE: Final = {
     file_names.DELETE_FOLDER: (StartOutcome.DELETED, Code.NAMED_DELETE, "the folder's name marks it for deletion"),
@@ -90,13 +93,10 @@ class LogFolder:
         regular = [entry for entry in self.inside.values() if not entry.is_folder]
         return finder.partition(self.path, name, regular, self.files)
 
-    def epochs(self) -> list[tuple[int, int]]:
-        """Return epochs and their start offsets, none where the file is absent. Raises BadFileError, BadNumberError."""
-        name = file_names.LEADER_EPOCHS
-        if name not in self.inside:
-            return []
-        found = checkpoint_files.entries(self.read(name), checkpoint_files.EPOCHS)
-        return [(int(epoch), int(start)) for epoch, start in found]
+    @cached_property
+    def epochs(self) -> tuple[EpochEntry, ...]:
+        """The leader epochs, none where the file is absent. Raises StopsError for a file that a broker refuses."""
+        return _parsed(self, file_names.LEADER_EPOCHS, leader_epoch.read, Code.LEADER_EPOCHS_BROKEN) or ()
 
 
 class Loading(NamedTuple):
@@ -115,7 +115,7 @@ class Loading(NamedTuple):
 
 def load(folder: LogFolder, how: Loading) -> LogStart:
     """Load a log. Raises StopsError where the broker cannot, UnreadableError where kdump cannot read a file."""
-    _check_epochs(folder)
+    folder.epochs  # noqa: B018  reading the file is what the broker does first
     _check_names(folder)
     _check_folders(folder)
     outcome = log_loader.dry_run(
@@ -130,21 +130,26 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     if outcome.fails is not None:
         raise StopsError(StartCause(code=Code(outcome.fails_code), file=outcome.fails_at, text=outcome.fails))
     _check_snapshots(folder, outcome)
-    return _result(folder, how, outcome, _topic_id(folder))
+    metadata = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
+    return _result(folder, how, outcome, None if metadata is None else metadata.topic_id)
 
 
-def _check_epochs(folder: LogFolder) -> None:
-    shown = folder.shown(file_names.LEADER_EPOCHS)
-    entry = folder.inside.get(file_names.LEADER_EPOCHS)
-    if entry is not None and entry.is_folder:
-        raise StopsError(StartCause(code=Code.LEADER_EPOCHS_BROKEN, file=shown, text="Is a directory"), is_io=True)
+def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code) -> T | None:
+    """Return a text file of a folder, None without one. Raises StopsError for one that a broker refuses."""
+    entry, shown = folder.inside.get(name), folder.shown(name)
+    if entry is None:
+        return None
+    if folder.log_dir.is_dangling(entry):
+        if name == file_names.PARTITION_METADATA:  # the broker asks whether the file exists
+            return None
+        raise StopsError(StartCause(code=code, file=shown, text="NoSuchFileException: a link to nowhere"), is_io=True)
+    if entry.is_folder:
+        raise StopsError(StartCause(code=code, file=shown, text="Is a directory"), is_io=True)
     try:
-        folder.epochs()
-    except BadFileError as error:
-        cause = StartCause(code=Code.LEADER_EPOCHS_BROKEN, file=shown, text=str(error))
-        raise StopsError(cause, is_io=True) from None
-    except BadNumberError as error:
-        raise StopsError(StartCause(code=Code.LEADER_EPOCHS_BROKEN, file=shown, text=str(error))) from None
+        return read(folder.read(name))
+    except DamageError as damage:
+        cause = StartCause(code=code, file=shown, text=str(damage))
+        raise StopsError(cause, is_io=not isinstance(damage, NumberDamageError)) from None
 
 
 def _check_names(folder: LogFolder) -> None:
@@ -179,24 +184,6 @@ def _check_snapshots(folder: LogFolder, outcome: log_loader.Outcome) -> None:
         if entry is not None and entry.is_folder:
             cause = StartCause(code=Code.SNAPSHOT_UNREADABLE, file=folder.shown(entry.name), text="Is a directory")
             raise StopsError(cause, is_io=True)
-
-
-def _topic_id(folder: LogFolder) -> bytes | None:
-    name = file_names.PARTITION_METADATA
-    entry = folder.inside.get(name)
-    if entry is None or folder.log_dir.is_dangling(entry):
-        return None
-    shown = folder.shown(name)
-    if entry.is_folder:
-        cause = StartCause(code=Code.PARTITION_METADATA_BROKEN, file=shown, text="Is a directory")
-        raise StopsError(cause, is_io=True)
-    try:
-        return checkpoint_files.topic_id(folder.read(name))
-    except BadFileError as error:
-        cause = StartCause(code=Code.PARTITION_METADATA_BROKEN, file=shown, text=str(error))
-        raise StopsError(cause, is_io=True) from None
-    except BadNumberError as error:
-        raise StopsError(StartCause(code=Code.PARTITION_METADATA_BROKEN, file=shown, text=str(error))) from None
 
 
 def _result(folder: LogFolder, how: Loading, outcome: log_loader.Outcome, topic_id: bytes | None) -> LogStart:

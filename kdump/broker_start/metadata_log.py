@@ -169,7 +169,7 @@ def _is_beyond(
     """Tell whether a snapshot ends beyond the log (``truncateToLatestSnapshot``)."""
     if whole is not None and newest.epoch <= whole.epoch and newest.end_offset <= end:
         return False
-    epoch = max((entry[0] for entry in folder.epochs() if entry[1] < end), default=0)
+    epoch = max((entry.epoch for entry in folder.epochs if entry.start_offset < end), default=0)
     for each in reversed(segments):
         last = None
         for region in _batches(each, end):

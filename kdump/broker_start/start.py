@@ -10,8 +10,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.broker_start import checkpoint_files, folder_names, ids, log_folder, metadata_log, release
-from kdump.broker_start.checkpoint_files import BadFileError, BadNumberError
+from kdump.broker_start import folder_names, ids, log_folder, metadata_log, release
 from kdump.broker_start.log_dir_files import LogDirFiles
 from kdump.broker_start.outcome import (
     CONTROLLERS_HAVE_IT,
@@ -21,8 +20,10 @@ from kdump.broker_start.outcome import (
     StartCause,
     StartOutcome,
 )
-from kdump.errors import StoreError, UnreadableError
+from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings.codes import Code
+from kdump.formats import checkpoints
+from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.primitives import java_hash_order
@@ -328,20 +329,20 @@ class _BrokerRun:
         if entry is None or entry.is_folder:
             return {}
         try:
-            found = checkpoint_files.entries(log_dir.read(name), checkpoint_files.OFFSETS)
-        except BadFileError as error:
-            if not late:
-                cause = StartCause(code=Code.CHECKPOINT_BROKEN, file=log_dir.shown(name), text=str(error))
-                self.offline.setdefault(log_dir, cause)
+            found = checkpoints.read(log_dir.read(name))
+        except NumberDamageError:  # caught: as if the file were empty
             return {}
-        except BadNumberError:  # caught: as if the file were empty
+        except DamageError as damage:
+            if not late:
+                cause = StartCause(code=Code.CHECKPOINT_BROKEN, file=log_dir.shown(name), text=str(damage))
+                self.offline.setdefault(log_dir, cause)
             return {}
         except StoreError:
             raise
         except UnreadableError as error:
             self.unknown.append(log_folder.unreadable(error))
             return {}
-        return {(str(topic), int(number)): int(offset) for topic, number, offset in found}
+        return {(topic, number): offset for topic, number, offset in found}
 
     def _load(self, folder: log_folder.LogFolder, point: int, start: int) -> LogStart:
         parsed = folder.parsed
@@ -621,11 +622,11 @@ class _BrokerRun:
                 if entry is None or entry.is_folder:
                     continue
                 try:
-                    checkpoint_files.entries(each.read(name), checkpoint_files.OFFSETS)
-                except BadFileError as error:
-                    self.offline.setdefault(each, StartCause(code=code, file=each.shown(name), text=str(error)))
-                except (BadNumberError, UnreadableError):
+                    checkpoints.read(each.read(name))
+                except (NumberDamageError, UnreadableError):
                     continue
+                except DamageError as damage:
+                    self.offline.setdefault(each, StartCause(code=code, file=each.shown(name), text=str(damage)))
 
     def _fail_whole(self) -> None:
         """End the broker where the metadata log dir, or the last log dir, goes offline."""

@@ -1,6 +1,7 @@
 """The frame of Kafka's small text files: a version line, a line with the number of entries, an entry per line.
 
-Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n``; the last needs no end.
+Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n``; the last needs no end. Most damage is
+an IOException in a broker, which takes the log dir offline. :class:`NumberDamageError` is another exception.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ class TextLine(NamedTuple):
     position: int
 
 
+class NumberDamageError(DamageError):
+    """A value that Java does not convert, or a line that is absent: the broker meets no IOException.
+
+    Whether the broker then ends or takes the file for an empty one depends on the reader.
+    """
+
+
 def lines(data: Bytes) -> Iterator[TextLine]:
     """Yield the lines of a UTF-8 text. Raises DamageError where the bytes are not UTF-8."""
     whole = bytes(data)
@@ -44,10 +52,10 @@ def lines(data: Bytes) -> Iterator[TextLine]:
         position = found.end()
 
 
-def malformed(line: TextLine, expected: str) -> NoReturn:
-    """Raise the DamageError of a line that is not what it should be."""
+def malformed(line: TextLine, expected: str, kind: type[DamageError] = DamageError) -> NoReturn:
+    """Raise the damage of a line that is not what it should be."""
     reason = "a line is malformed" if line.text.strip("\0") or not line.text else "all bytes of a line are zero"
-    raise DamageError("line", reason, position=line.position, expected=expected, found=quoted(line.text))
+    raise kind("line", reason, position=line.position, expected=expected, found=quoted(line.text))
 
 
 def parts(line: TextLine, count: int, expected: str) -> list[str]:
@@ -59,30 +67,39 @@ def parts(line: TextLine, count: int, expected: str) -> list[str]:
 
 
 def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
-    """Return the number that ``text``, a part of ``line``, spells as Java reads it; refuse it beyond ``bits``."""
-    if not INTEGER.fullmatch(text):
-        malformed(line, expected)
-    value = int(text)
-    if not -(1 << bits - 1) <= value < 1 << bits - 1:
-        malformed(line, expected)
+    """Return the number that ``text``, a part of ``line``, spells as Java reads it. Raises NumberDamageError."""
+    value = int(text) if INTEGER.fullmatch(text) else None
+    if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
+        malformed(line, expected, NumberDamageError)
     return value
+
+
+def header(line: TextLine, expected: str) -> int:
+    """Return the number that a whole line spells: Java turns what is no number into an IOException."""
+    try:
+        return integer(line.text, line, expected)
+    except NumberDamageError:
+        malformed(line, expected)
 
 
 def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
     """Return the entries. As for a broker, a file that ends before its number of entries has none.
 
-    Raises DamageError with the line's position: unknown version, malformed line, another number of entries.
+    Raises DamageError with the line's position: unknown version, malformed line, another number of entries. It is a
+    NumberDamageError for a value of an entry that is no number, and for a negative number of entries (ArrayList).
     """
-    rest = lines(data)
+    rest = iter(list(lines(data)))  # a reader decodes 8 KiB before the broker sees a line
     first = next(rest, None)
     if first is None:
         return ()
-    if integer(first.text, first, "the version 0") != VERSION:
+    if header(first, "the version 0") != VERSION:
         raise DamageError("version", "a checkpoint has an unknown version", expected=VERSION, found=first.text)
     second = next(rest, None)
     if second is None:
         return ()
-    announced = integer(second.text, second, "the number of entries")
+    announced = header(second, "the number of entries")
+    if announced < 0:
+        malformed(second, "the number of entries", NumberDamageError)
     entries = tuple(parse(line) for line in rest)
     if len(entries) != announced:
         raise DamageError(

@@ -7,16 +7,19 @@ second without a line end; an id is 16 bytes in base64 for URLs, without padding
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kdump.errors import DamageError
 from kdump.formats import checkpoint_text
+from kdump.formats.checkpoint_text import NumberDamageError, TextLine
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 VERSION = 0
 ZERO_ID = bytes(16)
+MOST_TEXT = 24
+"""Characters of an id that ``Uuid.fromString`` takes at most."""
 
 
 class PartitionMetadata(NamedTuple):
@@ -39,24 +42,42 @@ def id_text(topic_id: bytes) -> str:
 
 
 def read(data: Bytes) -> PartitionMetadata:
-    """Return the content. Lines behind the second are left alone, as a broker does. Raises DamageError."""
-    rest = checkpoint_text.lines(data)
-    line = next(rest, checkpoint_text.TextLine("", 0))
-    version = checkpoint_text.integer(_value(line, "version: 0"), line, "version: 0")
+    """Return the content. Lines after the second are ignored, as a broker does.
+
+    Raises DamageError where a broker meets an IOException. It is a NumberDamageError where a line is absent or
+    ``Uuid.fromString`` refuses the id: the broker ends.
+    """
+    lines = iter(list(checkpoint_text.lines(data)))  # all of it is decoded before a line is read
+    expected = "version: 0"
+    line = next(lines, None) or _absent(0, expected)
+    version = checkpoint_text.header(TextLine(_value(line, expected), line.position), expected)
     if version < VERSION:
         raise DamageError("version", "partition.metadata has an unknown version", expected=VERSION, found=version)
-    line = next(rest, checkpoint_text.TextLine("", len(data)))
     expected = "topic_id: and 22 characters of base64"
-    text = _value(line, expected)
-    from base64 import b64decode  # few runs need it
-
-    try:
-        topic_id = b64decode(text + "==", altchars=b"-_", validate=True)
-    except ValueError:
-        checkpoint_text.malformed(line, expected)
-    if len(topic_id) != len(ZERO_ID) or len(text) != 22 or topic_id == ZERO_ID:
+    line = next(lines, None) or _absent(len(data), expected)
+    topic_id = _id(_value(line, expected))
+    if len(topic_id) != len(ZERO_ID):
+        checkpoint_text.malformed(line, expected, NumberDamageError)
+    if topic_id == ZERO_ID:
         checkpoint_text.malformed(line, expected)
     return PartitionMetadata(version, topic_id)
+
+
+def _id(text: str) -> bytes:
+    """Return the bytes that base64 for URLs spells, padded or not; none for a text that is too long or no base64."""
+    from base64 import b64decode  # few runs need it
+
+    if len(text) > MOST_TEXT:
+        return b""
+    padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
+    try:
+        return b64decode(text + padding, altchars=b"-_", validate=True)
+    except ValueError:
+        return b""
+
+
+def _absent(position: int, expected: str) -> NoReturn:
+    checkpoint_text.malformed(TextLine("", position), expected, NumberDamageError)
 
 
 def encode(metadata: PartitionMetadata) -> bytes:
@@ -64,8 +85,11 @@ def encode(metadata: PartitionMetadata) -> bytes:
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id_text}".encode()
 
 
-def _value(line: checkpoint_text.TextLine, expected: str) -> str:
-    parts = re.split(r"\s+", line.text.rstrip())
+def _value(line: TextLine, expected: str) -> str:
+    """Return the text after the colon of a line."""
+    parts = re.split(r":\s+", line.text)
+    while len(parts) > 1 and not parts[-1]:  # String.split drops empty parts at the end
+        parts.pop()
     if len(parts) != 2:
         checkpoint_text.malformed(line, expected)
     return parts[1]

@@ -4,6 +4,7 @@ import pytest
 
 from kdump.errors import DamageError
 from kdump.formats import checkpoints, clean_shutdown, leader_epoch, partition_metadata
+from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.partition_metadata import PartitionMetadata
@@ -105,3 +106,32 @@ def test_numbers_of_thousands_of_digits_and_deep_nesting_are_damage():
         clean_shutdown.read(b"[" * 100_000)
     with pytest.raises(DamageError, match="not JSON"):
         clean_shutdown.read(b'{"version":' + b"1" * 5000 + b"}")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bytes(20),
+        b"\xff\xfe\n",
+        b"1\n0\n",
+        b"x\n",
+        b"0\nx\n",
+        b"0\n2\na 0 1\n",
+        b"0\n1\na 0\n",
+        b"0\n1\na 0 1 2\n",
+        b"0\n1\na x 1\n\xff",
+    ],
+    ids=repr,
+)
+def test_a_file_at_which_a_broker_meets_an_io_exception(data):
+    with pytest.raises(DamageError) as caught:
+        checkpoints.read(data)
+    assert type(caught.value) is DamageError
+
+
+@pytest.mark.parametrize(
+    "data", [b"0\n1\na x 1\n", b"0\n1\na 0 99999999999999999999\n", b"0\n-1\n", b"0\n3\na x 1\n"], ids=repr
+)
+def test_a_file_at_which_a_broker_meets_another_exception(data):
+    with pytest.raises(NumberDamageError):
+        checkpoints.read(data)
