@@ -26,7 +26,7 @@ from kdump.answers.compaction.cleaning import MAP_ENTRIES
 from kdump.answers.compaction.compacted_logs import CleanedRecord, KeyUsage, PartitionCompaction
 from kdump.answers.disk_usage import By, OtherUsage, PartitionUsage, SegmentUsage, TopicUsage
 from kdump.answers.explain.explanation import Explanation, OffsetRange
-from kdump.answers.groups.expiry import DEFAULT_RETENTION_MS
+from kdump.answers.groups.group_records import DEFAULT_RETENTION_MS
 from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine, WriterLine
 from kdump.answers.log_dir_pass import Sayings
 from kdump.answers.metadata.answer import TopicLine
@@ -34,7 +34,7 @@ from kdump.answers.metadata.events import Event
 from kdump.answers.offsets import PartitionOffsets
 from kdump.answers.producers import ActiveProducer
 from kdump.answers.question import Asking, LogQuestion
-from kdump.answers.replica_diff.pair import PairDifference, RecordDifference
+from kdump.answers.replica_diff.brokers import PairDifference, RecordDifference
 from kdump.answers.retention.deletions import SegmentRetention, TopicRetention
 from kdump.answers.sequences import SequenceBreak
 from kdump.answers.statistics import LARGEST, HourStatistics, PartitionStatistics, ProducerStatistics

@@ -224,8 +224,7 @@ class Asking:
 
     def metadata_log(self) -> MetadataLog:
         """Return the metadata log of the paths. Raises UnreadableError where it is absent."""
-        from kdump.answers.metadata.copies import NOTHING, Copies, Said
-        from kdump.answers.metadata.image import MetadataLog
+        from kdump.answers.metadata.image import NOTHING, Copies, MetadataLog, Said
 
         copies = Copies(self.found, Said(self.say.damage, self.say.note, self.say.fail))
         if not copies:

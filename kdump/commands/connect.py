@@ -45,7 +45,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     """
     from fnmatch import fnmatchcase
 
-    from kdump.answers.connect_topics import ConnectNames, ConnectTopics
+    from kdump.answers.connect import ConnectNames, ConnectTopics
     from kdump.log_dirs.finder import Wanted
     from kdump.printers.answer_tables import connect as tables
 

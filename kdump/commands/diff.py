@@ -8,7 +8,7 @@ import click
 
 from kdump.answers.collector import Place
 from kdump.answers.replica_diff import brokers
-from kdump.answers.replica_diff.pair import BrokerReplica
+from kdump.answers.replica_diff.brokers import BrokerReplica
 from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs

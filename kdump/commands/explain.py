@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.answers.collector import Place, once
-from kdump.answers.explain.evidence import MetFolders
+from kdump.answers.explain.evidence import MetFolders, topic_history
 from kdump.answers.explain.explanation import OffsetRange, explain_all
-from kdump.answers.explain.topic_history import topic_history
 from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import AT, FORM, Answering

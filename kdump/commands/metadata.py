@@ -156,8 +156,7 @@ for _decorate in _OPTIONS:
 
 
 def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
-    from kdump.answers.metadata.copies import NOTHING, Copies, Said
-    from kdump.answers.metadata.image import MetadataLog
+    from kdump.answers.metadata.image import NOTHING, Copies, MetadataLog, Said
     from kdump.answers.metadata.records import TOPIC
 
     session = run.session
@@ -219,8 +218,7 @@ def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
 
 
 def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
-    from kdump.answers.metadata.answer import takes
-    from kdump.answers.metadata.difference import differences, without_secrets
+    from kdump.answers.metadata.answer import difference_without_secrets, differences, takes
     from kdump.printers.answer_tables import metadata as tables
 
     ends = RANGE.fullmatch(wanted)
@@ -238,7 +236,7 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
             return run.session.status
         earlier, later = (_image(run, each, asked.offset, asked.at) for each in (log, other))
     found = (each for each in differences(earlier, later) if takes(asked.topics, each.topic))
-    return run.answer(found if asked.show_secrets else map(without_secrets, found), tables.differences)
+    return run.answer(found if asked.show_secrets else map(difference_without_secrets, found), tables.differences)
 
 
 def _define(run: Answering, image: ClusterImage, form: str, *, show_secrets: bool) -> int:

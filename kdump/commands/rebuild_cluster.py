@@ -168,7 +168,7 @@ def _is_of_disk(error: UnreadableError) -> bool:
 
 
 def _prepare(run: session.Session, volumes: Volumes, wish: RebuildWish, jobs: int | None) -> RebuiltCluster:
-    from kdump.answers.metadata.copies import Said
+    from kdump.answers.metadata.image import Said
     from kdump.rebuild.cluster import prepare
 
     parts = [folder.partition for folder in volumes.folders]

@@ -6,7 +6,7 @@ A keyed hash is HMAC-SHA256; the general path is :mod:`kdump.rows.redaction`.
 In tables, a key is a digest of 16 bytes: SipHash-2-4 with 128 bits and a random secret, so that files cannot be made
 whose keys collide. No record and no key becomes an object. A table is one block of memory with open addressing:
 24 bytes a slot for a digest and an offset, at most four fifths of the slots in use. The general path is
-:mod:`kdump.answers.compaction.key_tables`.
+:mod:`kdump.answers.compaction.cleaning`.
 """
 
 from kdump.kernel.batches import OTHERS

@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.answers.metadata.configs import TOPIC
-from kdump.answers.metadata.metadata_versions import SCRAM_SINCE
+from kdump.answers.metadata.image_parts import TOPIC_RESOURCE
+from kdump.answers.metadata.snapshot_record import SCRAM_SINCE
 from kdump.answers.metadata.topics import id_text
 from kdump.errors import UsageError
 from kdump.primitives.near_names import did_you_mean
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.answers.metadata.copies import Said
+    from kdump.answers.metadata.image import Said
     from kdump.broker_start.release import StartRelease
     from kdump.rebuild.metadata import LostCluster
     from kdump.rebuild.nodes import Listeners, NewNode
@@ -163,7 +163,7 @@ def _keep_tiers(image: ClusterImage, plans: Sequence[PartitionPlan]) -> None:
     """Let topics whose first records are in remote storage go on there, where their configs are lost."""
     for each in plans:
         if each.is_tiered:
-            image.configs.resources.setdefault((TOPIC, each.topic), {})["remote.storage.enable"] = "true"
+            image.configs.resources.setdefault((TOPIC_RESOURCE, each.topic), {})["remote.storage.enable"] = "true"
 
 
 def _metadata(cluster_id: str, lost: LostCluster, image: ClusterImage, to: NewCluster) -> RebuiltMetadata:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.answers.coordinator import TOPICS, coordinator_partition
 from kdump.answers.groups.collector import ConsumerGroups, GroupsWanted
 from kdump.answers.groups.coordinator_log import CoordinatorLog
-from kdump.answers.groups.share_state import ShareStateLog
+from kdump.answers.groups.topic_log import ShareStateLog
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.metadata.topics import id_text
 from kdump.answers.transactional_ids import TransactionalIds

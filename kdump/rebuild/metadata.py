@@ -22,10 +22,9 @@ from uuid import uuid4
 
 from kdump.answers.metadata import snapshot_writer
 from kdump.answers.metadata.cluster_image import ClusterImage
-from kdump.answers.metadata.configs import BROKER, TOPIC
-from kdump.answers.metadata.copies import Copies, Said
-from kdump.answers.metadata.image import MetadataLog
-from kdump.answers.metadata.metadata_versions import FEATURE, level_name
+from kdump.answers.metadata.image import Copies, MetadataLog, Said
+from kdump.answers.metadata.image_parts import BROKER_RESOURCE, TOPIC_RESOURCE
+from kdump.answers.metadata.snapshot_record import METADATA_VERSION, level_name
 from kdump.answers.metadata.topics import PartitionImage, id_text
 from kdump.errors import DamageError, UnreadableError, UsageError
 from kdump.formats import leader_epoch, quorum_state
@@ -225,7 +224,7 @@ def _complete(
     fail: Callable[[UnreadableError], None],
 ) -> list[ClusterChange]:
     """Add what a damaged metadata log has lost, where folders have it: topics, and partitions of topics."""
-    if FEATURE not in image.features.levels:
+    if METADATA_VERSION not in image.features.levels:
         if release is None:
             raise UsageError(
                 "the metadata log is damaged and has no metadata.version: name the release that is to start on the "
@@ -293,7 +292,7 @@ def _add_topic(image: ClusterImage, name: str, number: bytes, copies: Sequence[V
     for partition in range(max(max(nodes) + 1, least)):
         topic.partitions[partition] = _partition((OLD_LEADER,) * factor, 0, 0)
     configs = INTERNAL_CONFIGS.get(name, KEEP_ALL)
-    image.configs.resources[TOPIC, name] = dict(configs)
+    image.configs.resources[TOPIC_RESOURCE, name] = dict(configs)
 
 
 def _partition(replicas: Sequence[int], epoch: int, version: int, directories: Sequence[bytes] = ()) -> PartitionImage:
@@ -383,9 +382,9 @@ def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]
     level = image.features.metadata_version
     least = release_facts.VOTERS_LEVEL if release_facts.has_voters(release) else release_facts.LEAST_LEVEL
     if level < least:
-        image.features.levels[FEATURE] = least
+        image.features.levels[METADATA_VERSION] = least
         why = f"{release.name} wants at least {level_name(least)} ({least})"
-        yield ClusterChange("feature", FEATURE, None, str(level), why)
+        yield ClusterChange("feature", METADATA_VERSION, None, str(level), why)
 
 
 def _next_producer_id(known: int, used: int) -> int:
@@ -405,16 +404,21 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
         for topic in image.topics.by_id.values()
     }
     for (kind, name), configs in sorted(image.configs.resources.items()):
-        what = "topic config" if kind == TOPIC else "broker config"
-        for least in release_facts.least_values(release) if kind == TOPIC else ():
+        what = "topic config" if kind == TOPIC_RESOURCE else "broker config"
+        for least in release_facts.least_values(release) if kind == TOPIC_RESOURCE else ():
             value = configs.get(least.config)
             if value is not None and _int(value) < least.least:
                 configs[least.config] = str(least.least)
                 why = f"{release.name} does not start with less than {least.least}, which is set now"
                 yield ClusterChange(what, name, least.config, value, why)
-        most = factors.get(name, brokers) if kind == TOPIC else brokers
+        most = factors.get(name, brokers) if kind == TOPIC_RESOURCE else brokers
         value = configs.get(MIN_ISR)
-        if not release_facts.caps_min_isr(release) and kind in (TOPIC, BROKER) and value and _int(value) > most:
+        if (
+            not release_facts.caps_min_isr(release)
+            and kind in (TOPIC_RESOURCE, BROKER_RESOURCE)
+            and value
+            and _int(value) > most
+        ):
             configs[MIN_ISR] = str(most)
             why = f"{release.name} refuses acks=all with fewer replicas, and there is at most {most} now"
             yield ClusterChange(what, name, MIN_ISR, value, why)
@@ -490,7 +494,7 @@ def _registration(node: NewNode, to: NewCluster, lost: LostCluster, level: int) 
         ],
         "features": [
             {
-                "name": FEATURE,
+                "name": METADATA_VERSION,
                 "minSupportedVersion": min(level, release_facts.LEAST_LEVEL),
                 "maxSupportedVersion": max(level, to.release.highest_level),
             }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.metadata.copies import Copies, Said
+from kdump.answers.metadata.image import Copies, Said
 from kdump.log_dirs import file_names
 from kdump.output import access, files
 from kdump.rebuild import account, copying, metadata

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump import __version__
 from kdump.answers.collector import Place, as_json
-from kdump.answers.metadata.copies import Copies, Said
 from kdump.answers.metadata.events import without_secrets
-from kdump.answers.metadata.image import MetadataLog
+from kdump.answers.metadata.image import Copies, MetadataLog, Said
 from kdump.answers.replica_diff import brokers
-from kdump.answers.replica_diff.pair import BrokerReplica
+from kdump.answers.replica_diff.brokers import BrokerReplica
 from kdump.broker_start.started import verdicts
 from kdump.findings import status
 from kdump.log_dirs.file_names import Name

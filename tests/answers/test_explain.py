@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from kdump.answers.collector import Place, as_json
+from kdump.answers.explain.evidence import TopicHistory, topic_history
 from kdump.answers.explain.explanation import OffsetRange, explain_all
-from kdump.answers.explain.topic_history import TopicHistory, topic_history
 from kdump.answers.metadata.events import Event
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words

@@ -6,7 +6,7 @@ import pytest
 
 from kdump.answers.collector import Place, as_json
 from kdump.answers.replica_diff import brokers
-from kdump.answers.replica_diff.pair import BrokerReplica
+from kdump.answers.replica_diff.brokers import BrokerReplica
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.primitives.processes import Processes

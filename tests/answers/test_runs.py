@@ -8,8 +8,7 @@ import pytest
 from kdump import kernel
 from kdump.answers.epoch_lineage import lineage
 from kdump.answers.explain import sightings
-from kdump.answers.explain.evidence import PartitionEvidence
-from kdump.answers.explain.topic_history import TopicHistory
+from kdump.answers.explain.evidence import PartitionEvidence, TopicHistory
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import Sayings
 from kdump.answers.offsets import Offsets

@@ -8,8 +8,7 @@ import shutil
 
 import pytest
 
-from kdump.answers.metadata.copies import Copies, Said
-from kdump.answers.metadata.image import MetadataLog
+from kdump.answers.metadata.image import Copies, MetadataLog, Said
 from kdump.broker_start import release
 from kdump.errors import FailingDiskError, UsageError
 from kdump.log_dirs import local

@@ -1,9 +1,4 @@
-"""What one cleaning of a log removes: the offset map of the dirty part, held against every record.
-
-Source: Kafka's classes Cleaner and SkimpyOffsetMap; KIP-534 (delete horizons). The map holds digests of keys, as
-Kafka's does. Where it may hold more than ``max_keys``, the log is read several times, each time for a part of the
-keys: the answer is the same.
-"""
+"""What one cleaning of a log removes: the offset map of the dirty part, held against every record; the largest keys."""
 
 from __future__ import annotations
 
@@ -12,14 +7,14 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from heapq import nlargest
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.answers.collector import unsaid
-from kdump.answers.compaction.cleaned_transactions import CleanedTransactions, aborted_transactions
-from kdump.answers.compaction.cleaner_walk import CleanerWalk
-from kdump.answers.compaction.key_tables import MARKER, REASONS, all_keys, offset_map
-from kdump.answers.compaction.largest_keys import largest_keys
-from kdump.errors import DamageError
+from kdump.answers.compaction.cleaner_walk import CleanedTransactions, CleanerWalk, aborted_transactions
+from kdump.answers.compaction.key_tables import MARKER, REASONS, all_keys, key_sizes, offset_map
+from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record_layout import CODEC_MASK, MAGIC_2
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
@@ -30,8 +25,59 @@ if TYPE_CHECKING:
     from kdump.answers.collector import Place
     from kdump.answers.compaction.cleaner_walk import CleanerBatch
     from kdump.answers.compaction.dirty_section import DirtySection
-    from kdump.answers.compaction.key_tables import AnyOffsetMap, Judged, KeyPart
+    from kdump.answers.compaction.key_tables import AnyKeySizes, AnyOffsetMap, Judged, KeyPart
     from kdump.log_dirs.partition import Segment
+
+    Log: TypeAlias = Iterable[tuple[Segment, CleanerBatch]]
+
+    KeyPlace: TypeAlias = tuple[int, int]
+
+
+def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) -> list[tuple[bytes, int, int]]:
+    """Return ``most`` keys with their records and bytes; ``log`` begins at the start of the log each time.
+
+    Some ``max_keys`` keys are in memory at a time. Raises UnreadableError where a log changes from one time to another.
+    """
+    found: list[tuple[int, int, int, int]] = []
+    part = all_keys()
+    while part.number < part.of:
+        sizes = key_sizes(max_keys, part)
+        if not _measure(sizes, log(), max_keys):
+            found, part = [], part._replace(number=0, of=part.of * 2)
+            continue
+        found = nlargest(most, found + sizes.largest(most))
+        part = part._replace(number=part.number + 1)
+    keys = dict(_keys_at(log(), {(-batch, -record) for _, batch, record, _ in found}))
+    if len(keys) < len(found):
+        raise UnreadableError(name, "it changes while it is read")
+    return [(keys[-batch, -record], records, size) for size, batch, record, records in found]
+
+
+def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
+    """Count records and bytes; return whether there is room for the keys of the part."""
+    for _, data in log:
+        for _ in () if data.first.is_control else data.read_into(sizes):
+            sizes.measure()
+            if sizes.keys > max_keys:
+                return False
+    return True
+
+
+def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]]:
+    """Yield places (number of a batch of data, of a record in it) with the keys that stand there."""
+    wanted = sorted(places, reverse=True)
+    done = 0
+    for _, data in log:
+        if data.first.is_control:
+            continue
+        while wanted and wanted[-1][0] < done + data.count:
+            place = wanted.pop()
+            for record in islice(data.batch(place[0] - done).records(), place[1], place[1] + 1):
+                yield place, record.key or b""
+        if not wanted:
+            return
+        done += data.count
+
 
 MAP_ENTRIES: Final = 5_033_164
 """Keys that the map holds by default: 128 MiB (log.cleaner.dedupe.buffer.size), 24 bytes a key, nine tenths full."""

@@ -11,7 +11,7 @@ from kdump.answers.compaction.cleaning import MAP_ENTRIES, Cleaned, Cleaning, Cl
 from kdump.answers.compaction.dirty_section import DirtySection, HeldBack, dirty_section
 from kdump.answers.compaction.key_tables import REASONS
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
-from kdump.answers.retention.aged_segments import log_facts
+from kdump.answers.retention.rules import log_facts
 from kdump.answers.topic_configs import UNKNOWN, TopicConfigs, config_option
 from kdump.errors import UnreadableError
 from kdump.internal_topics import cluster_metadata

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.answers.collector import Place
-    from kdump.answers.retention.aged_segments import AgedSegment, LogFacts
+    from kdump.answers.retention.rules import AgedSegment, LogFacts
     from kdump.answers.topic_configs import TopicConfig
     from kdump.log_dirs.partition import Segment
 

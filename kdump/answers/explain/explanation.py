@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from kdump.answers.explain.evidence import NONE_MET, Block, evidence_of
+from kdump.answers.explain.evidence import NONE_MET, Block, evidence_of, topic_history
 from kdump.answers.explain.reasons import Question, cause
-from kdump.answers.explain.topic_history import topic_history
 from kdump.answers.question import LogQuestion, option
 from kdump.errors import UnreadableError
 from kdump.internal_topics import cluster_metadata, remote_log_metadata
@@ -17,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.answers.explain.evidence import MetFolders, PartitionEvidence
+    from kdump.answers.explain.evidence import MetFolders, PartitionEvidence, TopicHistory
     from kdump.answers.explain.reasons import Cause, Fact, Reason, Whereabouts
-    from kdump.answers.explain.topic_history import TopicHistory
     from kdump.answers.question import Asking
 
 AT_FIRST, AT_MOST = 1 << 10, 1 << 14

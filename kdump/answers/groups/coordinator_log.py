@@ -2,22 +2,156 @@
 
 Nothing is decoded but keys that are seen for the first time. Source: ``CoordinatorLoaderImpl``,
 ``OffsetMetadataManager`` and ``GroupMetadataManager`` of Kafka 4 (``replay``).
+
+Every key begins with the int16 type of the record, then the group id: an int16 length and its bytes.
 """
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.answers.groups.history import History
-from kdump.answers.groups.record_keys import COMMIT, GROUPS, KINDS, OFFSETS, group_of, prefix_of, problem_of
 from kdump.answers.groups.topic_log import TopicLog
+from kdump.internal_topics import consumer_offsets
+from kdump.internal_topics.decode import decode
+from kdump.internal_topics.schema import by_type
 from kdump.records import control
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.segments.batch_runs import BriefRecord
+
+
+KEY_TYPES: Final = {
+    message.name: number.to_bytes(2, "big") for number, message in by_type(consumer_offsets.MESSAGES, "Key").items()
+}
+"""Message -> the bytes that its keys begin with."""
+COMMIT: Final = KEY_TYPES["OffsetCommitKey"]
+OFFSETS: Final = frozenset({KEY_TYPES["LegacyOffsetCommitKey"], COMMIT})
+GROUPS: Final = {
+    KEY_TYPES["GroupMetadataKey"]: "Classic",
+    KEY_TYPES["ConsumerGroupMetadataKey"]: "Consumer",
+    KEY_TYPES["ShareGroupMetadataKey"]: "Share",
+    KEY_TYPES["StreamsGroupMetadataKey"]: "Streams",
+}
+"""Keys of the records that make a group -> its type; their tombstone ends it."""
+KINDS: Final = GROUPS | {
+    prefix: kind for name, prefix in KEY_TYPES.items() for kind in GROUPS.values() if name.startswith(f"{kind}Group")
+}
+"""Keys of the records of groups -> the type of group that has such; a group may begin with any of them."""
+_GROUP_AT: Final = 4
+
+
+def group_of(key: bytes) -> bytes:
+    """Return the group id in a key that can be read."""
+    return key[_GROUP_AT : _group_end(key)]
+
+
+def prefix_of(key: bytes) -> bytes:
+    """Return what the keys of all offsets of a key's group begin with."""
+    return COMMIT + key[2 : _group_end(key)]
+
+
+def _group_end(key: bytes) -> int:
+    return _GROUP_AT + (key[2] << 8 | key[3])
+
+
+def is_commit(key: bytes) -> bool:
+    """Tell whether a key of a commit can be read: group, topic and the int32 of the partition fill it."""
+    if len(key) < _GROUP_AT:
+        return False
+    topic = _group_end(key)
+    return len(key) > topic + 1 and len(key) == topic + 2 + (key[topic] << 8 | key[topic + 1]) + 4
+
+
+def problem_of(key: bytes | None) -> str | None:
+    """Return why a key cannot be read, None where it can."""
+    if key is not None and key[:2] in OFFSETS and is_commit(key):
+        return None
+    decoded = decode(consumer_offsets.TOPIC, key, None)
+    if decoded is None or decoded.key is None:
+        return "the record has no key"
+    return decoded.key.reason or None
+
+
+COMMITTED, ABORTED, PENDING = range(3)
+OUTCOMES = ("committed", "aborted", "pending")
+"""What became of a commit; one outside of transactions is committed at once."""
+_UNKNOWN = -(1 << 63)
+_WIDTH = 6
+
+
+class KeptCommit(NamedTuple):
+    """A commit record. ``committed`` is None in a tombstone, and where the value cannot be read."""
+
+    key: bytes
+    offset: int
+    timestamp: int
+    committed: int | None
+    tombstone: bool
+    producer: int
+    outcome: str
+    rewind: bool
+
+
+class History:
+    """Keeps 48 bytes for each commit."""
+
+    def __init__(self) -> None:
+        self._rows = array("q")
+        self._keys: dict[bytes, int] = {}
+        self._open: dict[int, list[int]] = {}
+
+    def add(self, key: bytes, record: BriefRecord, producer: int) -> None:
+        """Take the next commit of the group, or tombstone. ``key`` is that of an OffsetCommit record."""
+        offset, timestamp, _, value, _ = record
+        number = self._keys.setdefault(key, len(self._keys))
+        committed = _UNKNOWN if value is None else committed_offset(key, value)
+        outcome = COMMITTED
+        if producer >= 0:
+            outcome = PENDING
+            self._open.setdefault(producer, []).append(len(self._rows))
+        self._rows.extend((offset, timestamp, committed, number << 1 | (value is None), producer, outcome))
+
+    def end(self, producer: int, *, committed: bool) -> None:
+        """Take the marker of a transaction."""
+        for row in self._open.pop(producer, ()):
+            self._rows[row + _WIDTH - 1] = COMMITTED if committed else ABORTED
+
+    def commits(self) -> Iterator[KeptCommit]:
+        """Yield the commits; a rewind is one to an offset before that of the last commit that counts."""
+        keys = list(self._keys)
+        last: dict[int, int] = {}
+        for row in range(0, len(self._rows), _WIDTH):
+            offset, timestamp, committed, mixed, producer, outcome = self._rows[row : row + _WIDTH]
+            number, tombstone = mixed >> 1, bool(mixed & 1)
+            known = committed != _UNKNOWN
+            rewind = known and number in last and committed < last[number]
+            if tombstone:
+                last.pop(number, None)
+            elif known and outcome == COMMITTED:
+                last[number] = committed
+            yield KeptCommit(
+                keys[number],
+                offset,
+                timestamp,
+                committed if known else None,
+                tombstone,
+                producer,
+                OUTCOMES[outcome],
+                rewind,
+            )
+
+
+def committed_offset(key: bytes, value: bytes) -> int:
+    """Return the offset that a commit record holds, _UNKNOWN where it cannot be read."""
+    decoded = decode(consumer_offsets.TOPIC, key, value)
+    values = None if decoded is None or decoded.value is None else decoded.value.values
+    offset = None if values is None else values.get("offset")
+    return offset if isinstance(offset, int) else _UNKNOWN
+
 
 Entry: TypeAlias = tuple[bytes, int]
 """A value as it was written, and the offset of its record."""

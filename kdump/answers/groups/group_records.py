@@ -3,6 +3,11 @@
 States are those that a broker loads from these records; what it keeps in memory alone (a rebalance of a classic group
 that goes on, heartbeats) is not there. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup``
 and their members in ``org.apache.kafka.coordinator.group.modern``.
+
+Committed offsets expire (KIP-211; ``OffsetExpirationConditionImpl``): an expireTimestamp in the record (value version
+1, before 2.1) counts as it is. Otherwise the retention begins when a classic group became empty, else with the commit.
+Topics that members have subscribed to keep their offsets, and so does a pending transactional commit. The retention
+(offsets.retention.minutes) is a setting of the broker, in no file.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from kdump.answers.groups.coordinator_log import GroupLog
 
     TopicNames = Callable[[bytes], str]
+
 
 CONSUMER: Final = "consumer"
 """The protocol type of consumers."""
@@ -262,3 +268,27 @@ def _source_topics(topology: Mapping[str, Any] | None) -> frozenset[str] | None:
 def topic_id_text(topic_id: bytes) -> str:
     """Return a topic id as Kafka writes it."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
+DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
+"""Kafka's default since 2.0 (KIP-186)."""
+
+
+def expires_at(
+    group: KnownGroup, topic: str, commit_timestamp: int, expire_timestamp: int | None, retention_ms: int
+) -> int | None:
+    """Return when an offset expires, in ms; None when it does not as things are."""
+    line = group.line
+    if line.type == "Share" or line.problem is not None:
+        return None
+    if line.type == "Classic" and line.protocol_type and line.state != "Empty":
+        if line.protocol_type != CONSUMER or group.subscribed is None:
+            return None
+    elif line.type != "Classic" and group.subscribed is None:
+        return None
+    if group.subscribed is not None and topic in group.subscribed:
+        return None
+    if expire_timestamp is not None:
+        return expire_timestamp
+    begins = group.empty_since if line.protocol_type and group.empty_since is not None else commit_timestamp
+    return begins + retention_ms

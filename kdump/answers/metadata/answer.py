@@ -1,12 +1,12 @@
-"""The lines of the answer on the metadata log: topics, and the records of an image."""
+"""The lines of the answer on the metadata log: topics, the records of an image, the difference of two images."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from kdump.answers.metadata import configs, secrets
+from kdump.answers.metadata import image_parts
 from kdump.answers.metadata.events import Event, without_secrets
 from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.internal_topics import cluster_metadata
@@ -20,6 +20,73 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.snapshot_record import SnapshotRecord
     from kdump.answers.metadata.topics import PartitionImage, Topic
     from kdump.answers.question import Asking
+
+
+@dataclass(frozen=True, slots=True)
+class ImageDifference:
+    """A record of the later image, or of the earlier one where it is gone; ``was`` is what it replaces.
+
+    ``topic`` is the name of the topic that it is of, None for any other thing.
+    """
+
+    type: str
+    version: int
+    data: dict[str, Any]
+    was: dict[str, Any] | None
+    topic: str | None
+
+
+class AddedRecord(ImageDifference):
+    """A record that the earlier image has not."""
+
+    kind: ClassVar[str] = "added"
+
+
+class RemovedRecord(ImageDifference):
+    """A record that the later image has not."""
+
+    kind: ClassVar[str] = "removed"
+
+
+class ChangedRecord(ImageDifference):
+    """A record that both have, with other values."""
+
+    kind: ClassVar[str] = "changed"
+
+
+Difference: TypeAlias = AddedRecord | RemovedRecord | ChangedRecord
+
+
+def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[Difference]:
+    """Yield what differs: what the later image has in its order, then what is gone."""
+    before = {record.key: record for record in earlier.records()}
+    for record in later.records():
+        was = before.pop(record.key, None)
+        if was is None:
+            yield AddedRecord(**record.plain, was=None, topic=_topic(record, later))
+        elif _differ(was, record):
+            yield ChangedRecord(**record.plain, was=was.plain, topic=_topic(record, later))
+    for record in before.values():
+        yield RemovedRecord(**record.plain, was=None, topic=_topic(record, earlier))
+
+
+def difference_without_secrets(line: Difference) -> Difference:
+    """Return a difference for people: without salts and keys of SCRAM, and secret configs."""
+    was = None if line.was is None else {**line.was, "data": image_parts.hidden_record(line.was["data"])}
+    data = image_parts.hidden_record(line.data, None if line.was is None else line.was["data"])
+    return replace(line, data=data, was=was)
+
+
+def _topic(record: SnapshotRecord, image: ClusterImage) -> str | None:
+    if record.name == "ConfigRecord" and record.fields["resourceType"] == image_parts.TOPIC_RESOURCE:
+        name: str = record.fields["resourceName"]
+        return name
+    topic = image.topics.by_id.get(record.fields.get("topicId", b""))
+    return None if topic is None else topic.name
+
+
+def _differ(one: SnapshotRecord, other: SnapshotRecord) -> bool:
+    return one.fields is not other.fields and one.text != other.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +149,7 @@ def topic_lines(image: ClusterImage, wanted: Sequence[str], *, show_secrets: boo
 
 def _line(topic: Topic, image: ClusterImage, *, show_secrets: bool) -> TopicLine:
     lines = [PartitionLine.of(number, state) for number, state in sorted(topic.partitions.items())]
-    own = secrets.configs(configs.TOPIC, image.configs.topic(topic.name), show=show_secrets)
+    own = image_parts.hidden_configs(image_parts.TOPIC_RESOURCE, image.configs.topic(topic.name), show=show_secrets)
     return TopicLine(topic.name, topic.id_text, topic.name in INTERNAL, lines, own)
 
 
@@ -99,7 +166,7 @@ class RecordLine:
 def record_line(record: SnapshotRecord, *, show_secrets: bool = False) -> RecordLine:
     """Return the line of a record, without what is secret."""
     plain = record.plain
-    data = plain["data"] if show_secrets else secrets.record(plain["data"])
+    data = plain["data"] if show_secrets else image_parts.hidden_record(plain["data"])
     return RecordLine(plain["type"], plain["version"], data)
 
 
@@ -115,7 +182,7 @@ def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[Snapsh
     ids = {topic.id for name, topic in image.topics.by_name.items() if takes(wanted, name)}
     for record in image.records():
         held = record.fields
-        is_config = record.name == "ConfigRecord" and held["resourceType"] == configs.TOPIC
+        is_config = record.name == "ConfigRecord" and held["resourceType"] == image_parts.TOPIC_RESOURCE
         if not wanted or held.get("topicId") in ids or (is_config and takes(wanted, held["resourceName"])):
             yield record
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.metadata.acls import Acls
-from kdump.answers.metadata.cluster import Cluster
-from kdump.answers.metadata.configs import Configs
-from kdump.answers.metadata.features import Features
-from kdump.answers.metadata.metadata_versions import SCRAM_SINCE, TOKENS_SINCE
-from kdump.answers.metadata.producer_ids import ProducerIds
-from kdump.answers.metadata.quotas import Quotas
+from kdump.answers.metadata.image_parts import Acls, Cluster, Configs, ProducerIds, Quotas, Scram, Tokens
 from kdump.answers.metadata.records import Fields, ReplayError
-from kdump.answers.metadata.scram import Scram
-from kdump.answers.metadata.tokens import Tokens
+from kdump.answers.metadata.snapshot_record import SCRAM_SINCE, TOKENS_SINCE, Features
 from kdump.answers.metadata.topics import Topics
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""A record of a snapshot: what an image is made of, in the form of Kafka's own tools."""
+"""The records of a snapshot, as Kafka's tools print them; the levels of ``metadata.version`` give their versions.
+
+Source: ``org.apache.kafka.server.common.MetadataVersion`` of 3.9, 4.3.1 and 4.4.0; features: KIP-584.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,53 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump.internal_topics.cluster_metadata import MESSAGES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from kdump.answers.metadata.records import Fields
     from kdump.internal_topics.schema import Struct
+
+
+METADATA_VERSION: Final = "metadata.version"
+
+LEVEL_NAMES: Final = dict(
+    enumerate(
+        (
+            *("3.0-IV1", "3.1-IV0", "3.2-IV0"),
+            *("3.3-IV0", "3.3-IV1", "3.3-IV2", "3.3-IV3", "3.4-IV0"),
+            *("3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
+            *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0"),
+            *("4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1"),
+            *("4.2-IV0", "4.2-IV1", "4.3-IV0", "4.4-IV0", "4.4-IV1", "4.4-IV2"),
+        ),
+        start=1,
+    )
+)
+"""Level -> name."""
+
+LEAST_LEVEL: Final = 1
+"""What holds where the log names no level: releases before 3.3 wrote none."""
+FEATURES_SINCE: Final = 4
+MIGRATION: Final = range(8, 22)
+"""The levels that know a migration from ZooKeeper: 3.4 to 3.9."""
+SCRAM_SINCE: Final = 11
+TOKENS_SINCE: Final = 14
+CONTROLLERS_SINCE: Final = 15
+
+_RECORD_VERSIONS: Final = {
+    "RegisterBrokerRecord": ((30, 4), (17, 3), (8, 2), (7, 1)),
+    "PartitionRecord": ((23, 2), (17, 1)),
+}
+
+
+def record_version(name: str, level: int) -> int:
+    """Return the version in which a snapshot of ``level`` has a record."""
+    return next((version for since, version in _RECORD_VERSIONS.get(name, ()) if level >= since), 0)
+
+
+def level_name(level: int) -> str:
+    """Return "4.2-IV1" for 29; the number for a level that is not known."""
+    return LEVEL_NAMES.get(level, str(level))
+
 
 _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "FeatureLevelRecord": ("name",),
@@ -59,3 +107,51 @@ class SnapshotRecord(NamedTuple):
 
         plain: dict[str, Any] = json.loads(self.text)
         return plain
+
+
+class Features:
+    """``levels`` has each finalized feature; ``zk_migration`` is the state of a migration from ZooKeeper."""
+
+    def __init__(self) -> None:
+        self.levels: dict[str, int] = {}
+        self.zk_migration = 0
+
+    @property
+    def metadata_version(self) -> int:
+        """The level of ``metadata.version``; the least one where no record names any."""
+        return self.levels.get(METADATA_VERSION, LEAST_LEVEL)
+
+    @property
+    def has_elr(self) -> bool:
+        """Whether partitions have eligible leader replicas (KIP-966)."""
+        return self.levels.get("eligible.leader.replicas.version", 0) > 0
+
+    def handlers(self) -> dict[str, Callable[[Fields], None]]:
+        """Return what applies each record."""
+        return {
+            "FeatureLevelRecord": self._set,
+            "RemoveFeatureLevelRecord": self._remove,
+            "ZkMigrationStateRecord": self._migrate,
+        }
+
+    def _set(self, fields: Fields) -> None:
+        level = fields["featureLevel"] if "featureLevel" in fields else fields["maxFeatureLevel"]  # before 3.3
+        if level or fields["name"] == METADATA_VERSION:
+            self.levels[fields["name"]] = level
+        else:
+            self.levels.pop(fields["name"], None)
+
+    def _remove(self, fields: Fields) -> None:
+        self.levels.pop(fields["name"], None)
+
+    def _migrate(self, fields: Fields) -> None:
+        self.zk_migration = fields["zkMigrationState"]
+
+    def records(self) -> Iterator[SnapshotRecord]:
+        """Yield the records of a snapshot: first ``metadata.version``, by which the others are read."""
+        if self.metadata_version < FEATURES_SINCE:
+            return
+        for name in sorted(self.levels, key=lambda name: (name != METADATA_VERSION, name)):
+            yield SnapshotRecord("FeatureLevelRecord", 0, {"name": name, "featureLevel": self.levels[name]})
+        if self.zk_migration and self.metadata_version in MIGRATION:
+            yield SnapshotRecord("ZkMigrationStateRecord", 0, {"zkMigrationState": self.zk_migration})

@@ -1,22 +1,262 @@
-"""The copies that several brokers have of each partition, compared pair by pair."""
+"""The copies that several brokers have of each partition, compared pair by pair.
+
+Source: KIP-101, KIP-279. Followers append the leader's bytes, so that equal base offsets and leader epochs have equal
+bytes. Log start, borders of segments, indexes and what the cleaner has removed differ between healthy replicas.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.collector import once
+from kdump.answers.epoch_lineage import lineage
 from kdump.answers.question import LineTable, LogQuestion, option
-from kdump.answers.replica_diff.pair import BrokerReplica, PairDifference, RecordDifference, compare
-from kdump.errors import UnreadableError
+from kdump.answers.replica_diff.log_copy import LogCopy, differences
+from kdump.errors import UnreadableError, many
+from kdump.primitives.encodings import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from kdump.answers.collector import AnswerLine
+    from kdump.answers.collector import AnswerLine, Place
+    from kdump.answers.epoch_lineage import Lineage
     from kdump.answers.question import Asking
+    from kdump.answers.replica_diff.log_copy import Difference, HeldRecord
     from kdump.primitives.processes import Workers
+
+
+Verdict: TypeAlias = Literal["same", "behind", "diverged", "cleaned", "different"]
+Side: TypeAlias = Literal["left", "right"]
+
+
+class BrokerReplica(NamedTuple):
+    """One copy of a partition: the name that the user gave its broker, and its folder."""
+
+    name: str
+    place: Place
+
+    @property
+    def log_start(self) -> int:
+        """The log start offset: of the checkpoint, else the first base offset."""
+        segments = self.place.partition.segments
+        return max(self.place.log_start or 0, (segments[0].base_offset or 0) if segments else 0)
+
+
+@dataclass(frozen=True)
+class RecordFacts:
+    """A record of one side; key and value are text, in base64 where ``..._encoding`` says so."""
+
+    leader_epoch: int | None
+    timestamp_ms: int
+    producer_id: int | None
+    is_control: bool
+    key: str | None
+    key_encoding: str | None
+    value: str | None
+    value_encoding: str | None
+
+
+@dataclass(frozen=True)
+class RecordDifference:
+    """An offset that one side holds no record of, or each side another one."""
+
+    kind: ClassVar[str] = "record"
+    topic: str
+    partition: int
+    offset: int
+    left: RecordFacts | None
+    right: RecordFacts | None
+
+
+@dataclass(frozen=True)
+class PairDifference:
+    """Two replicas of one partition, compared from the greater log start offset on.
+
+    ``stale`` is the side with the older history, which loses ``loses`` records at ``truncate_to`` when it follows the
+    other. ``damaged`` names sides with bytes that cannot be read.
+    """
+
+    kind: ClassVar[str] = "pair"
+    topic: str
+    partition: int
+    left: str
+    right: str
+    same: bool
+    first_difference: int | None
+    truncate_to: int | None
+    only_left: int
+    only_right: int
+    differ: int
+    end_left: int
+    end_right: int
+    verdict: Verdict
+    start_left: int
+    start_right: int
+    epoch_left: int | None
+    epoch_right: int | None
+    stale: Side | None
+    loses: int
+    damaged: tuple[Side, ...]
+    because: str
+
+
+@dataclass
+class _Counts:
+    """What the differences of a pair sum up to."""
+
+    lineages: tuple[Lineage, Lineage]
+    stale: Side | None
+    truncate_to: int | None
+    first: int | None = None
+    left: int = 0
+    right: int = 0
+    differ: int = 0
+    same_epoch: int = 0
+    loses: int = 0
+    below_ends: bool = False
+    """Whether an offset that only one side holds lies below both ends."""
+
+    def add(self, one: Difference) -> None:
+        if one.left is None:
+            self.right += 1
+        elif one.right is None:
+            self.left += 1
+        else:
+            self.differ += 1
+            self.same_epoch += one.same_epoch
+            self.first = one.offset if self.first is None else self.first
+        if one.left is None or one.right is None:
+            self.below_ends = self.below_ends or one.offset < min(lineage.end for lineage in self.lineages)
+        if self.truncate_to is not None and one.offset >= self.truncate_to:
+            self.loses += (one.left if self.stale == "left" else one.right) is not None
+
+    @property
+    def same(self) -> bool:
+        return not (self.left or self.right or self.differ)
+
+    def verdict(self, damaged: bool) -> Verdict:
+        """Return what the counts mean; ``damaged`` says that a side has bytes that cannot be read."""
+        if self.same:
+            return "same"
+        if self.same_epoch or (damaged and (self.below_ends or self.differ)):
+            return "different"
+        if self.differ or self.truncate_to is not None:
+            return "diverged"
+        return "cleaned" if self.below_ends else "behind"
+
+
+def compare(
+    left: BrokerReplica,
+    right: BrokerReplica,
+    *,
+    records: bool,
+    damage: Callable[[str], None],
+    progress: Callable[[int], None] = lambda _: None,
+) -> Iterator[RecordDifference | PairDifference]:
+    """Yield, with ``records``, each difference of two replicas of one partition, then the sum of them.
+
+    ``damage`` is called with what cannot be read, as a sentence. Raises UnreadableError.
+    """
+    topic, number = left.place.key or ("", 0)
+    one, other = lineage(left.place.partition, damage), lineage(right.place.partition, damage)
+    stale, cut = _truncation(one, other)
+    counts = _Counts((one, other), stale, cut)
+    start = max(left.log_start, right.log_start)
+    with (
+        LogCopy(left.place.partition, damage, progress) as left_log,
+        LogCopy(right.place.partition, damage, progress) as right_log,
+    ):
+        left_log.skip_below(start)
+        right_log.skip_below(start)
+        for difference in differences(left_log, right_log, start):
+            counts.add(difference)
+            if records:
+                yield RecordDifference(
+                    topic, number, difference.offset, _facts(difference.left), _facts(difference.right)
+                )
+        sides: tuple[tuple[Side, LogCopy], ...] = (("left", left_log), ("right", right_log))
+        damaged = tuple(side for side, log in sides if log.damaged)
+        truncated = tuple(side for side, log in sides if log.truncated)
+    verdict = counts.verdict(bool(damaged))
+    yield PairDifference(
+        topic=topic,
+        partition=number,
+        left=left.name,
+        right=right.name,
+        same=counts.same,
+        first_difference=counts.first,
+        truncate_to=cut,
+        only_left=counts.left,
+        only_right=counts.right,
+        differ=counts.differ,
+        end_left=one.end,
+        end_right=other.end,
+        verdict=verdict,
+        start_left=left.log_start,
+        start_right=right.log_start,
+        epoch_left=one.newest,
+        epoch_right=other.newest,
+        stale=stale,
+        loses=counts.loses,
+        damaged=damaged,
+        because=_because(verdict, counts, damaged, truncated),
+    )
+
+
+def _truncation(left: Lineage, right: Lineage) -> tuple[Side | None, int | None]:
+    """Return the side with the older history, and where it cuts; both None when nothing goes."""
+    cut = left.truncation(right)
+    if cut is not None:
+        return "left", cut
+    cut = right.truncation(left)
+    return None if cut is None else "right", cut
+
+
+def _facts(held: HeldRecord | None) -> RecordFacts | None:
+    if held is None:
+        return None
+    batch, record = held
+    key, value = (None if data is None else to_text(data, "auto") for data in (record.key, record.value))
+    return RecordFacts(
+        leader_epoch=batch.partition_leader_epoch,
+        timestamp_ms=record.timestamp,
+        producer_id=batch.producer_id,
+        is_control=batch.is_control,
+        key=None if key is None else key.text,
+        key_encoding=None if key is None else key.encoding,
+        value=None if value is None else value.text,
+        value_encoding=None if value is None else value.encoding,
+    )
+
+
+def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], truncated: tuple[Side, ...]) -> str:
+    one, other = counts.lineages
+    if verdict == "same":
+        return "every record is the same on both sides"
+    missing = f"missing on the left alone: {many(counts.right, 'record')}, on the right alone: {counts.left}"
+    if verdict == "different":
+        which = f"{' and '.join(damaged)} cannot be read in places"
+        if counts.same_epoch:
+            which = which if damaged else "the files do not tell which side is wrong"
+            verb = "differs" if counts.same_epoch == 1 else "differ"
+            return f"{many(counts.same_epoch, 'record')} {verb} within one leader epoch: {which}"
+        return f"{which}: {missing}"
+    if verdict == "cleaned":
+        return f"{missing}: most likely the log cleaner removed them"
+    if verdict == "behind":
+        side, end, most = ("left", one.end, other.end) if one.end < other.end else ("right", other.end, one.end)
+        lacks = many(counts.left + counts.right, "record")
+        last = "; its last batch is truncated" if side in truncated else ""
+        return f"{side} ends at offset {end}, the other side at {most}: it lacks {lacks}{last}"
+    if counts.truncate_to is None:
+        return f"the histories part at offset {counts.first}; no leader epochs tell which one a broker goes on with"
+    stale, leader = (one, other) if counts.stale == "left" else (other, one)
+    return (
+        f"{counts.stale} has the older history (epoch {stale.newest}, the other side {leader.newest}): when it "
+        f"follows, it cuts its log at offset {counts.truncate_to} and loses {many(counts.loses, 'record')}"
+    )
 
 
 class ReplicaPair(NamedTuple):

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.remote_copies import copied_offsets
-from kdump.answers.retention.aged_segments import From, LogFacts, log_facts, unclean_end
-from kdump.answers.retention.rules import Reason, RetentionCheck, RetentionRules, rules_of
+from kdump.answers.retention.rules import (
+    From,
+    LogFacts,
+    Reason,
+    RetentionCheck,
+    RetentionRules,
+    log_facts,
+    rules_of,
+    unclean_end,
+)
 from kdump.answers.topic_configs import TopicConfigs, config_option
 from kdump.internal_topics import cluster_metadata, remote_log_metadata
 

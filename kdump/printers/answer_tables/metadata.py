@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from kdump.answers.metadata import acls, answer, configs, quotas, scram, secrets
-from kdump.answers.metadata.metadata_versions import level_name
+from kdump.answers.metadata import answer, image_parts
+from kdump.answers.metadata.snapshot_record import level_name
 from kdump.answers.metadata.topics import id_text
 from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
+    from kdump.answers.metadata.answer import ImageDifference
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.answers.metadata.difference import ImageDifference
     from kdump.answers.metadata.events import Event
     from kdump.answers.metadata.records import Fields
     from kdump.answers.metadata.snapshot_writer import Written
@@ -141,24 +141,24 @@ def _features(found: ClusterImage) -> AnswerTable:
 
 def _configs(found: ClusterImage, *, show_secrets: bool) -> AnswerTable:
     rows = [
-        (configs.TYPES.get(kind, kind), name or "<default>", key, value)
+        (image_parts.RESOURCE_TYPES.get(kind, kind), name or "<default>", key, value)
         for (kind, name), values in sorted(found.configs.resources.items())
-        if kind != configs.TOPIC
-        for key, value in secrets.configs(kind, values, show=show_secrets).items()
+        if kind != image_parts.TOPIC_RESOURCE
+        for key, value in image_parts.hidden_configs(kind, values, show=show_secrets).items()
     ]
     return AnswerTable("Configs, but for those of topics", ("type", "name", "config", "value"), rows)
 
 
 def _acls(found: ClusterImage) -> AnswerTable:
     names = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
-    words = map(acls.in_words, found.acls.by_id.values())
+    words = map(image_parts.acl_in_words, found.acls.by_id.values())
     rows = sorted(tuple(each[name] for name in names) for each in words)
     return AnswerTable(f"ACLs: {len(rows)}", names, rows)
 
 
 def _quotas(found: ClusterImage) -> AnswerTable:
     rows = [
-        (quotas.entity_text(entity), key, value)
+        (image_parts.entity_text(entity), key, value)
         for entity, values in found.quotas.entities.items()
         for key, value in sorted(values.items())
     ]
@@ -167,7 +167,8 @@ def _quotas(found: ClusterImage) -> AnswerTable:
 
 def _scram(found: ClusterImage) -> AnswerTable:
     rows = sorted(
-        (each["name"], scram.mechanism(each), each["iterations"]) for each in found.scram.credentials.values()
+        (each["name"], image_parts.scram_mechanism(each), each["iterations"])
+        for each in found.scram.credentials.values()
     )
     return AnswerTable("SCRAM users", ("user", "mechanism", "iterations"), rows, frozenset(("iterations",)))
 

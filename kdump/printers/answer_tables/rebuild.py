@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.metadata.metadata_versions import FEATURE, level_name
+from kdump.answers.metadata.snapshot_record import METADATA_VERSION, level_name
 from kdump.errors import many
 from kdump.primitives.timestamps import iso
 from kdump.printers.answer_lines import AnswerTable
@@ -101,7 +101,7 @@ def _metadata(line: RebuiltMetadata) -> AnswerTable:
     rows: list[tuple[object, ...]] = [
         ("cluster id", line.cluster_id),
         ("release", line.release),
-        ("metadata.version", level_name(line.features.get(FEATURE, 0))),
+        ("metadata.version", level_name(line.features.get(METADATA_VERSION, 0))),
         ("taken from", ", ".join(line.from_) or "the folders of partitions: there is no metadata log"),
         ("snapshot", f"end offset {line.end_offset}, epoch {line.epoch}"),
         ("topics", line.topics),

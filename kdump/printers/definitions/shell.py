@@ -9,9 +9,8 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.metadata import acls, secrets
-from kdump.answers.metadata.configs import BROKER, TOPIC
-from kdump.answers.metadata.scram import mechanism
+from kdump.answers.metadata import image_parts
+from kdump.answers.metadata.image_parts import BROKER_RESOURCE, TOPIC_RESOURCE, scram_mechanism
 from kdump.internal_topics.secrets import HIDDEN, is_secret
 from kdump.primitives.terminal import harmless_line, shell_text
 
@@ -34,7 +33,7 @@ configs() {{ kafka-configs.sh --bootstrap-server "$BOOTSTRAP" ${{OPTIONS:-}} --a
 acls()    {{ kafka-acls.sh    --bootstrap-server "$BOOTSTRAP" ${{OPTIONS:-}} --add "$@"; }}
 password() {{ local word; IFS= read -rsp "New password of $1: " word </dev/tty; echo >/dev/tty; printf %s "$word"; }}
 """
-ENTITIES: Final = {BROKER: "brokers", 16: "client-metrics", 32: "groups"}
+ENTITIES: Final = {BROKER_RESOURCE: "brokers", 16: "client-metrics", 32: "groups"}
 """Resource type -> its --entity-type."""
 QUOTA_TYPES: Final = {"user": "users", "client-id": "clients", "ip": "ips"}
 RESOURCES: Final = {
@@ -84,7 +83,7 @@ def _topic(topic: Topic, configs: Mapping[str, str], *, show_secrets: bool) -> I
     words = [f"topics --create --if-not-exists --topic {shell_text(topic.name)}"]
     words.append(f"--partitions {max(1, len(topic.partitions))} --replication-factor {factor}")
     for key, value in sorted(configs.items()):
-        if show_secrets or not is_secret(TOPIC, key):
+        if show_secrets or not is_secret(TOPIC_RESOURCE, key):
             words.append(f"--config {shell_text(f'{key}={value}')}")
         else:
             yield f"# {topic.name}: {key} is hidden; --show-secrets shows it"
@@ -99,7 +98,7 @@ def _configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
             continue
         who = f"--entity-name {shell_text(name)}" if name else "--entity-default"
         for key, value in sorted(values.items()):
-            shown = value if show_secrets else secrets.config(kind, key, value)
+            shown = value if show_secrets else image_parts.hidden_config(kind, key, value)
             if shown != value:
                 found.append(f"# {entity} {name or '<default>'}: {key} is hidden; --show-secrets shows it")
             else:
@@ -116,7 +115,7 @@ def _add(key: str, value: str) -> str:
 
 
 def _acl(fields: Fields) -> str:
-    found = acls.in_words(fields)
+    found = image_parts.acl_in_words(fields)
     option = RESOURCES.get(found["resourceType"])
     if option is None:
         return f"# no tool takes this ACL: {harmless_line(str(found))}"
@@ -153,7 +152,7 @@ def number(value: float) -> str:
 def _users(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
     found: list[str] = []
     for _, fields in sorted(image.scram.credentials.items(), key=lambda one: (one[1]["name"], one[0])):
-        name, how, iterations = fields["name"], mechanism(fields), fields["iterations"]
+        name, how, iterations = fields["name"], scram_mechanism(fields), fields["iterations"]
         parts = [f"{part} {_secret(fields, part, show=show_secrets)}" for part in ("salt", "storedKey", "serverKey")]
         found.append(f"# {harmless_line(name)}: {how}, {iterations} iterations, {', '.join(parts)}")
         found.append(

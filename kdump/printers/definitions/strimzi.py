@@ -10,11 +10,14 @@ import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.answers.metadata import acls, secrets
-from kdump.answers.metadata.configs import BROKER, TOPIC
-from kdump.answers.metadata.configs import TYPES as TYPES_OF_CONFIGS
-from kdump.answers.metadata.quotas import entity_text
-from kdump.answers.metadata.scram import mechanism
+from kdump.answers.metadata import image_parts
+from kdump.answers.metadata.image_parts import (
+    BROKER_RESOURCE,
+    RESOURCE_TYPES,
+    TOPIC_RESOURCE,
+    entity_text,
+    scram_mechanism,
+)
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.definitions.shell import number
 
@@ -48,7 +51,7 @@ def lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
             continue
         factor = max((len(state.replicas) for state in topic.partitions.values()), default=1)
         spec: dict[str, Any] = {"topicName": name, "partitions": max(1, len(topic.partitions)), "replicas": factor}
-        configs = _configs(TOPIC, image.configs.topic(name), show_secrets=show_secrets)
+        configs = _configs(TOPIC_RESOURCE, image.configs.topic(name), show_secrets=show_secrets)
         if configs:
             spec["config"] = configs
         yield from _document("KafkaTopic", name, spec)
@@ -57,7 +60,7 @@ def lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
 
 
 def _configs(kind: int, values: Mapping[str, str], *, show_secrets: bool) -> dict[str, str]:
-    return secrets.configs(kind, values, show=show_secrets)
+    return image_parts.hidden_configs(kind, values, show=show_secrets)
 
 
 def _document(kind: str, name: str, spec: Mapping[str, Any]) -> Iterator[str]:
@@ -140,7 +143,7 @@ def _is_user(parts: tuple[tuple[str, str | None], ...]) -> bool:
 
 def _rule(fields: Fields) -> dict[str, Any] | None:
     """Return an ACL of a KafkaUser, or None if it has no such rule."""
-    found = acls.in_words(fields)
+    found = image_parts.acl_in_words(fields)
     kind = TYPES.get(found["resourceType"])
     if kind is None:
         return None
@@ -163,26 +166,26 @@ def _left(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
     """Yield comments on what has no resource."""
     found: list[str] = []
     for (kind, name), configs in sorted(image.configs.resources.items()):
-        if kind == BROKER and not name:
+        if kind == BROKER_RESOURCE and not name:
             pairs = _configs(kind, configs, show_secrets=show_secrets)
             found += [f"spec.kafka.config of Kafka: {key}: {json.dumps(value)}" for key, value in pairs.items()]
-        elif kind != TOPIC:
+        elif kind != TOPIC_RESOURCE:
             pairs = _configs(kind, configs, show_secrets=show_secrets)
             found += [
-                f"kafka-configs.sh: {TYPES_OF_CONFIGS.get(kind, kind)} {name}: {key}={value}"
+                f"kafka-configs.sh: {RESOURCE_TYPES.get(kind, kind)} {name}: {key}={value}"
                 for key, value in pairs.items()
             ]
     for fields in image.acls.by_id.values():
         if fields["principal"] == f"{USER}*" or not fields["principal"].startswith(USER) or _rule(fields) is None:
-            found.append("kafka-acls.sh: " + " ".join(acls.in_words(fields).values()))
+            found.append("kafka-acls.sh: " + " ".join(image_parts.acl_in_words(fields).values()))
     for entity, values in sorted(image.quotas.entities.items(), key=str):
         if not _is_user(entity) or entity[0][1] is None or not values.keys() <= QUOTAS.keys():
             rates = ", ".join(f"{key}={number(value)}" for key, value in sorted(values.items()))
             found.append(f"kafka-configs.sh: quotas of {entity_text(entity)}: {rates}")
     for fields in image.scram.credentials.values():
-        if mechanism(fields) != SCRAM_512:
+        if scram_mechanism(fields) != SCRAM_512:
             found.append(
-                f"kafka-configs.sh: {fields['name']} has {mechanism(fields)}, {fields['iterations']} iterations"
+                f"kafka-configs.sh: {fields['name']} has {scram_mechanism(fields)}, {fields['iterations']} iterations"
             )
     if found:
         yield "---"

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from kdump.answers.groups.collector import GroupsWanted
-from kdump.answers.groups.record_keys import is_commit
+from kdump.answers.groups.coordinator_log import is_commit
 from kdump.internal_topics.consumer_offsets import TOPIC
 from kdump.internal_topics.decode import decode
 from testing import forge

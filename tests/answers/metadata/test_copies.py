@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.answers.metadata.copies import Copies, Said
+from kdump.answers.metadata.image import Copies, Said
 from kdump.log_dirs.finder import raise_it
 from tests.answers.metadata.test_image import partitions
 from tests.answers.metadata.test_replay import batch, value

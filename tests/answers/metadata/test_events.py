@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kdump.answers.metadata.answer import differences
 from kdump.answers.metadata.cluster_image import ClusterImage
-from kdump.answers.metadata.difference import differences
 from kdump.answers.metadata.events import Events
 from kdump.answers.metadata.replay import MetadataReplay
 from kdump.answers.metadata.tree import leaves

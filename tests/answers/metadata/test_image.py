@@ -7,8 +7,7 @@ from collections import Counter
 
 import pytest
 
-from kdump.answers.metadata.copies import Copies, Said
-from kdump.answers.metadata.image import MetadataLog, image_of, load
+from kdump.answers.metadata.image import Copies, MetadataLog, Said, image_of, load
 from kdump.log_dirs.finder import Finder, Wanted, raise_it
 from testing import GOLDEN
 

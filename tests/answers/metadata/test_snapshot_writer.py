@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kdump.answers.metadata import snapshot_writer
-from kdump.answers.metadata.copies import SnapshotFile
-from kdump.answers.metadata.image import image_of, load
+from kdump.answers.metadata.image import SnapshotFile, image_of, load
 from kdump.checks import kraft_snapshot
 from kdump.errors import UsageError
 from kdump.log_dirs.local import LOCAL
