@@ -23,7 +23,7 @@ import os
 import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import UnreadableError
+from kdump.errors import DamageError, UnreadableError
 from kdump.formats import offset_index
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import SEGMENT_NAME
@@ -85,17 +85,20 @@ def last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
     return next((last for last in ends if last is not None), None)
 
 
-def end_of_segment(segment: Segment) -> SegmentEnd:
-    """Return the end of a segment. The batches before its last index entry are not read. Raises UnreadableError."""
+def end_of_segment(segment: Segment, since: int = 0) -> SegmentEnd:
+    """Return the end of a segment. The batches before its last index entry are not read. Raises UnreadableError.
+
+    Nothing before the position ``since`` (bytes) is read: a batch begins or ends there.
+    """
     base = segment.base_offset or 0
     with segment.open() as source:
-        start = _last_indexed(segment, source) if source.size > SMALL else 0
+        start = max(since, last_indexed(segment, source)) if source.size - since > SMALL else since
         first: RecordBatch | None = None
         last: RecordBatch | None = None
         for region in walk.walk(source, start, runs=DATA):
             if isinstance(region, Batches):
                 first, last = first or region.first, region.last
-        end = 0 if last is None else last.end
+        end = start if last is None else last.end
         if (last is None or is_sound(last)) and (
             end == source.size or resync.zero_tail(source, end, source.size) == end
         ):
@@ -118,33 +121,54 @@ def _end_after_damage(source: Source, start: int, base: int) -> SegmentEnd:
     return SegmentEnd(last, end, base, damage)
 
 
-def _last_indexed(segment: Segment, source: Source) -> int:
-    """Return the position of the batch that the last index entry names, 0 if no valid batch begins there."""
+def last_indexed(
+    segment: Segment, source: Source, *, position: int | None = None, offset: int | None = None, skip: int = 0
+) -> int:
+    """Return the position of the batch that the last entry of the offset index names, 0 where no such batch is there.
+
+    ``position`` (bytes) and ``offset`` are the greatest that an entry may name. ``skip`` entries before it are passed
+    over. The batch must be valid, and its offset must fit the entry and the segment.
+    """
     path = segment.siblings.get("index")
     if path is None:
         return 0
-    with segment.files.open(path) as index:
-        position = _last_position(index)
-    region = next(walk.walk(source, position), None) if 0 < position < source.size else None
-    if not isinstance(region, RecordBatch) or not is_sound(region):
+    base = segment.base_offset or 0
+    try:
+        with segment.files.open(path) as index:
+            entry = _last_entry(index, position, None if offset is None else offset - base, skip)
+    except UnreadableError:  # it only spares work
         return 0
-    return position if region.last_offset >= (segment.base_offset or 0) else 0
+    if entry is None or not 0 < entry.position < source.size:
+        return 0
+    region = next(walk.walk(source, entry.position), None)
+    if not isinstance(region, RecordBatch) or not is_sound(region) or region.last_offset < base:
+        return 0
+    try:
+        return entry.position if region.base_offset <= base + entry.relative_offset else 0
+    except DamageError:
+        return 0
 
 
-def _last_position(index: Source) -> int:
-    """Return the position in the last entry before the zeros, by binary search: the file may have 10 MiB."""
+def _last_entry(
+    index: Source, position: int | None, relative: int | None, skip: int
+) -> offset_index.StoredOffset | None:
+    """Return the last entry before the zeros, within bounds: found by halving, for there may be 10 MiB."""
     layout = offset_index.OffsetIndex.layout
     low, high = 0, index.size // layout.size
-    found = 0
     while low < high:
         middle = (low + high) // 2
-        entry = index.read(middle * layout.size, layout.size)
-        if len(entry) == layout.size and any(entry):
-            found = layout.read(entry).position
+        data = index.read(middle * layout.size, layout.size)
+        entry = layout.read(data) if len(data) == layout.size and any(data) else None
+        if (
+            entry is not None
+            and (position is None or entry.position <= position)
+            and (relative is None or entry.relative_offset <= relative)
+        ):
             low = middle + 1
         else:
             high = middle
-    return found
+    slot = low - 1 - skip
+    return layout.read(index.read(slot * layout.size, layout.size)) if slot >= 0 else None
 
 
 class Tail(NamedTuple):

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import operator
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import FailingDiskError, KdumpError, StoreError, UnreadableError, UsageError
 from kdump.spark import session
@@ -23,10 +24,12 @@ from kdump.spark.export.output import FORMATS, Output
 from kdump.spark.failures import MalformedError, errors
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register, streaming
-from kdump.spark.source.listings import Listings
+from kdump.spark.source.listings import Listings, key_of
 from kdump.spark.source.marks import Mark
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
     from kdump.spark.export.hold import Hold
@@ -142,33 +145,53 @@ class Follower:
         time.sleep(pause)
 
     def _step(self, place: HeldOutput, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
-        """Take what is new; return the state after it, and whether that was all there was."""
+        """Take what is new; return the state after it, and whether that was all there was.
+
+        Of a folder in which a task could not read something, the next try reads all bytes before it takes them.
+        """
         tries = TRIES
+        checked: set[str] = set()
         while True:
             limits = _limits(self._options)
-            advance = streaming.advance(self._options, state.offsets, limits, fail=self._fail, listings=self._listings)
+            advance = streaming.advance(
+                self._options, state.offsets, limits, fail=self._fail, listings=self._listings, checked=checked
+            )
             if advance.offsets == state.offsets:
                 return state, advance.is_complete
+            planned: list[planning.Planned] = []
             try:
-                return self._take(place, checkpoint, state, advance), advance.is_complete
+                planned = job.numbered([_planned(taken, self._options) for taken in advance.taken])
+                return self._take(place, checkpoint, state, advance, planned), advance.is_complete
             except KdumpError as error:
                 tries -= 1
                 if isinstance(error, MalformedError):
                     raise
-                if tries and _has_changed(advance):
+                if tries and _has_changed(advance, planned):
                     self._listener.note(f"{error}; files have changed meanwhile, once more")
                     continue
-                if not self._forever or not _is_of_inputs(error, advance):
+                if not isinstance(error, UnreadableError) or not (self._forever or self._options.skip_unreadable):
                     raise
-                self._fail(error)
-                return state, True
+                folder = _folder_of(error, advance)
+                if folder is None:
+                    raise
+                if folder in checked:
+                    self._fail(error)
+                    return state, True
+                checked.add(folder)
 
-    def _take(self, place: HeldOutput, checkpoint: Checkpoint, state: State, advance: streaming.Advance) -> State:
+    def _take(
+        self,
+        place: HeldOutput,
+        checkpoint: Checkpoint,
+        state: State,
+        advance: streaming.Advance,
+        planned: list[planning.Planned],
+    ) -> State:
         started = datetime.now(UTC)
         lost = _losses(advance, state.offsets)
-        planned = job.numbered([_planned(taken) for taken in advance.taken])
+        options = replace(self._options, skip_unreadable=False)
         with place.output.staging(self._listener.note) as staged, errors():
-            work = job.Work(place.spark, self._export, self._options, planned, staged[1], self._listener)
+            work = job.Work(place.spark, self._export, options, planned, staged[1], self._listener)
             written = work.write(always=not self._steps) if planned else job.WrittenRows(0, {}, [], {})
             step = work.accounted(started, written)
             place.hold.check()
@@ -209,31 +232,29 @@ def _limits(options: words.SourceOptions) -> streaming.TriggerLimits:
     )
 
 
-def _is_of_inputs(error: KdumpError, advance: streaming.Advance) -> TypeGuard[UnreadableError]:
-    """Tell whether a segment that was planned could not be read: the next look may find it."""
-    return isinstance(error, UnreadableError) and str(error.path) in {one.segment.name for one in advance.taken}
+def _folder_of(error: UnreadableError, advance: streaming.Advance) -> str | None:
+    """Return the folder of a planned segment that could not be read; None for another file."""
+    return next((key_of(one.partition) for one in advance.taken if one.segment.name == str(error.path)), None)
 
 
-def _has_changed(advance: streaming.Advance) -> bool:
+def _has_changed(advance: streaming.Advance, planned: list[planning.Planned]) -> bool:
     """Tell whether a file that was planned is not what it was: deleted, cut back, or written anew by compaction."""
     try:
-        return any(_has_file_changed(taken) for taken in advance.taken)
+        is_gone = any(one.segment.files.look(one.segment.path) is None for one in advance.taken)
+        return is_gone or any(_has_file_changed(segment.splits) for segment in planned)
     except StoreError:  # nothing is known of it
         return False
 
 
-def _has_file_changed(taken: streaming.Taken) -> bool:
-    segment = taken.segment
-    if segment.files.look(segment.path) is None:
-        return True
-    with segment.open() as source:
-        for split in _planned(taken).splits:
-            try:
+def _has_file_changed(splits: Sequence[planning.Split]) -> bool:
+    try:
+        with splits[0].files.open(splits[0].path) as source:
+            for split in splits:
                 reading.check_live(split, source)
-            except StoreError:
-                raise
-            except UnreadableError:
-                return True
+    except StoreError:
+        raise
+    except UnreadableError:
+        return True
     return False
 
 
@@ -247,7 +268,7 @@ def _losses(advance: streaming.Advance, start: streaming.Offsets) -> list[str]:
 
 
 def _unknown(advance: streaming.Advance, start: streaming.Offsets) -> list[str]:
-    first = {taken.partition.files.shown(taken.partition.folder): taken for taken in reversed(advance.taken)}
+    first = {key_of(taken.partition): taken for taken in reversed(advance.taken)}
     return [
         text
         for key, taken in first.items()
@@ -255,21 +276,6 @@ def _unknown(advance: streaming.Advance, start: streaming.Offsets) -> list[str]:
     ]
 
 
-def _planned(taken: streaming.Taken) -> planning.Planned:
-    segment, partition = taken.segment, taken.partition
-    splits = [
-        planning.Split(
-            files=segment.files,
-            path=segment.path,
-            topic=partition.topic,
-            partition=partition.partition,
-            start=stretch.start,
-            end=stretch.end,
-            outcomes=taken.outcomes,
-            stretch=stretch,
-            live=(stretch.first_offset or 0, (stretch.last_offset or 0) + 1),
-            head=head,
-        )
-        for stretch, head in zip(taken.stretches, taken.heads, strict=True)
-    ]
-    return planning.planned(partition, segment, splits, taken.size)
+def _planned(taken: streaming.Taken, options: words.SourceOptions) -> planning.Planned:
+    splits = taken.splits(options.split_bytes)
+    return planning.planned(taken.partition, taken.segment, splits, taken.end - taken.start)

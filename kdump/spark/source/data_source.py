@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from kdump.arrow import answer_lines, batches
 from kdump.arrow import schema as arrow_schema
-from kdump.errors import KdumpError, UnreadableError, UsageError, many
+from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.primitives.terminal import harmless_line, say
 from kdump.spark.carried import Carried
 from kdump.spark.source import answers, findings, planning, pushdown, reading, schema, streaming
@@ -109,7 +109,7 @@ _OF_TASKS: Final = (
     "mode {mode}: damaged ranges give no records; each task names its own in the log of its executor, and "
     '.option("output", "damaged") lists all'
 )
-"""A source in Python has no way from a task of a batch read to the driver: what tasks count, Spark drops."""
+"""A source in Python has no way from a task to the driver: Spark drops what tasks count."""
 
 
 def _say_unused(options: SourceOptions) -> None:
@@ -118,6 +118,11 @@ def _say_unused(options: SourceOptions) -> None:
         say(f"no broker is asked, so these options are ignored: {', '.join(options.ignored)}")
     for text in options.kafka.unused if options.kafka is not None else ():
         say(text)
+
+
+def _say_damage(options: SourceOptions) -> None:
+    if options.output == words.RECORDS and options.mode != words.FAILFAST:
+        say(_OF_TASKS.format(mode=options.mode))
 
 
 class SplitPartition(InputPartition):
@@ -138,8 +143,7 @@ class KdumpReader(Carried, DataSourceReader):
         _say_unused(self._options)
         if self._options.max_records_per_trigger is not None:
             say("maxRecordsPerTrigger is not used: a batch has no trigger")
-        if self._options.output == words.RECORDS and self._options.mode != words.FAILFAST:
-            say(_OF_TASKS.format(mode=self._options.mode))
+        _say_damage(self._options)
         splits = [split for planned in planning.plan(self._options, say) for split in planned.splits]
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
@@ -204,13 +208,11 @@ class _StreamReader(Carried):
         self._is_bounded = False
         self._is_told = False
         self._initial: streaming.Offsets | None = None
-        self._target: streaming.Offsets | None = None
+        self._target: streaming.Ends | None = None
         self._at: streaming.Offsets | None = None
         self._looked_from: streaming.Offsets | None = None
         self._planned: list[Split] = []
         self._listings = Listings()
-        self._met: tuple[streaming.Offsets, streaming.Damaged] | None = None
-        self._damaged = streaming.Damaged()
         self._limits = streaming.TriggerLimits(
             options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_records_per_trigger
         )
@@ -234,17 +236,16 @@ class _StreamReader(Carried):
         if not self._is_told:
             self._is_told = True
             _say_unused(self._options)
+            _say_damage(self._options)
             if not _HAS_LIMITS and self._limits != streaming.TriggerLimits():
                 say("this release of Spark gives a trigger all that is there: max...PerTrigger needs 4.2 or later")
         if start is None:
             start = self._looked_from = self.initialOffset() if self._at is None else self._at
         if self._is_bounded and self._target is None:  # what is there now; later triggers go no further
-            self._target = streaming.latest(self._options, start, streaming.TriggerLimits(), listings=self._listings)
+            self._target = streaming.ends(self._options)
         everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
         limits = streaming.TriggerLimits() if everything else self._limits
-        advance = streaming.advance(self._options, start, limits, self._target, listings=self._listings)
-        self._met = advance.offsets, advance.damaged
-        return advance.offsets
+        return streaming.latest(self._options, start, limits, self._target, self._listings)
 
     @_harmless()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -255,28 +256,11 @@ class _StreamReader(Carried):
             )
         self._at, self._looked_from = end, None
         splits = self._planned = streaming.between(self._options, start, end, self._lost, say, self._listings)
-        self._damaged = self._damaged_of(splits, end)
         return [SplitPartition(group) for group in planning.group(splits, self._options)]
 
     def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  it is the last one that was planned
-        """Say which files were deleted while they were read, and how much is damaged: tasks tell only executors."""
+        """Report files that were deleted while they were read: tasks report only to executors."""
         self._tell_vanished()
-        damaged, self._damaged = self._damaged, streaming.Damaged()
-        if damaged.ranges:
-            say(
-                f"in this trigger {many(damaged.ranges, 'damaged range')} ({damaged.bytes} bytes) gave no records; "
-                'a stream with .option("output", "damaged") has the bytes'
-            )
-
-    def _damaged_of(self, splits: list[Split], end: streaming.Offsets) -> streaming.Damaged:
-        """Return what is damaged in a trigger; one that a driver before planned is looked through once more."""
-        if self._options.mode == words.FAILFAST or self._options.output != words.RECORDS:
-            return streaming.Damaged()
-        if self._met is not None and self._met[0] == end:
-            return self._met[1]
-        return streaming.total_damage(
-            streaming.Damaged(1, region.size) for region in reading.damage_in(splits, self._options)
-        )
 
     def stop(self) -> None:
         self._tell_vanished()

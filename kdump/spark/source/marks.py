@@ -17,6 +17,8 @@ from kdump.records.log_entry import is_sound
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import resync
 from kdump.segments import walk as log
+from kdump.segments.log_end import end_of_log, last_indexed
+from kdump.spark.source import headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,6 +84,8 @@ class Mark(NamedTuple):
 
 NO_BATCH: Final = -1
 """The position of the last batch in a file that holds no sound one."""
+NOT_LOOKED_UP: Final = -2
+"""The position of the last batch in a file that a trigger takes whole, before it is looked up. No offset has it."""
 START: Final = Mark()
 
 
@@ -111,9 +115,9 @@ def _position(segment: Segment, offset: int | None) -> int:
     """Return where the first batch begins that may hold ``offset`` or a later one, as bytes."""
     position = 0
     if offset is not None and (segment.base_offset is None or segment.base_offset < offset):
-        for batch in _batches(segment):
+        for batch in _batches(segment, offset):
             if batch.last_offset >= offset:
-                break
+                return batch.position
             position = batch.end
     return position
 
@@ -148,17 +152,16 @@ def cut_back(partition: Partition, mark: Mark) -> int | None:
 
     That batches were compacted away, or segments deleted, is no cut.
     """
-    if mark.offset is None or any(holds(segment, mark) for segment in partition.segments):
+    if mark.offset is None or not partition.segments or any(holds(one, mark) for one in partition.segments):
         return None
+    end = end_of_log(partition).offset
     if mark.is_untouched:  # it may lie inside of a batch
-        end = _end(partition)
-        return end if end is not None and end < mark.offset else None
+        return end if end < mark.offset else None
     older = [one for one in partition.segments if one.base_offset is not None and one.base_offset < mark.offset]
     later = _later_epoch(older, mark)
     if later is not None:
         return later
-    end = _end(partition)
-    if end is not None and end < mark.offset:
+    if end < mark.offset:
         return end
     return _other_batch(partition, older, mark)
 
@@ -168,7 +171,7 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
     found = None
     for segment in reversed(older) if mark.epoch >= 0 else ():
         is_first = True
-        for batch in _batches(segment):
+        for batch in _headers(segment):
             if _epoch(batch) > mark.epoch and batch.base_offset < (mark.offset or 0):
                 found = batch.base_offset
                 break
@@ -180,17 +183,6 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
     return found
 
 
-def _end(partition: Partition) -> int | None:
-    """Return the log end offset; None where names and batches tell none."""
-    for segment in reversed(partition.segments):
-        offset = segment.base_offset
-        for batch in _batches(segment):
-            offset = max(offset or 0, batch.last_offset + 1)
-        if offset is not None:
-            return offset
-    return None
-
-
 def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
     """Return where the log became another one, told by the batch that now holds the last offset taken.
 
@@ -199,7 +191,7 @@ def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int 
     one, since leader epochs tell no cut. Wrappers of magic 0 and 1 are made anew by compaction, and tell nothing.
     """
     offset = mark.offset or 0
-    for batch in _batches(older[-1]) if older else ():
+    for batch in _batches(older[-1], offset - 1) if older else ():
         if batch.last_offset >= offset - 1:
             if not isinstance(batch, magic_2.Batch) or batch.base_offset >= offset:
                 return None
@@ -211,9 +203,15 @@ def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int 
     return None
 
 
-def _batches(segment: Segment) -> Iterator[RecordBatch]:
-    """Yield the sound batches."""
+def _batches(segment: Segment, offset: int) -> Iterator[RecordBatch]:
+    """Yield the valid batches from one at or before ``offset`` on, as near to it as the index names."""
     with segment.open() as source:
-        for region in resync.read(source, on_error="resync"):
+        start = last_indexed(segment, source, offset=offset)
+        for region in resync.read(source, start, on_error="resync"):
             if isinstance(region, RecordBatch):
                 yield region
+
+
+def _headers(segment: Segment) -> Iterator[RecordBatch]:
+    with segment.open() as source:
+        yield from headers.batches(source, 0, source.size)

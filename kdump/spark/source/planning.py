@@ -440,18 +440,19 @@ def _may_hold(stretch: Stretch, options: SourceOptions, stable: int | None, offs
     )
 
 
-def cuts(segment: Segment, split_bytes: int) -> list[int]:
-    """Return where to cut a segment: positions at which a sound batch begins, about ``split_bytes`` apart.
+def cuts(segment: Segment, split_bytes: int, start: int = 0, stop: int | None = None) -> list[int]:
+    """Return where to cut a segment between two positions: valid batches begin there, about ``split_bytes`` apart.
 
-    The offset index tells them where it is sound; else the headers are walked.
+    The offset index names them where it is valid; else the headers are walked.
     """
-    if segment.size <= split_bytes:
+    stop = segment.size if stop is None else stop
+    if stop - start <= split_bytes:
         return []
     with segment.open() as source:
-        found = _spaced(_indexed(segment), split_bytes, segment.size)
+        found = _spaced(_indexed(segment), split_bytes, start, stop)
         if found and all(log.is_sound_at(source, position) for position in found):
             return found
-        return _spaced(_walked(source, split_bytes), split_bytes, segment.size)
+        return _spaced(_walked(source, split_bytes, start, stop), split_bytes, start, stop)
 
 
 def _indexed(segment: Segment) -> Iterator[int]:
@@ -460,10 +461,10 @@ def _indexed(segment: Segment) -> Iterator[int]:
         yield from (entry.position for entry in OffsetIndex(data, segment.base_offset))
 
 
-def _walked(source: log_dirs_files.Source, split_bytes: int) -> Iterator[int]:
-    """Yield positions of sound batches, far enough from each other; stop where a header makes no sense."""
-    last = 0
-    for region in log.walk(source):
+def _walked(source: log_dirs_files.Source, split_bytes: int, start: int, stop: int) -> Iterator[int]:
+    """Yield positions of valid batches, far enough from each other; stop where a header makes no sense."""
+    last = start
+    for region in log.walk(source, start, stop):
         if not isinstance(region, RecordBatch) or not 0 <= region.magic <= 2:
             return
         if region.position - last >= split_bytes and log.is_sound_at(source, region.position):
@@ -471,12 +472,12 @@ def _walked(source: log_dirs_files.Source, split_bytes: int) -> Iterator[int]:
             yield last
 
 
-def _spaced(positions: Iterable[int], split_bytes: int, size: int) -> list[int]:
+def _spaced(positions: Iterable[int], split_bytes: int, start: int, stop: int) -> list[int]:
     """Return some of ``positions``: rising, the last split not much smaller than the others."""
     cuts: list[int] = []
-    last = 0
+    last = start
     for position in positions:
-        if position - last >= split_bytes and size - position >= split_bytes // 2:
+        if position - last >= split_bytes and stop - position >= split_bytes // 2:
             cuts.append(position)
             last = position
     return cuts

@@ -11,9 +11,7 @@ from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
 from kdump.arrow.columns import Rows
 from kdump.errors import DamageError, FailingDiskError, UnreadableError
-from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.log_dirs.file_names import DELETED
-from kdump.log_dirs.local import LocalFile
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
 from kdump.primitives.terminal import say
@@ -23,11 +21,10 @@ from kdump.records.record_batch import Batches, RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import log_end
 from kdump.segments import resync as segments_read
-from kdump.segments import walk as log
 from kdump.segments.lazy_records import in_chunks
 from kdump.segments.regions import ENDS_INSIDE, Damage, Padding, Trailing
+from kdump.spark.source import headers, schema
 from kdump.spark.source import options as words
-from kdump.spark.source import schema
 from kdump.spark.source.marks import lose
 
 if TYPE_CHECKING:
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
     from kdump.log_reader.filter import RecordType
     from kdump.log_reader.replicas import Ranges
     from kdump.rows.selection import SegmentFacts
-    from kdump.segments.regions import Region
     from kdump.spark.source.options import SourceOptions
     from kdump.spark.source.planning import Split
     from kdump.transaction_replay.outcomes import Outcomes
@@ -51,8 +47,6 @@ GROWING: Final = "a broker was writing this batch when the file was listed"
 """The reason of such an end where the batch is whole by now: it ends no job, and is not told."""
 UNREADABLE: Final = "unreadable"
 """The kind of damage that bytes are which a failing disk does not return, where ``skipUnreadable`` allows that."""
-FEW_BYTES: Final = 4096
-"""Bytes of a local file that are read at a time where its batches' headers are wanted."""
 DAMAGED_BYTES: Final = 8 << 20
 """Bytes of one row of the output damaged at most: a longer stretch is several rows."""
 
@@ -243,18 +237,6 @@ def _open(split: Split, options: SourceOptions) -> OpenSource | None:
     return None
 
 
-def damage_in(splits: Iterable[Split], options: SourceOptions) -> Iterator[Damage | Trailing]:
-    """Yield what checksums tell to be damaged in splits."""
-    for split in splits:
-        source = _open(split, options)
-        if source is None:
-            continue
-        with source:
-            for region in segments_read.read(source, split.start, split.end, on_error="resync"):
-                if isinstance(region, Damage | Trailing):
-                    yield region
-
-
 def _names(split: Split) -> tuple[str, str]:
     return split.path, f"{split.path}.{DELETED}"
 
@@ -436,7 +418,7 @@ def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts,
         if source is None:
             return
         with source:
-            for batch in _headers(split, source):
+            for batch in headers.batches(source, split.start, split.end):
                 if kept.may_hold(batch) and _begins(batch, options) and _may_be_inside(split, batch):
                     yield file, batch
     except FailingDiskError as error:
@@ -459,49 +441,6 @@ def _may_be_inside(split: Split, batch: RecordBatch) -> bool:
         return split.offsets is None or _wholly(split.offsets, batch) is not False
     except DamageError:
         return True
-
-
-def _headers(split: Split, source: files.Source) -> Iterator[RecordBatch]:
-    """Yield the batches of a split, as their headers tell, and behind damage as a reader finds them."""
-    held: RecordBatch | None = None
-    for region in _by_length(split, source):
-        if not isinstance(region, RecordBatch) or not 0 <= region.magic <= MAGIC_2:
-            # nothing begins here: the length of the batch before may be wrong
-            start = region.position if held is None else held.position
-            behind = segments_read.read(source, start, split.end, on_error="resync")
-            yield from (one for one in behind if isinstance(one, RecordBatch))
-            return
-        if held is not None:
-            yield held
-        held = region
-    if held is not None:
-        yield held
-
-
-def _by_length(split: Split, source: files.Source) -> Iterator[Region]:
-    """Yield regions as their lengths tell; of batches of magic 2, as long as there are no others, the headers alone.
-
-    Where batches of a local file are large, nothing else of them is read.
-    """
-    is_local = isinstance(source, LocalFile)
-    position, loaded, size = split.start, 0, 0
-    block = memoryview(b"")
-    while position < split.end:
-        at = position - loaded
-        if not 0 <= at <= len(block) - BATCH_HEADER.size:
-            ahead = FEW_BYTES if is_local and size >= FEW_BYTES else log.FIRST_BLOCK
-            block, loaded, at = memoryview(source.read(position, ahead)), position, 0
-            if len(block) < BATCH_HEADER.size:
-                break
-        batch = magic_2.Batch(block[at : at + BATCH_HEADER.size], position, 0, source.limit)
-        size = batch.header.length + LOG_OVERHEAD.size
-        if batch.magic != MAGIC_2 or not BATCH_HEADER.size <= size <= min(source.limit, split.end - position):
-            break
-        batch.size = size
-        yield batch
-        position += size
-    if position < split.end:
-        yield from log.walk(source, position, split.end)
 
 
 def _row(fields: tuple[arrow_schema.ArrowField, ...], *values: object) -> pa.RecordBatch:

@@ -8,26 +8,30 @@ spares the way to it.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump.errors import StoreError, UnreadableError
 from kdump.log_dirs.finder import NO_SEGMENT, raise_it
-from kdump.log_dirs.remote import is_there
-from kdump.log_reader.header_scan import Stretch, survey
+from kdump.log_dirs.remote import RemoteFiles, is_there
+from kdump.log_reader.header_scan import survey
 from kdump.log_reader.segment_choice import CheckpointMarks
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import resync
-from kdump.spark.source import kafka_edges, planning
+from kdump.segments import walk as log
+from kdump.segments.log_end import end_of_log, end_of_segment, last_indexed
+from kdump.spark.source import headers, kafka_edges, planning
 from kdump.spark.source.listings import Listings, key_of
-from kdump.spark.source.marks import START, Mark, ahead, cut_back, holds, lose, topic_id
+from kdump.spark.source.marks import NOT_LOOKED_UP, START, Mark, ahead, cut_back, holds, lose, topic_id
 from kdump.spark.source.planning import Split
 from kdump.transaction_replay.outcomes import Outcomes, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
+    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.regions import Region
     from kdump.spark.source.options import SourceOptions
@@ -36,6 +40,8 @@ Looked = TypeVar("Looked")
 Fail: TypeAlias = "Callable[[UnreadableError], None]"
 Offsets: TypeAlias = "dict[str, dict[str, Any]]"
 """Folder -> the fields of its :class:`Mark`."""
+Ends: TypeAlias = "dict[str, int]"
+"""Folder -> the offset after its last batch."""
 TRIES: Final = 5
 """How often a log dir is listed when files vanish from it meanwhile."""
 
@@ -48,44 +54,41 @@ class TriggerLimits(NamedTuple):
     records: int | None = None
 
 
-class Damaged(NamedTuple):
-    """How many ranges of bytes are damaged, and their bytes."""
-
-    ranges: int = 0
-    bytes: int = 0
-
-
-def total_damage(parts: Iterable[Damaged]) -> Damaged:
-    """Return the sum."""
-    found = list(parts)
-    return Damaged(sum(part.ranges for part in found), sum(part.bytes for part in found))
-
-
 class Taken(NamedTuple):
-    """What a trigger takes of a segment: the stretches, each for one task, with what their bytes are.
+    """The bytes of a segment that a trigger takes, from ``start`` to ``end``.
 
-    ``heads`` are the first bytes of each stretch.
+    ``live`` are the offsets in them (end exclusive), as the names of segments tell them.
     """
 
     partition: Partition
     segment: Segment
-    stretches: list[Stretch]
-    heads: list[bytes]
+    start: int
+    end: int
     until: Mark
-    outcomes: Outcomes | None
+    live: tuple[int, int] = (0, 0)
+    outcomes: Outcomes | None = None
 
-    @property
-    def size(self) -> int:
-        """Bytes taken."""
-        return self.stretches[-1].end - self.stretches[0].start
-
-    @property
-    def damaged(self) -> Damaged:
-        """What of them is damaged, as checksums tell."""
-        return Damaged(
-            sum(one.damaged_ranges + (one.trailing_bytes > 0) for one in self.stretches),
-            sum(one.damaged_bytes + one.trailing_bytes for one in self.stretches),
-        )
+    def splits(self, split_bytes: int) -> list[Split]:
+        """Return the splits of these bytes. Raises UnreadableError."""
+        if self.start >= self.end:
+            return []
+        segment = self.segment
+        bounds = [self.start, *planning.cuts(segment, split_bytes, self.start, self.end), self.end]
+        with segment.open() as source:
+            return [
+                Split(
+                    files=segment.files,
+                    path=segment.path,
+                    topic=self.partition.topic,
+                    partition=self.partition.partition,
+                    start=start,
+                    end=end,
+                    outcomes=self.outcomes,
+                    live=self.live,
+                    head=planning.head(source, start, end),
+                )
+                for start, end in pairwise(bounds)
+            ]
 
 
 class Advance(NamedTuple):
@@ -95,11 +98,6 @@ class Advance(NamedTuple):
     taken: list[Taken]
     partitions: dict[str, Partition]
     is_complete: bool
-
-    @property
-    def damaged(self) -> Damaged:
-        """What of it is damaged, as checksums tell."""
-        return total_damage(taken.damaged for taken in self.taken)
 
 
 def initial(options: SourceOptions, note: Callable[[str], None], listings: Listings | None = None) -> Offsets:
@@ -133,11 +131,16 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
     return begin
 
 
+def ends(options: SourceOptions) -> Ends:
+    """Return the offset after the last valid batch of each folder. Raises UnreadableError."""
+    return _until_still(lambda _: {key_of(one): end_of_log(one).offset for one in partitions(options)}, options)
+
+
 def latest(
     options: SourceOptions,
     start: Offsets,
     limits: TriggerLimits,
-    target: Offsets | None = None,
+    target: Ends | None = None,
     listings: Listings | None = None,
 ) -> Offsets:
     """Return how far a trigger that begins at ``start`` gets; see :func:`advance`."""
@@ -148,20 +151,23 @@ def advance(
     options: SourceOptions,
     start: Offsets,
     limits: TriggerLimits,
-    target: Offsets | None = None,
+    target: Ends | None = None,
     fail: Fail = raise_it,
     listings: Listings | None = None,
+    checked: Container[str] = (),
 ) -> Advance:
     """Return how far a trigger that begins at ``start`` gets, and not beyond ``target``.
 
-    Only whole batches with a right checksum count as the end: what is half written at the end of the last segment waits
+    A segment that has rolled and fits is taken as it is listed. Of any other one the offset index names a batch, and
+    the headers from there on are read; of folders in ``checked``, all bytes. A trigger ends after a batch with a right
+    checksum: what is half written at the end of the last segment waits
     for the next trigger. The folder that has waited longest comes first. ``fail`` is told what cannot be read, maybe
     more than once; its folder stops before it. By default that raises. So it is with a folder that lacks a segment
     which ``listings``, those of the run, have had: :class:`~kdump.spark.source.listings.Listings` says when. Without
     ``failOnDataLoss`` such a folder goes on with the segments that are left.
     """
     known = listings or Listings()
-    return _until_still(lambda fail: _advance(options, start, limits, target, fail, known), options, fail)
+    return _until_still(lambda fail: _advance(options, start, limits, target, fail, known, checked), options, fail)
 
 
 def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: Fail = raise_it) -> Looked:
@@ -192,9 +198,10 @@ def _advance(
     options: SourceOptions,
     start: Offsets,
     limits: TriggerLimits,
-    target: Offsets | None,
+    target: Ends | None,
     fail: Fail,
     listings: Listings,
+    checked: Container[str],
 ) -> Advance:
     meter = _Meter(limits)
     end = dict(start)
@@ -214,24 +221,22 @@ def _advance(
         if key in left_out or (target is not None and key not in target):
             continue
         begun = marks.get(key, START)
-        begin = at = begun
-        here = ""
         try:
             fates, stable = _outcomes(partition, options) if options.committed else (None, None)
-            if target is not None:
-                bound = target[key]["offset"] or 0
-                stable = bound if stable is None else min(bound, stable)
             here = topic_id(partition)
-            begin = at = _restarted(partition, begun, here)
-            meter.go_on(stable)
-            for part in _parts_from(partition, at, meter, options.split_bytes):
-                at = part.until
-                taken += [part._replace(outcomes=fates)] if part.size else []
-        except UnreadableError as error:  # what was taken before it stands
+            begin = _restarted(partition, begun, here)
+        except UnreadableError as error:
             fail(error)
-        if at != begun:
+            continue
+        if target is not None:
+            stable = target[key] if stable is None else min(target[key], stable)
+        meter.go_on(stable)
+        parts, until = _take_from(partition, begin, meter, fail, is_checked=key in checked)
+        live = [_live(partition, part.segment, begin, until) for part in parts]
+        taken += [part._replace(live=one, outcomes=fates) for part, one in zip(parts, live, strict=True)]
+        if until != begun:
             since = _first(partition) if begin.offset is None else begin.offset
-            end[key] = at._replace(topicId=here or at.topicId, since=since, trigger=trigger)._asdict()
+            end[key] = until._replace(topicId=here or until.topicId, since=since, trigger=trigger)._asdict()
     for key, mark in marks.items():
         try:
             if key not in found and key not in left_out and not mark.gone and not _is_there(key, options):
@@ -303,14 +308,15 @@ class _Meter:
     def __init__(self, limits: TriggerLimits) -> None:
         self._limits = limits
         self._files = self._bytes = self._records = 0
-        self._stable: int | None = None
+        self.stable: int | None = None
+        """The offset from which on nothing of the partition is taken."""
         self.is_stopped = self.is_full = False
         self._before = (0, 0, False)
 
     def go_on(self, stable: int | None) -> None:
         """Turn to the next partition, in which nothing from the offset ``stable`` on is taken."""
         self.is_stopped = False
-        self._stable = stable
+        self.stable = stable
 
     def stop(self) -> None:
         """End with this partition."""
@@ -323,25 +329,36 @@ class _Meter:
         self._before = (self._bytes, self._records, self.is_full)
         return not self.is_stopped
 
-    def failed(self) -> None:
-        """Forget the file that was opened last: it cannot be read, and nothing of it is taken."""
+    def put_back(self) -> None:
+        """Forget what was taken of the file that was opened last."""
         self._bytes, self._records, self.is_full = self._before
+        self.is_stopped = False
 
     def took(self, part: Taken) -> None:
         """Count a file of which something was taken."""
-        self._files += part.size > 0
+        self._files += part.end > part.start
 
-    def is_stable(self, batch: RecordBatch) -> bool:
-        """Tell whether a batch may be taken at all."""
-        return self._stable is None or batch.last_offset < self._stable
+    def is_stable(self, offset: int) -> bool:
+        """Tell whether a batch may be taken at all whose last offset this is."""
+        return self.stable is None or offset < self.stable
+
+    @property
+    def room(self) -> TriggerLimits:
+        """What is left of the limits."""
+        most, records = self._limits.bytes, self._limits.records
+        return TriggerLimits(
+            bytes=None if most is None else most - self._bytes,
+            records=None if records is None else records - self._records,
+        )
+
+    def holds(self, size: int, records: int) -> bool:
+        """Tell whether something is within the limits."""
+        room = self.room
+        return (room.bytes is None or size <= room.bytes) and (room.records is None or records <= room.records)
 
     def takes(self, size: int, records: int) -> bool:
         """Count what is taken, if it still fits; else end. The first thing of a trigger always fits."""
-        limits = self._limits
-        if self._bytes and (
-            (limits.bytes is not None and self._bytes + size > limits.bytes)
-            or (limits.records is not None and self._records + records > limits.records)
-        ):
+        if self._bytes and not self.holds(size, records):
             self.is_stopped = self.is_full = True
             return False
         self._bytes += size
@@ -349,60 +366,159 @@ class _Meter:
         return True
 
 
-def _parts_from(partition: Partition, at: Mark, meter: _Meter, split_bytes: int) -> Iterator[Taken]:
+def _take_from(
+    partition: Partition, begin: Mark, meter: _Meter, fail: Fail, *, is_checked: bool
+) -> tuple[list[Taken], Mark]:
+    """Return what the trigger takes of a folder from a mark on, and the mark after it."""
+    parts: list[Taken] = []
+    try:
+        parts.extend(_parts_from(partition, begin, meter, is_checked=is_checked))
+        return parts, _looked_up(parts, begin)
+    except UnreadableError as error:  # what was taken before it stands
+        fail(error)
+    while parts and parts[-1].until.batch == NOT_LOOKED_UP:
+        parts.pop()
+    return parts, parts[-1].until if parts else begin
+
+
+def _parts_from(partition: Partition, at: Mark, meter: _Meter, *, is_checked: bool) -> Iterator[Taken]:
     """Yield what the trigger takes of the segments from a mark on. Raises UnreadableError."""
+    begin = at
     for segment, position in ahead(partition, at):
         if not segment.size:  # neither has a pipe or a link to nowhere
-            with segment.open():
-                pass
+            _open(segment)
         if position < segment.size and meter.opens():
+            whole = None if is_checked else _whole(partition, (segment, position), at, meter)
             try:
-                part = _take(partition, (segment, position), at, meter, split_bytes)
+                if whole and (at is begin or not isinstance(segment.files, RemoteFiles)):
+                    _open(segment)  # retention deletes from the front
+                part = whole or _take(partition, (segment, position), at, meter, is_checked=is_checked)
             except UnreadableError:
-                meter.failed()
+                meter.put_back()
                 raise
             at = part.until
             meter.took(part)
-            yield part
+            if part.end > part.start:
+                yield part
         if meter.is_stopped:
             return
 
 
-def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter, split_bytes: int) -> Taken:
+def _open(segment: Segment) -> None:
+    """Raise UnreadableError where a segment cannot be opened."""
+    with segment.open():
+        pass
+
+
+def _whole(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter) -> Taken | None:
+    """Return the rest of a segment that has rolled, if its size and the names of segments show that all of it fits."""
+    segment, position = place
+    following = _following(partition, segment)
+    first = segment.base_offset if at.offset is None else at.offset
+    if following is None or first is None or segment is partition.segments[-1]:
+        return None
+    size, records = segment.size - position, max(0, following - first)
+    if not meter.is_stable(following - 1) or not meter.holds(size, records):
+        return None
+    meter.takes(size, records)
+    until = at._replace(offset=following, file=segment.name, position=segment.size, batch=NOT_LOOKED_UP)
+    return Taken(partition, segment, position, segment.size, until)
+
+
+def _following(partition: Partition, segment: Segment) -> int | None:
+    """Return the base offset of the next segment, None where there is none, or none that comes after this one."""
+    base = segment.base_offset
+    later = [one.base_offset for one in partition.segments if one.base_offset is not None]
+    return None if base is None else min((one for one in later if one > base), default=None)
+
+
+def _looked_up(parts: list[Taken], begin: Mark) -> Mark:
+    """Return the mark after parts of a folder that begin at ``begin``. Raises UnreadableError."""
+    if not parts or parts[-1].until.batch != NOT_LOOKED_UP:
+        return parts[-1].until if parts else begin
+    *before, part = parts
+    last = end_of_segment(part.segment, part.start).last
+    mark = _looked_up(before, begin) if last is None else part.until.behind(part.segment, last)
+    return mark.past(part.segment, part.end)
+
+
+def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter, *, is_checked: bool) -> Taken:
     """Return what the trigger takes of a segment from a position on, and where it is then.
 
-    Damage that sound batches follow is taken with them; damage at the end of the last segment may be a batch that is
-    still being written, and waits.
+    Headers are enough where the last batch taken has a right checksum.
     """
     segment, position = place
-    stretches = [Stretch(position, position)]
-    waiting: list[Region] = []
-    until = at
     with segment.open() as source:
-        for region in resync.read(source, position, on_error="resync"):
-            if not isinstance(region, RecordBatch):
-                waiting.append(region)
-                continue
-            if not meter.is_stable(region):
-                meter.stop()
-                break
-            if not meter.takes(region.size + sum(one.size for one in waiting), region.count or 1):
-                break
-            if region.position - stretches[-1].start >= split_bytes:
-                stretches.append(Stretch(stretches[-1].end, stretches[-1].end))
-            for one in (*waiting, region):
-                stretches[-1].add(one)
-            waiting.clear()
-            until = until.behind(segment, region)
-        else:
-            size = sum(one.size for one in waiting)
-            # nothing will follow in a segment that has rolled
-            if waiting and segment is not partition.segments[-1] and meter.takes(size, 0):
-                for one in waiting:
-                    stretches[-1].add(one)
-                until = until.past(segment, stretches[-1].end)
-        heads = [planning.head(source, stretch.start, stretch.end) for stretch in stretches]
-    return Taken(partition, segment, stretches, heads, until, None)
+        if not is_checked:
+            begin = _skip(segment, source, position, at, meter)
+            batch, end = _fitting(headers.regions(source, begin, source.size), partition, place, meter)
+            is_right = batch is not None and log.is_sound_at(source, batch.position)
+            if is_right or (batch is None and begin == position):
+                return _taken(partition, place, at, batch, end)
+            meter.put_back()
+        batch, end = _fitting(resync.read(source, position, on_error="resync"), partition, place, meter)
+        return _taken(partition, place, at, batch, end)
+
+
+def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
+    """Return a position up to which all fits and at least one more batch does, told by the offset index; count it.
+
+    An entry is taken before the last one that fits, since the batch before that one ends the trigger.
+    """
+    room = meter.room
+    first = segment.base_offset if at.offset is None else at.offset
+    if first is None:
+        return position
+    most = None if room.records is None else first + room.records
+    found = last_indexed(
+        segment,
+        source,
+        position=None if room.bytes is None else position + room.bytes,
+        offset=min((one for one in (most, meter.stable) if one is not None), default=None),
+        skip=1,
+    )
+    batch = next(log.walk(source, found), None) if found > position else None
+    if not isinstance(batch, RecordBatch):
+        return position
+    meter.takes(found - position, max(0, batch.base_offset - first))
+    return found
+
+
+def _fitting(
+    regions: Iterable[Region], partition: Partition, place: tuple[Segment, int], meter: _Meter
+) -> tuple[RecordBatch | None, int]:
+    """Return the last batch that fits of the regions of a segment, and the position (bytes) up to which it is taken.
+
+    Damage that valid batches follow is taken with them; damage at the end of the last segment may be a batch that is
+    still being written, and waits.
+    """
+    segment, end = place
+    waiting: list[Region] = []
+    batch: RecordBatch | None = None
+    for region in regions:
+        if not isinstance(region, RecordBatch):
+            waiting.append(region)
+            continue
+        if not meter.is_stable(region.last_offset):
+            meter.stop()
+            break
+        if not meter.takes(region.size + sum(one.size for one in waiting), region.count or 1):
+            break
+        waiting.clear()
+        batch, end = region, region.end
+    else:  # nothing will follow in a segment that has rolled
+        size = sum(one.size for one in waiting)
+        if waiting and segment is not partition.segments[-1] and meter.takes(size, 0):
+            end = waiting[-1].position + waiting[-1].size
+    return batch, end
+
+
+def _taken(partition: Partition, place: tuple[Segment, int], at: Mark, batch: RecordBatch | None, end: int) -> Taken:
+    segment, position = place
+    until = at if batch is None else at.behind(segment, batch)
+    if end > (position if batch is None else batch.end):
+        until = until.past(segment, end)
+    return Taken(partition, segment, position, end, until)
 
 
 def between(
@@ -512,38 +628,20 @@ def _between(partition: Partition, since: Mark, until: Mark, options: SourceOpti
     if begin is START and since.offset is not None:
         begin = START._replace(offset=until.since)
     last = next((segment for segment in partition.segments if holds(segment, until)), None)
+    span = begin.offset or 0, until.offset or 0
     for segment, position in ahead(partition, begin):
         stop = segment.size if segment is not last else until.position
-        if last is None and segment.base_offset is not None and segment.base_offset >= (until.offset or 0):
+        if last is None and segment.base_offset is not None and segment.base_offset >= span[1]:
             return
-        for one, other, head in _parts(segment, position, stop, options.split_bytes):
-            yield Split(
-                files=segment.files,
-                path=segment.path,
-                topic=partition.topic,
-                partition=partition.partition,
-                start=one,
-                end=other,
-                outcomes=fates,
-                offsets=((begin.offset or 0, until.offset or 0),),
-                live=_live(partition, segment, begin, until),
-                head=head,
-            )
+        taken = Taken(partition, segment, position, stop, until, _live(partition, segment, begin, until), fates)
+        for split in taken.splits(options.split_bytes):
+            yield replace(split, offsets=(span,))
         if segment is last:
             return
 
 
-def _parts(segment: Segment, start: int, stop: int, split_bytes: int) -> list[tuple[int, int, bytes]]:
-    """Return where the splits of a part of a segment begin and end, and their first bytes."""
-    if start >= stop:
-        return []
-    bounds = [at for at in planning.cuts(segment, split_bytes) if start < at < stop]
-    with segment.open() as source:
-        return [(one, other, planning.head(source, one, other)) for one, other in pairwise([start, *bounds, stop])]
-
-
 def _live(partition: Partition, segment: Segment, begin: Mark, until: Mark) -> tuple[int, int]:
     """Return the offsets that are to be read from a segment, as the names of the segments tell them."""
-    later = [one.base_offset or 0 for one in partition.segments if (one.base_offset or 0) > (segment.base_offset or 0)]
     end = until.offset or 0
-    return max(begin.offset or 0, segment.base_offset or 0), min(end, *later) if later else end
+    following = _following(partition, segment)
+    return max(begin.offset or 0, segment.base_offset or 0), end if following is None else min(end, following)
