@@ -145,7 +145,7 @@ def test_few_bytes_are_read_to_plan(tmp_path, monkeypatch):
         streaming.between(options, {}, end, pytest.fail)
         assert target == {str(log.folder): 1200}
         assert 590 < end[str(log.folder)]["offset"] <= 1200
-        assert sum(taken) < size // 10, "a small log; bench.stream has a large one"
+        assert sum(taken) < size // 10, "a small log; bench.first_trigger has a large one"
 
 
 def test_regions_by_headers_are_those_of_a_reader(tmp_path):
