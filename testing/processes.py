@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from testing import ROOT
+from testing import ROOT, fork_server
+
+FORKED = {"check", "cwd", "encoding", "env", "input", "stderr", "stdin", "stdout", "text", "timeout"}
+"""The options of a process that can be forked."""
 
 FIRST_LINE = '"$@" | head -n 1; echo ${PIPESTATUS[0]}'
 """A script that reads one line of what a command prints, and tells how the command ended."""
@@ -27,8 +31,36 @@ def python(*args, shell="", **options) -> subprocess.CompletedProcess:
 
 
 def kdump(*args, **options) -> subprocess.CompletedProcess:
-    """Run ``kdump ARGS`` in a process of its own; ``options`` are those of :func:`python`."""
-    return python("-m", "kdump", *args, **options)
+    """Run ``kdump ARGS`` in a process of its own; ``options`` are those of :func:`python`.
+
+    The process is forked from one that has imported kdump, unless an option or the environment takes effect before
+    kdump's first line.
+    """
+    env = options.get("env")
+    environ = dict(os.environ if env is None else env)
+    if not options.keys() <= FORKED or not fork_server.server().suits(environ):
+        return python("-m", "kdump", *args, **options)
+    return _forked([*map(str, args)], environ, options)
+
+
+def _forked(words, environ, options) -> subprocess.CompletedProcess:
+    text, encoding, check, given = (options.pop(name, None) for name in ("text", "encoding", "check", "input"))
+    options = {"cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options | {"env": environ}
+    if given is not None:
+        given = given.encode(encoding or "utf-8") if isinstance(given, str) else given
+        options |= {"stdin": subprocess.PIPE, "given": given}
+    done = fork_server.server().run(words, **options)
+    if text or encoding:
+        done.stdout, done.stderr = (_text(output, encoding) for output in (done.stdout, done.stderr))
+    if check:
+        done.check_returncode()
+    return done
+
+
+def _text(output, encoding):
+    if output is None:
+        return None
+    return io.TextIOWrapper(io.BytesIO(output), encoding or "utf-8").read()
 
 
 def patched(patch, *args, **options) -> subprocess.CompletedProcess:

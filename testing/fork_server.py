@@ -1,0 +1,235 @@
+"""A server that has imported kdump and forks a process for each run: tests start kdump more than a thousand times.
+
+A run is a process of its own, with the arguments, environment, folder and descriptors that exec would give it. It lacks
+the start of Python and the imports only, which take nine tenths of a short run's processor time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import os
+import pkgutil
+import re
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+
+from testing import ROOT
+
+BEFORE_MAIN = re.compile("PYTHON|LD_|LC_|LANG|TZ$|GLIBC_|MALLOC_|KDUMP_KERNEL$")
+"""Environment variables that take effect before the first line of kdump. A forked process has those of the server."""
+LATE = ("kdump.arrow", "kdump.mcp_server", "kdump.report", "kdump.spark", "kdump.sql", "kdump.commands.mcp")
+"""Modules of kdump that the server does not import: foreign packages with threads of their own come with them."""
+REGION = 1 << 16
+
+
+class ForkServer:
+    """A server, which ends with this process."""
+
+    def __init__(self):
+        self._environ = _read_before_main(os.environ)
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", "testing.fork_server", str(theirs.fileno())]
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+        atexit.register(self._end)
+
+    def _end(self):
+        self._channel.close()
+        self._process.wait()
+
+    def suits(self, environ) -> bool:
+        """Return whether a process with this environment would start as the server did."""
+        return _read_before_main(environ) == self._environ
+
+    def run(self, words, *, cwd, env, stdin=None, stdout=None, stderr=None, given=b"", timeout=None):
+        """Run ``kdump WORDS``, write ``given`` to its standard input if that is a pipe, and return its end.
+
+        Streams, ``timeout`` and result are those of :func:`subprocess.run`.
+        """
+        theirs, ours = [], {}
+        for number, stream in enumerate((stdin, stdout, stderr)):
+            if stream == subprocess.PIPE:
+                read, write = os.pipe()
+                theirs.append(read if number == 0 else write)
+                ours[number] = write if number == 0 else read
+            elif stream == subprocess.DEVNULL:
+                theirs.append(os.open(os.devnull, os.O_RDWR))
+            else:
+                same = theirs[1] if stream == subprocess.STDOUT else number if stream is None else stream
+                theirs.append(os.dup(same if isinstance(same, int) else same.fileno()))
+        answers = self._start([words, str(cwd), env, _umask()], theirs)
+        return _Run(["kdump", *words], answers, ours, given).completed(timeout)
+
+    def _start(self, run, streams) -> socket.socket:
+        """Start a run; return a socket that gets the number of its process at once, and its exit status later."""
+        ours, theirs = socket.socketpair()
+        with theirs, tempfile.TemporaryFile() as file:  # arguments may be longer than a message
+            file.write(json.dumps(run).encode())
+            file.flush()
+            socket.send_fds(self._channel, [b"r"], [file.fileno(), theirs.fileno(), *streams])
+        for fd in streams:
+            os.close(fd)
+        return ours
+
+
+class _Run:
+    """A process that was forked, and our ends of its pipes by the descriptors that it has for the others."""
+
+    def __init__(self, words, answers, pipes, given):
+        self._words, self._answers, self._given = words, answers, memoryview(given)
+        self._pid = int.from_bytes(answers.recv(8, socket.MSG_WAITALL), "big")
+        self._read = {number: [] for number in pipes if number}
+        self._status = b""
+        self._open = selectors.DefaultSelector()
+        self._open.register(answers, selectors.EVENT_READ)
+        for number, fd in pipes.items():
+            os.set_blocking(fd, False)
+            self._open.register(fd, selectors.EVENT_READ if number else selectors.EVENT_WRITE, number)
+
+    def completed(self, timeout) -> subprocess.CompletedProcess:
+        """Read and write until the process has ended and its pipes are closed."""
+        ends = None if timeout is None else time.monotonic() + timeout
+        with self._answers, self._open:
+            try:
+                while self._open.get_map():
+                    ready = self._open.select(None if ends is None else max(0, ends - time.monotonic()))
+                    if not ready:
+                        raise subprocess.TimeoutExpired(self._words, timeout)
+                    for key, _ in ready:
+                        self._go_on(key)
+            finally:
+                for key in list(self._open.get_map().values()):
+                    if key.data is None:
+                        os.kill(self._pid, signal.SIGKILL)
+                    else:
+                        self._close(key)
+        read = {number: b"".join(regions) for number, regions in self._read.items()}
+        status = int.from_bytes(self._status, "big", signed=True)
+        return subprocess.CompletedProcess(self._words, status, read.get(1), read.get(2))
+
+    def _go_on(self, key):
+        if key.data is None:
+            self._status = self._answers.recv(8, socket.MSG_WAITALL)
+            self._open.unregister(key.fileobj)
+        elif key.data:
+            region = os.read(key.fd, REGION)
+            self._read[key.data].append(region)
+            if not region:
+                self._close(key)
+        else:
+            try:
+                self._given = self._given[os.write(key.fd, self._given[:REGION]) :] if self._given else self._given
+            except BrokenPipeError:
+                self._given = self._given[:0]
+            if not self._given:
+                self._close(key)
+
+    def _close(self, key):
+        self._open.unregister(key.fileobj)
+        os.close(key.fd)
+
+
+def _umask():
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def _read_before_main(environ):
+    return {name: value for name, value in environ.items() if BEFORE_MAIN.match(name)}
+
+
+_servers: list[ForkServer] = []
+
+
+def server() -> ForkServer:
+    """Return the server of this process. A change of an environment variable that it has read starts another."""
+    if not _servers or not _servers[-1].suits(os.environ):
+        _servers.append(ForkServer())
+    return _servers[-1]
+
+
+def _serve(channel: socket.socket) -> None:
+    """Fork a process for each message, until the other side is closed."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel takes away those that have sent the exit status
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and their end closes the channel
+    while True:
+        message, fds, _, _ = socket.recv_fds(channel, 1, 5)
+        if not message:
+            return
+        if not os.fork():
+            channel.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _run_and_answer(*fds)
+            return
+        for fd in fds:
+            os.close(fd)
+
+
+def _run_and_answer(run: int, answers: int, *streams: int) -> None:
+    """Run kdump in another process, send its number and its exit status, and end. Only that process returns."""
+    process = os.fork()
+    if not process:
+        os.close(answers)
+        _run(run, *streams)
+        return
+    for fd in (run, *streams):
+        os.close(fd)
+    with suppress(BrokenPipeError):  # the caller had no more time
+        os.write(answers, process.to_bytes(8, "big"))
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        os.write(answers, status.to_bytes(8, "big", signed=True))
+    os._exit(0)
+
+
+def _run(run: int, *streams: int) -> None:
+    """Be the process that exec would have made, and run kdump."""
+    for number, fd in enumerate(streams):
+        os.dup2(fd, number)
+        os.close(fd)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        old = getattr(sys, name)
+        new = os.fdopen(old.fileno(), mode, encoding=old.encoding, errors=old.errors, closefd=False)
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
+    sys.stderr.reconfigure(line_buffering=True)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with os.fdopen(run, "rb") as file:
+        file.seek(0)
+        words, cwd, environ, umask = json.load(file)
+    os.umask(umask)
+    os.chdir(cwd)
+    for name in os.environ.keys() - environ.keys():
+        del os.environ[name]
+    os.environ.update(environ)
+    sys.path[0] = cwd
+    main = importlib.import_module("kdump.__main__")
+    sys.modules["__main__"] = main
+    sys.argv = [main.__file__, *words]
+    main.run()
+
+
+def _import_all() -> None:
+    """Import the modules of kdump other than :data:`LATE`, with what they import."""
+    import kdump
+
+    for module in pkgutil.walk_packages(kdump.__path__, "kdump."):
+        if not module.name.startswith(LATE) and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
+if __name__ == "__main__":
+    _import_all()
+    sys.modules.pop("atexit")  # kdump would see there that somebody waits for the end of the process
+    with socket.socket(fileno=int(sys.argv[1])) as tests:
+        _serve(tests)
