@@ -10,7 +10,6 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.answers.question import option
 from kdump.errors import UsageError
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
 from kdump.primitives.near_names import did_you_mean
@@ -231,6 +230,8 @@ def _check_range(key: str, number: float) -> None:
 
 def config_option() -> Any:
     """Return the field for configs, among the options of a question."""
+    from kdump.answers.question import option  # a check has no question
+
     return option(
         (),
         "configs",

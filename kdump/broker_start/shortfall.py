@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.metadata.image import image_of
 from kdump.broker_start import folder_names, ids, log_folder, metadata_log
 from kdump.broker_start.start import NO_DIRECTORIES, StartOptions, brokers
-from kdump.checks.evidence import committed, evidence_of
+from kdump.checks.evidence import committed, epochs_of, evidence_of
 from kdump.errors import DamageError, UnreadableError, many
 from kdump.formats import checkpoints
 from kdump.internal_topics import consumer_offsets
@@ -136,7 +136,7 @@ class _BrokerShortfalls:
                 [each.base_offset or 0 for each in logs]
                 + [self._marks(folder.log_dir, file_names.LOG_STARTS).get((topic, number), 0)]
             )
-            told = evidence_of(folder.partition) | self._told(topic, number)
+            told = evidence_of(folder.partition, epochs_of(folder.partition)) | self._told(topic, number)
             if max(told.values(), default=0) > end:
                 yield self._of(topic, number, folder.name, missing_text(end, told), max(told.values()) - end)
 

@@ -13,7 +13,6 @@ from kdump.answers.topic_configs import compacted_topics, tiered_topics
 from kdump.broker_start.shortfall import committed_offsets, of_groups
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks import kraft_snapshot
-from kdump.checks.evidence import evidence_of, first_evidence_of
 from kdump.checks.folder import leftover_of
 from kdump.errors import UnreadableError
 from kdump.findings import of_a_copy
@@ -203,12 +202,11 @@ def _facts(
             continue
         told = any(one.code in {Code.HIGH_WATERMARK, Code.RECOVERY} and one.is_grave for one in result.findings)
         recovers = any(one.code == Code.CLEAN_MARKER for one in result.findings)
-        evidence = evidence_of(part)
+        evidence = dict(result.reaches)
         if not result.size and part.partition is not None and not leftover_of(part):
             evidence |= groups.of(part.topic, part.partition)
         base = min((each.base_offset or 0 for each in part.segments), default=0)
-        first = first_evidence_of(part)
-        yield shown, LogEvidence(result.start, result.end, result.size, evidence, first, base, told, recovers)
+        yield shown, LogEvidence(result.start, result.end, result.size, evidence, result.begins, base, told, recovers)
 
 
 def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.checks import folder, kraft_snapshot, log_dir_ids, partition
+from kdump.checks import evidence, folder, kraft_snapshot, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, salvage
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kdump.checks.kraft_snapshot import Snapshot
     from kdump.checks.log_dir import LogDir, LogDirs
     from kdump.checks.partition import Tap
+    from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.recovery.log_loader import Outcome
     from kdump.recovery.segment_end import Cut
@@ -74,7 +75,11 @@ class CheckedPartition(NamedTuple):
     end: int | None = None
     """The offset after its last valid batch, likewise."""
     sound_end: int | None = None
-    """The next offset of a log all of whose batches are valid and in order; None where they are not."""
+    """The next offset of a log all of whose batches are valid and in order; None if they are not."""
+    reaches: Mapping[str, int] = {}
+    """The offset that each kind of file beside the log has it reach to, by the file in words."""
+    begins: Mapping[str, int] = {}
+    """The offset that each kind of file has it begin at, or before it."""
 
 
 def check(
@@ -92,11 +97,12 @@ def check(
         return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))
     failed: list[UnreadableError] = []
     place = dirs.of(part, failed.append)
-    findings = list(folder.check(part, dirs, failed.append))
+    epochs = evidence.epochs_of(part)
+    findings = list(folder.check(part, dirs, failed.append, epochs))
     findings = dirs.news() + findings
     snapshots = list(_snapshots(part, options, failed.append))
     findings += (finding for snapshot in snapshots for finding in snapshot.findings)
-    log = _log(part, options, place, read, failed, tap)
+    log = _log(part, options, place, epochs, read, failed, tap)
     findings += log.findings
     if options.starts and log.live and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
         try:
@@ -122,6 +128,8 @@ def check(
         start=log.live[0].base_offset if log.live else None,
         end=log.check.next_offset if log.live else None,
         sound_end=_sound_end(part, log, closed),
+        reaches=evidence.evidence_of(part, epochs),
+        begins=evidence.first_evidence_of(part, epochs),
     )
 
 
@@ -207,6 +215,7 @@ def _log(
     part: Partition,
     options: CheckOptions,
     place: LogDir,
+    epochs: Sequence[EpochEntry] | None,
     read: Callable[[int], None],
     failed: list[UnreadableError],
     tap: Tap | None,
@@ -217,9 +226,10 @@ def _log(
     log = LogCheck(
         records=options.records,
         topic=part.topic,
-        epochs=folder.epochs(part),
+        epochs=epochs,
         epochs_file=part.files.shown(posixpath.join(part.folder, file_names.LEADER_EPOCHS)),
-        cleaned=True if part.topic in COMPACTED_TOPICS | options.compacted else place.cleaned,
+        cleaned=_is_cleaned(part, options, place),
+        first_dirty=place.first_dirty if part.topic in options.alone else None,
         at=options.at,
     )
     of_indexes: list[Finding] = []
@@ -235,6 +245,13 @@ def _log(
     findings = [*log.findings, *log.finish(tuple(_cut(of_indexes)))]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in findings)
     return _Log(log, live, findings + of_indexes, damaged)
+
+
+def _is_cleaned(part: Partition, options: CheckOptions, place: LogDir) -> bool | None:
+    """Return whether compaction may have left gaps in a log; None if no file decides it."""
+    if part.topic in COMPACTED_TOPICS | options.compacted:
+        return True
+    return False if place.cleaned is None and part.topic in options.ids else place.cleaned
 
 
 def _cut(found: Sequence[Finding]) -> Iterator[int]:

@@ -11,19 +11,31 @@ from kdump.log_dirs.file_names import INDEX_NAME, LOG
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from kdump.formats.leader_epoch import EpochEntry
     from kdump.internal_topics.decode import DecodedRecord
     from kdump.log_dirs.partition import Partition
 
 
-def evidence_of(part: Partition) -> dict[str, int]:
+def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
+    """Return the leader epochs of a partition, None if the file is absent, broken or unreadable.
+
+    The check of the folder reports such a file.
+    """
+    try:
+        return part.leader_epochs(lambda _: None)
+    except UnreadableError:
+        return None
+
+
+def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
     """Return the offset that each kind of file has the log reach to, by the file in words.
 
     Snapshots are taken at offsets that the log has reached (ProducerStateManager.takeSnapshot); an index file is named
     for the base offset of a segment; an epoch begins at an offset that was the log end (LeaderEpochFileCache.assign).
     """
-    told: dict[str, int] = {}
+    found: dict[str, int] = {}
     snapshots = [
         int(stem)
         for entry in part.others
@@ -31,20 +43,16 @@ def evidence_of(part: Partition) -> dict[str, int]:
         and file_names.is_padded(stem := entry.name.partition(".")[0])
     ]
     if any(snapshots):
-        told["producer snapshot"] = max(snapshots)
+        found["producer snapshot"] = max(snapshots)
     bases = [base for base, _ in _index_bases(part)]
     if any(bases):
-        told["index file"] = max(bases)
-    try:
-        epochs = part.leader_epochs(lambda _: None)
-    except UnreadableError:  # the check of the file reports both
-        return told
+        found["index file"] = max(bases)
     if epochs and epochs[-1].start_offset > 0:
-        told["leader epochs"] = epochs[-1].start_offset
-    return told
+        found["leader epochs"] = epochs[-1].start_offset
+    return found
 
 
-def first_evidence_of(part: Partition) -> dict[str, int]:
+def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
     """Return the offset that each kind of file has the log begin at, or before it, by the file in words.
 
     A broker moves the first epoch up with the log start offset when it deletes segments or records
@@ -52,18 +60,14 @@ def first_evidence_of(part: Partition) -> dict[str, int]:
     segment before its indexes (LogSegment.changeFileSuffixes). In a tiered topic epochs begin at the first offset in
     remote storage.
     """
-    told: dict[str, int] = {}
+    found: dict[str, int] = {}
     logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}
     alone = [base for base, stem in _index_bases(part) if stem not in logs]
     if alone:
-        told["index file"] = min(alone)
-    try:
-        epochs = part.leader_epochs(lambda _: None)
-    except UnreadableError:  # the check of the file reports it
-        return told
+        found["index file"] = min(alone)
     if epochs:
-        told["leader epochs"] = epochs[0].start_offset
-    return told
+        found["leader epochs"] = epochs[0].start_offset
+    return found
 
 
 def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:

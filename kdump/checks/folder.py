@@ -19,7 +19,7 @@ from kdump.log_dirs.finder import raise_it
 from kdump.log_dirs.partition import index_swaps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.checks.log_dir import LogDirs
     from kdump.formats.leader_epoch import EpochEntry
@@ -69,15 +69,12 @@ def leftover_of(partition: Partition) -> str | None:
     return LEFTOVERS[named["state"]] if named else None
 
 
-def epochs(partition: Partition) -> tuple[EpochEntry, ...] | None:
-    """Return the leader epoch checkpoint, None where it is absent, broken or closed: :func:`check` tells of that."""
-    try:
-        return partition.leader_epochs(lambda _: None)
-    except UnreadableError:
-        return None
-
-
-def check(partition: Partition, dirs: LogDirs, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
+def check(
+    partition: Partition,
+    dirs: LogDirs,
+    fail: Callable[[UnreadableError], None] = raise_it,
+    epochs: Sequence[EpochEntry] | None = None,
+) -> Iterator[Finding]:
     """Yield what is wrong or odd among the files beside the segments, and with the folder itself.
 
     ``dirs`` judges what is a log dir's own. ``fail`` is told of files that cannot be read, which are passed over; by
@@ -91,12 +88,14 @@ def check(partition: Partition, dirs: LogDirs, fail: Callable[[UnreadableError],
             yield _remark(each.name, Code.LEFTOVER, UNFINISHED[state])
     for entry in partition.others:
         try:
-            yield from _beside(partition, entry, dirs)
+            yield from _beside(partition, entry, dirs, epochs)
         except UnreadableError as error:
             fail(error)
 
 
-def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Finding]:
+def _beside(
+    partition: Partition, entry: Entry, dirs: LogDirs, epochs: Sequence[EpochEntry] | None
+) -> Iterator[Finding]:
     path = partition.files.shown(entry.path)
     state = entry.name.rpartition(".")[2]
     if state in UNFINISHED:
@@ -110,7 +109,7 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs) -> Iterator[Findi
     elif entry.name in READERS:
         yield from _judge(partition, entry, *READERS[entry.name])
         if entry.name == file_names.LEADER_EPOCHS:
-            yield from _order(path, epochs(partition) or ())
+            yield from _order(path, epochs or ())
     elif entry.name in log_dir.READERS:
         dirs.judge(entry.name, path, _bytes(partition, entry))
     elif not _is_known(entry.name):
@@ -214,7 +213,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
             )
 
 
-def _order(path: str, entries: tuple[EpochEntry, ...]) -> Iterator[Finding]:
+def _order(path: str, entries: Sequence[EpochEntry]) -> Iterator[Finding]:
     for number, (one, other) in enumerate(pairwise(entries), 1):
         if other.epoch <= one.epoch or other.start_offset < one.start_offset:
             yield Finding(

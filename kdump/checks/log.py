@@ -75,7 +75,9 @@ class LogCheck:
 
     ``records`` tells whether to look into batches; those of a ``topic`` of Kafka's own are decoded too. ``epochs`` is
     the leader epoch checkpoint, None where there is none.
-    ``cleaned`` is what the log dir says of compaction: True or False, None where nothing tells.
+    ``cleaned`` is whether compaction may have left gaps: True or False, None if no file decides it. ``first_dirty`` is
+    the offset from which on no cleaner has removed records, None if it is not known. A follower takes the gaps of its
+    leader, so it is known for partitions with one replica alone.
     ``at`` is now in ms: later timestamps are in the future.
     """
 
@@ -87,6 +89,7 @@ class LogCheck:
         epochs: Sequence[EpochEntry] | None = None,
         epochs_file: str = "",
         cleaned: bool | None = None,
+        first_dirty: int | None = None,
         at: int | None = None,
     ) -> None:
         self._records = records
@@ -97,6 +100,9 @@ class LogCheck:
         self._starts = [entry.start_offset for entry in epochs or ()]
         self._cleaned = cleaned
         self.compacted = bool(cleaned)
+        self._first_dirty = first_dirty
+        self._compacted_until = 0
+        """The offset after the last batch or gap that only compaction leaves."""
         self.next_offset: int | None = None
         """The offset behind the last sound batch, None before the first."""
         self.wants_recovery = False
@@ -154,6 +160,7 @@ class LogCheck:
             gap
             for gap in self._gaps
             if (not self.compacted and (gap.active or self._cleaned is False))
+            or self._is_lost_segment(gap)
             or (gap.after is not None and any(gap.after <= base < gap.until for base in cut))
         ]
         for gap in lost:
@@ -192,6 +199,15 @@ class LogCheck:
                 offset=gap.first,
             )
         yield from self._remarks.finish()
+
+    def _is_lost_segment(self, gap: _Gap) -> bool:
+        """Return whether a gap between two segments lies where no cleaner has been.
+
+        A cleaner that is stopped replaces segments before it writes its checkpoint
+        (``LogCleanerManager.doneCleaning``): then other traces of compaction lie past the checkpoint too.
+        """
+        first = self._first_dirty
+        return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
 
     def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:
         """Say what is wrong with the segment, unless ``level`` or ``file`` in ``rest`` are others."""
@@ -244,6 +260,8 @@ class LogCheck:
             self.next_offset = region.missing_until if region.missing_until is not None else self.next_offset
 
     def _gap(self, position: int, first: int, until: int, after: int | None = None) -> None:
+        if after is None:
+            self._compacted_until = max(until, self._compacted_until)
         if len(self._gaps) < MOST_GAPS:
             self._gaps.append(_Gap(self._file, position, first, until, self._active, after))
         else:
@@ -381,11 +399,11 @@ class LogCheck:
                 found=0,
             )
         elif count <= delta:
-            self.compacted = True
+            self._is_compacted(batch)
         if batch.delete_horizon_ms is not None:
             if self._records and count == delta + 1 and not batch.is_control:
                 self._horizon(batch)
-            self.compacted = True
+            self._is_compacted(batch)
         kind = batch.timestamp_type
         if not batch.is_control:
             self._usual_attributes = header.attributes & record_layout.TIMESTAMP_TYPE_FLAG
@@ -394,6 +412,11 @@ class LogCheck:
             self._time_types.append((kind, self._file, batch.position))
         self._leader_epoch(batch, base)
         self._producer(batch)
+
+    def _is_compacted(self, batch: Batch) -> None:
+        """Note a batch that a cleaner wrote."""
+        self.compacted = True
+        self._compacted_until = max(batch.last_offset + 1, self._compacted_until)
 
     def _horizon(self, batch: Batch) -> None:
         """Hold a delete horizon against the records: compaction sets it where there is a tombstone (KIP-534)."""

@@ -58,7 +58,10 @@ class LogDir(NamedTuple):
     recovery_point: int | None = None
     high_watermark: int | None = None
     log_start: int | None = None
+    first_dirty: int | None = None
+    """The first offset that the cleaner has not read; 0 where it has read none, None if its checkpoint is not there."""
     cleaned: bool | None = None
+    """Whether the cleaner's checkpoint has the partition."""
     properties: MetaProperties | None = None
 
 
@@ -95,6 +98,7 @@ class LogDirs:
             recovery_point=state.recovery_points.get(here),
             high_watermark=state.high_watermarks.get(here),
             log_start=state.log_starts.get(here),
+            first_dirty=state.cleaned.get(here, 0) if file_names.CLEANER_OFFSETS in state.sound else None,
             cleaned=here in state.cleaned if file_names.CLEANER_OFFSETS in state.sound else None,
             properties=state.properties,
         )

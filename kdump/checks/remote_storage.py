@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import folder
+from kdump.checks.evidence import epochs_of
 from kdump.errors import IncompleteCopyError, PartlyUnreadableError, StoreError, many
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
@@ -240,7 +241,7 @@ def _stuck(
 
 def _whole(place: _TieredPartition, copied: list[RemoteSegment]) -> Iterator[Finding]:
     """Yield holes between the copied segments of the log, up to the local ones, and in their leader epochs."""
-    lineage = folder.epochs(place.local) if place.local is not None else None
+    lineage = epochs_of(place.local) if place.local is not None else None
     if lineage:
         known = {entry.epoch for entry in lineage}
         for one in copied:

@@ -103,7 +103,8 @@ def dry_run(
     valid and in order: it is not read again. ``searches_bases`` tells how the release looks for an offset: by the base
     offsets of batches, from 4.1 on (KAFKA-18989), or by their last offsets. Raises UnreadableError.
     """
-    start = _Start(interval, log_start, _snapshots(partition), sound_end, searches_bases)
+    snapshots = set() if sound_end is not None else _snapshots(partition)  # a valid log needs none
+    start = _Start(interval, log_start, snapshots, sound_end, searches_bases)
     fails, end, begin = None, None, log_start
     swaps = Swaps([], [], [])
     try:

@@ -9,7 +9,8 @@ from collections import Counter
 
 import pytest
 
-from kdump.checks import log_dir
+from kdump.checks import everything, log_dir
+from kdump.findings.codes import Code
 from kdump.formats import checkpoints, leader_epoch, producer_snapshot
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs import file_names
@@ -585,6 +586,44 @@ def test_a_file_that_is_none_of_kafkas_is_called_so_and_not_a_damaged_log(tmp_pa
     torn = tmp_path / "customer.log"
     torn.write_bytes(data)
     assert kdump("check", torn).returncode == 3, "a name that says it is a log is believed"
+
+
+@pytest.mark.parametrize(
+    ("first_dirty", "segments", "lost"),
+    [
+        (0, {0: (0, 1, 2), 6: (6, 7)}, [(3, 6)]),
+        (3, {0: (0, 1, 2), 6: (6, 7)}, [(3, 6)]),
+        (4, {0: (0, 1, 2), 6: (6, 7)}, [(3, 6)]),
+        (6, {0: (0, 1, 2), 6: (6, 7)}, []),
+        (0, {0: (0, 2), 6: (6, 7)}, []),  # a gap within a segment: a cleaner was here
+        (0, {0: (0, 1, 2), 6: (7, 8)}, []),
+        (3, {0: (0, 2), 6: (6, 7)}, [(3, 6)]),  # it was here before
+        (None, {0: (0, 1, 2), 6: (6, 7)}, []),
+    ],
+)
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_lost_segment_of_a_compacted_log_shows_past_the_cleaners_checkpoint(
+    tmp_path, first_dirty, segments, lost, replicas
+):
+    place = folder(tmp_path, *((base, b"".join(map(one, offsets))) for base, offsets in segments.items()))
+    if first_dirty is not None:
+        entries = [PartitionOffset("orders", 0, first_dirty)] if first_dirty else []
+        (tmp_path / "cleaner-offset-checkpoint").write_bytes(checkpoints.encode(entries) if entries else b"")
+    options = everything.CheckOptions(
+        compacted=frozenset({"orders"}), alone=frozenset({"orders"} if replicas == 1 else ())
+    )
+    (part,) = Finder(Wanted(leftovers=True)).find([str(place)], None)
+    checked = everything.check(part, options, log_dir.LogDirs())
+    found = [(each.expected, each.found) for each in checked.findings if each.code == Code.GAP]
+    assert found == (lost if replicas == 1 else [])  # a follower takes the gaps of its leader
+
+
+def test_gaps_of_a_topic_that_is_not_compacted_are_damage_without_a_cleaners_checkpoint(tmp_path):
+    place = folder(tmp_path, (0, one(0)), (5, one(5)), (6, one(6)))
+    (part,) = Finder(Wanted(leftovers=True)).find([str(place)], None)
+    for ids, lost in (({}, 0), ({"orders": "A"}, 1)):
+        checked = everything.check(part, everything.CheckOptions(ids=ids), log_dir.LogDirs())
+        assert [each.code for each in checked.findings if not each.is_remark].count(Code.GAP) == lost
 
 
 def test_an_index_tells_lost_offsets_from_compaction(tmp_path):
