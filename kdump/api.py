@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kdump.arrow.typed import TypedColumns
     from kdump.findings import Finding
     from kdump.formats.record import Header, Record
     from kdump.log_dirs.partition import Partition
@@ -206,6 +207,8 @@ class Decoding(NamedTuple):
     decode: str
     schemas: Path | None
     topic: str
+    subject: str | None = None
+    """The subject whose types columns have."""
 
     def decoder(self, paths: Sequence[str], wanted: Wanted) -> PayloadDecoder:
         """Return what decodes them. Raises UnreadableError."""
@@ -240,7 +243,7 @@ class Log:
     ) -> None:
         self._paths, self._wanted, self._filter, self._on_error = paths, wanted, taken, on_error
         self._every_replica, self._limit, self._decoding = every_replica, limit, decoding
-        self._decoder: PayloadDecoder | None = None
+        self._made_decoder: PayloadDecoder | None = None
         self.damage: list[tuple[str, Damage]] = []
         self.notes: list[str] = []
 
@@ -337,8 +340,8 @@ class Log:
     def to_arrow(self, columns: Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Return the records as a stream of Arrow record batches, with some 16,000 rows or 8 MiB each.
 
-        ``columns`` are names of ``kdump dump -o jsonl``, by default all, ``decoded`` (JSON text) with ``decode`` alone;
-        no work is done for others. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime.
+        ``columns`` are names of ``kdump dump -o jsonl``, by default all, ``decoded`` (JSON text) with ``decode`` alone,
+        and those of ``schema``; no work is done for others. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime.
         It needs pyarrow. Raises UsageError for a name that is no column; the stream raises UnreadableError.
 
         >>> import kdump
@@ -347,26 +350,30 @@ class Log:
         """
         import pyarrow as pa
 
-        from kdump.arrow import schema, stream
+        from kdump.arrow import stream
+        from kdump.arrow.columns import schema_of
 
         none = columns is not None and not (columns := tuple(columns))
-        names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None)
-        rows = stream.RowStream(self._reader(), names, self._lost)
+        typed = self._typed()
+        names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None, typed=typed)
+        rows = stream.RowStream(self._reader(), names, self._lost, typed=typed)
         batches = stream.limited(stream.joined(rows.batches(self._partitions())), self._limit)
         if none:  # as many rows, without a column
             return pa.RecordBatchReader.from_batches(pa.schema([]), (batch.select([]) for batch in batches))
-        return pa.RecordBatchReader.from_batches(schema.arrow(schema.chosen(names)), batches)
+        return pa.RecordBatchReader.from_batches(schema_of(names, typed), batches)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the same for any library of Arrow's PyCapsule interface, such as pandas, Polars and DuckDB."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """Return the schema of the stream: nothing is read for it."""
-        from kdump.arrow import schema, stream
+        """Return the schema of the stream: nothing but the schemas of a registry is read for it."""
+        from kdump.arrow import stream
+        from kdump.arrow.columns import schema_of
 
-        names = stream.names(None, decoded=self._decoding is not None)
-        return schema.arrow(schema.chosen(names)).__arrow_c_schema__()
+        typed = self._typed()
+        names = stream.names(None, decoded=self._decoding is not None, typed=typed)
+        return schema_of(names, typed).__arrow_c_schema__()
 
     def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
         """Return the records as a pandas DataFrame, all in memory. It needs pandas.
@@ -422,11 +429,31 @@ class Log:
         """Return a reader, and forget what the one before met."""
         self.damage, self.notes = [], []
         note = self.notes.append
-        if self._decoding is not None and self._decoder is None:
-            self._decoder = self._decoding.decoder(self._paths, self._wanted)
         return PartitionReader(
-            self._filter, take, on_error=self._on_error, wrong_index=note, damage=note, note=note, decoder=self._decoder
+            self._filter,
+            take,
+            on_error=self._on_error,
+            wrong_index=note,
+            damage=note,
+            note=note,
+            decoder=self._decoder(),
         )
+
+    def _decoder(self) -> PayloadDecoder | None:
+        """Return what decodes payloads; the schemas are read once."""
+        if self._decoding is not None and self._made_decoder is None:
+            self._made_decoder = self._decoding.decoder(self._paths, self._wanted)
+        return self._made_decoder
+
+    def _typed(self) -> TypedColumns | None:
+        """Return what makes the columns of a subject, None where none is named. Raises UsageError."""
+        decoder = None if self._decoding is None else self._decoder()
+        if self._decoding is None or self._decoding.subject is None or decoder is None:
+            return None
+        from kdump.arrow.typed import TypedColumns
+        from kdump.schemas.typed import typed_sides
+
+        return TypedColumns(typed_sides(decoder, self._decoding.subject))
 
     def _partitions(self) -> Iterator[Partition]:
         """Yield the partitions, each once; notes say which replicas are left out, and what the paths do not hold."""
@@ -564,6 +591,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     decode: Literal["none", "auto", "avro", "protobuf", "json"] = "none",
     schemas: Path | None = None,
     schemas_topic: str = "_schemas",
+    schema: str | None = None,
 ) -> Log:
     """Return the log that ``path`` holds: a segment, glob, partition folder, log dir or archive, or several.
 
@@ -576,8 +604,9 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     highest log end offset; with ``every_replica`` all are. A batch of more than ``max_batch_bytes``, as it is or
     unpacked, is damage. ``decode`` decodes payloads that carry the id of a schema (``decoded`` of a record, and a
     column); the schemas are those of ``schemas_topic`` in ``schemas``, by default in ``path``. With it ``key`` and
-    ``grep`` look into decoded payloads, too. Nothing but keys is read before the log is iterated. Raises UsageError,
-    and UnreadableError for a key.
+    ``grep`` look into decoded payloads, too. ``schema`` is a subject, or a version of it (``orders-value:3``): Arrow
+    tables and DataFrames get columns of its types, ``keyDecoded`` and ``valueDecoded``, with ``decode="auto"`` implied.
+    Nothing but keys is read before the log is iterated. Raises UsageError, and UnreadableError for a key.
 
     >>> import kdump
     >>> log = kdump.open("golden/brokers/4.2.2", topic="c-none", offset=(3, 4))
@@ -596,6 +625,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             raise UsageError(f"grep {grep!r}: {reason}") from None
     if decode != "none" and decode not in {"auto", "avro", "protobuf", "json"}:
         raise UsageError(f"decode={decode!r}: none, auto, avro, protobuf and json are known")
+    if schema is not None and decode == "none":
+        decode = "auto"
     return Log(
         given_paths(path),
         Wanted(
@@ -624,7 +655,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
         on_error,
         every_replica=every_replica,
         limit=limit,
-        decoding=None if decode == "none" else Decoding(decode, schemas, schemas_topic),
+        decoding=None if decode == "none" else Decoding(decode, schemas, schemas_topic, schema),
     )
 
 

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.arrow import recorded, schema
+from kdump.arrow import typed as typed_columns
 from kdump.primitives import compression
 from kdump.printers import json_text
 from kdump.rows import values as found
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kdump.arrow.typed import TypedColumns
     from kdump.log_reader.filter import Filter
     from kdump.records.magic_2 import Batch
     from kdump.rows.columns import Column
@@ -36,11 +38,27 @@ LATEST_MS: Final = 253_402_300_799_999
 """The years 1 to 9999, which are Spark's."""
 
 _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
+_TYPED: Final = frozenset(typed_columns.NAMES)
+_PAYLOADS_DECODED: Final = _TYPED | {DECODED.name}
+"""Columns that are made of records as objects."""
 _OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
 _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
 """Columns that compare an offset with a checkpoint: the field of :class:`kdump.rows.selection.SegmentFacts`, Arrow's
 name of how.
 """
+
+
+def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Schema:
+    """Return the schema of columns with these names; ``typed`` has those of a subject."""
+    import pyarrow as pa
+
+    own = () if typed is None else typed.names
+    return pa.schema(
+        [
+            typed.field(name) if typed is not None and name in own else schema.arrow(schema.chosen([name])).field(0)
+            for name in names
+        ]
+    )
 
 
 class Rows:
@@ -50,12 +68,21 @@ class Rows:
     holds rows of one kind. The kernel takes the records within the bounds of ``wanted``.
     """
 
-    def __init__(self, file: SegmentFacts, names: Sequence[str], wanted: Filter, *, null_headers: bool = False) -> None:
-        """``null_headers`` makes the headers of a record without any null."""
-        self._file, self.wanted, self._null_headers = file, wanted, null_headers
-        self._schema = schema.arrow(schema.chosen(names))
+    def __init__(
+        self,
+        file: SegmentFacts,
+        names: Sequence[str],
+        wanted: Filter,
+        *,
+        null_headers: bool = False,
+        typed: TypedColumns | None = None,
+    ) -> None:
+        """``null_headers`` makes the headers of a record without any null. ``typed`` makes the columns that it has."""
+        self._file, self.wanted, self._null_headers, self._typed = file, wanted, null_headers, typed
+        self._schema = schema_of(names, typed)
         self._objects = recorded.Objects()
-        self._columns = None if DECODED.name in names else recorded.columns(_fields(names), wanted)
+        needs_objects = not _PAYLOADS_DECODED.isdisjoint(names)
+        self._columns = None if needs_objects else recorded.columns(_fields(names), wanted)
         self._reads_markers = not _OF_CONTROL.isdisjoint(names)
         self._takes_all = {wanted.first_offset, wanted.last_offset, wanted.since, wanted.until} == {None}
         self._constants: dict[str, tuple[object, pa.Array]] = {}
@@ -119,7 +146,13 @@ class Rows:
         """Return the rows of the present kind, and drop them."""
         import pyarrow as pa
 
-        columns = [self._column(_COLUMNS[field.name], field.type) for field in self._schema]
+        made: dict[str, pa.Array] = {}
+        if self._typed is not None and not _TYPED.isdisjoint(self._schema.names):
+            made = self._typed.arrays((item, item.records) for item in self._batches)
+        columns = [
+            made[field.name] if field.name in made else self._column(_COLUMNS[field.name], field.type)
+            for field in self._schema
+        ]
         self._recorded.clear()
         self._ends, self._batches = [], []
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -203,7 +236,7 @@ class Rows:
 
 def _fields(names: Iterable[str]) -> set[str]:
     """Return the fields of records that columns are made of."""
-    wanted = [_COLUMNS[name] for name in names]
+    wanted = [_COLUMNS[name] for name in names if name in _COLUMNS]
     fields = {column.attribute for column in wanted if column.scope == "record"}
     return fields | {"offset"} if any(column.name in _MARKS for column in wanted) else fields
 

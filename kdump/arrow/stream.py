@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kdump.arrow.typed import TypedColumns
     from kdump.log_dirs.partition import Partition
     from kdump.log_reader.reader import PartitionReader
     from kdump.records.magic_2 import Batch
@@ -27,10 +28,11 @@ NAMES: Final = tuple(column.name for column in columns.RECORD if column.name in 
 """The columns of a record, in the order of JSON lines."""
 
 
-def names(wanted: Iterable[str] | None, *, decoded: bool = False) -> tuple[str, ...]:
+def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedColumns | None = None) -> tuple[str, ...]:
     """Return the names of columns, by default all but ``decoded``, or all. Raises UsageError for others."""
-    known = (*NAMES, columns.DECODED.name)
-    chosen = (known if decoded else NAMES) if wanted is None else tuple(wanted)
+    own = () if typed is None else typed.names
+    known = (*NAMES, columns.DECODED.name, *own)
+    chosen = (known if decoded else (*NAMES, *own)) if wanted is None else tuple(wanted)
     for name in chosen:
         if name not in known:
             raise UsageError(f"{name!r} is no column{did_you_mean(name, known)}")
@@ -95,12 +97,15 @@ class RowStream:
         *,
         change: Callable[[SelectedBatch], Iterator[SelectedBatch]] | None = None,
         changes: Callable[[Partition], bool] = lambda _: True,
+        typed: TypedColumns | None = None,
     ) -> None:
         """``lost`` is called with damaged ranges; the reader is made to offer its batches.
 
-        ``change`` gives the records of a batch as they may be shown, in partitions that ``changes`` names.
+        ``typed`` makes the columns of a subject. ``change`` gives the records of a batch as they may be shown, in
+        partitions that ``changes`` names.
         """
         self.reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes
+        self._typed = typed
         self._file: SegmentFacts | None = None
         self._rows: Rows | None = None
         self._before: list[pa.RecordBatch] = []
@@ -141,7 +146,7 @@ class RowStream:
         """Return the rows of a segment, those of the one before put aside."""
         if self._rows is None or file is not self._file:
             self._before = self._take()
-            self._file, self._rows = file, Rows(file, self._names, self.reader.filter)
+            self._file, self._rows = file, Rows(file, self._names, self.reader.filter, typed=self._typed)
         return self._rows
 
     def _full(self) -> list[pa.RecordBatch]:

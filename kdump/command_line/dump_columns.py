@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kdump.arrow.stream import RowStream
+    from kdump.arrow.typed import TypedColumns
     from kdump.command_line.dump_options import DumpOptions
     from kdump.command_line.session import Session
     from kdump.log_dirs.partition import Partition
     from kdump.log_reader.reader import PartitionReader
     from kdump.rows.selection import DamagedRange, SelectedBatch
+    from kdump.schemas.decoder import PayloadDecoder
 
 
 class RecordSource(Protocol):
@@ -30,6 +32,7 @@ class RecordSource(Protocol):
 
     options: DumpOptions
     session: Session
+    decoder: PayloadDecoder | None
 
     def reader(self) -> PartitionReader: ...
     def met(self, partition: Partition) -> Partition: ...
@@ -50,12 +53,19 @@ def write(dump: RecordSource, partitions: Iterable[Partition], paths: Sequence[s
     if find_spec("pyarrow") is None:
         raise UsageError(f"-o {options.output} needs pyarrow: pip install 'kdump[arrow]'")
     from kdump.arrow import files as column_files
-    from kdump.arrow import schema, stream
+    from kdump.arrow import stream
+    from kdump.arrow.columns import schema_of
 
-    names = options.arrow_names
-    columns = schema.arrow(schema.chosen(names))
+    typed = None
+    if options.subject is not None and dump.decoder is not None:
+        from kdump.arrow.typed import TypedColumns
+        from kdump.schemas.typed import typed_sides
+
+        typed = TypedColumns(typed_sides(dump.decoder, options.subject))
+    names = options.arrow_names(typed)
     with _opened(dump, paths) as out:
-        rows = column_files.write(options.output, columns, stream.joined(_batches(dump, partitions, names)), out)
+        batches = stream.joined(_batches(dump, partitions, names, typed))
+        rows = column_files.write(options.output, schema_of(names, typed), batches, out)
         dump.session.progress.clear()
     dump.finish(out, rows, found=bool(rows))
     return rows
@@ -75,7 +85,9 @@ def _opened(dump: RecordSource, paths: Sequence[str]) -> Iterator[BinaryIO]:
         yield part
 
 
-def _batches(dump: RecordSource, partitions: Iterable[Partition], names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    dump: RecordSource, partitions: Iterable[Partition], names: tuple[str, ...], typed: TypedColumns | None
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of partitions, without the secrets in them."""
     from kdump.arrow.stream import RowStream
 
@@ -87,6 +99,7 @@ def _batches(dump: RecordSource, partitions: Iterable[Partition], names: tuple[s
         lambda item: dump.lost(item, None),
         change=Secrets().without if hides else None,
         changes=lambda part: hides and may_hold_secrets(part.topic),
+        typed=typed,
     )
     met = map(dump.met, partitions)
     if options.stops_early:

@@ -19,6 +19,7 @@ from kdump.printers.endings import COLUMNAR, WHOLE, PrintOptions
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:
+    from kdump.arrow.typed import TypedColumns
     from kdump.primitives.encodings import Encoding
     from kdump.printers.colours import Paint
     from kdump.rows.columns import Column
@@ -63,7 +64,8 @@ class DumpOptions:
         self.tail: int | None = given["tail"]
         self.count: bool = given["count"]
         self.encoding: Encoding = given["encoding"]
-        self.decode: str = given["decode"]
+        self.subject: str | None = given["subject"]
+        self.decode: str = "auto" if self.subject is not None and given["decode"] == "none" else given["decode"]
         self.delimiter: str | None = given["delimiter"]
         self.fields: tuple[str, ...] = given["fields"]
         self.keys_only: bool = given["keys_only"]
@@ -119,6 +121,8 @@ class DumpOptions:
         if not self.is_column_file:
             if self.out is not None or self.overwrite:
                 raise UsageError(f"--out and --overwrite go with -o {' and '.join(COLUMN_FILES)}: redirect the output")
+            if self.subject is not None:
+                raise UsageError(f"--subject gives columns of -o {' and '.join(COLUMN_FILES)}: others have `decoded`")
             return
         unfit = {
             "--batches": self.batches,
@@ -143,14 +147,14 @@ class DumpOptions:
         """Whether the output is a file of binary columns."""
         return self.template is None and self.output in COLUMN_FILES
 
-    @property
-    def arrow_names(self) -> tuple[str, ...]:
-        """The columns of such a file. Raises UsageError for one that only text has."""
+    def arrow_names(self, typed: TypedColumns | None) -> tuple[str, ...]:
+        """Return the columns of such a file. Raises UsageError for one that only text has, or that is not there."""
         from kdump.arrow import stream  # for such files alone
 
         if self.fields:
-            return stream.names(column.name for column in self.columns)
-        return tuple(column.name for column in self.columns if column.name in stream.NAMES)
+            return stream.names((column.name for column in self.columns), typed=typed)
+        known = stream.names(None, decoded=True, typed=typed)
+        return tuple(column.name for column in self.columns if column.name in known)
 
     def _refuse_proof(self) -> None:
         if self.stats and (self.follow or (self.jobs or 1) > 1):
@@ -173,12 +177,15 @@ class DumpOptions:
     def _chosen(self) -> tuple[Column, ...]:
         known = self._known
         if self.decode != "none":
-            if self.batches or self.redact or (self.output not in COLUMNAR and not self.filter.decoded):
+            has_columns = self.output in COLUMNAR or self.is_column_file
+            if self.batches or self.redact or not (has_columns or self.filter.decoded):
                 raise UsageError(
-                    "--decode goes with records in jsonl, json, csv or table, with --key and --grep in any form, and "
-                    "not with --redact"
+                    "--decode goes with records in jsonl, json, csv, table, parquet or arrow, with --key and --grep in "
+                    "any form, and not with --redact"
                 )
             known = (*known, rows.DECODED)
+            if self.subject is not None:
+                known = (*known, *rows.TYPED)
         hidden = shared.VALUE_COLUMNS if self.keys_only or self.no_payload else frozenset()
         if self.no_payload:
             hidden |= shared.KEY_COLUMNS

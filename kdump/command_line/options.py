@@ -192,8 +192,8 @@ PRIVACY: Final[list[Decorator]] = [
     ),
     SHOW_SECRETS,
 ]
-KEY_COLUMNS: Final = frozenset({"key", "keyEncoding"})
-VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded"})
+KEY_COLUMNS: Final = frozenset({"key", "keyEncoding", "keyDecoded"})
+VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded", "valueDecoded"})
 """Columns that hold payloads."""
 REMOTE: Final[list[Decorator]] = [
     click.option(

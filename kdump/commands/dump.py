@@ -74,6 +74,7 @@ SECTIONS: Final = {
         "decode",
         "schemas",
         "schemas_topic",
+        "subject",
         "delimiter",
         "keys_only",
         "no_payload",
@@ -110,6 +111,13 @@ SECTIONS: Final = {
     "--encoding", type=click.Choice(ENCODINGS), default="auto", show_default=True, help="How bytes are written."
 )
 @shared.add(shared.DECODE)
+@click.option(
+    "--subject",
+    "--schema",
+    "subject",
+    metavar="SUBJECT[:VERSION]",
+    help="Columns of this subject's types in -o parquet and arrow, such as orders-value; implies --decode auto.",
+)
 @click.option("--delimiter", metavar="TEXT", help="What follows each value of -o raw.  [default: \\n]")
 @click.option(
     "--fields",
@@ -167,7 +175,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     options = DumpOptions(given)
     decoder = None
     if options.decode != "none":
-        decoder = shared.payload_decoder(given, paths, run, options.wanted)
+        decoder = shared.payload_decoder({**given, "decode": options.decode}, paths, run, options.wanted)
     dump = Dump(run, options, decoder)
     finder = Finder(options.wanted, note=run.note, fail=run.fail, wrong=run.damage)
     partitions: Iterable[Partition] = finder.find(paths)

@@ -191,6 +191,17 @@ DECODED: Final = Column(
 )
 """The column behind those of a record that ``kdump dump --decode auto`` adds."""
 
+TYPED: Final = (
+    Column("keyDecoded", "json", "typed.key", "The key with the types of its subject; null if it has no such value."),
+    Column(
+        "valueDecoded", "json", "typed.value", "The value with the types of its subject; null if it has no such value."
+    ),
+    Column("schemaId", "int", "typed.schema_id", "The schema id that the payload of the subject carries."),
+    Column("problem", "string", "typed.problem", "A short stable word for why a payload has no such value."),
+    Column("why", "string", "typed.why", "The reason as a sentence."),
+)
+"""The columns of binary formats and SQL after ``decoded``, where a subject is named. ``json`` stands for its types."""
+
 BATCH: Final = (
     KIND,
     _TOPIC,

@@ -39,7 +39,7 @@ from kdump.schemas.times import date_text, time_text, timestamp_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
+Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
 """Takes the payload, a position, its size, the level and the items without bytes that are left; returns the value and
 the position after it."""
 
@@ -47,7 +47,7 @@ MAX_DEPTH: Final = 200
 """How deep records, arrays and maps of a payload may be nested. A command prints them by a recursive encoder."""
 _EMPTY_ITEMS: Final = 1_000_000
 """How many items that take no bytes (nulls, empty records) a payload may hold."""
-_MAX_DECIMAL: Final = 1700
+MAX_DECIMAL: Final = 1700
 """Bytes of a decimal that Python turns to text (``sys.get_int_max_str_digits``)."""
 
 
@@ -59,7 +59,9 @@ class AvroReader:
         self.name = schema.name if isinstance(schema, (AvroRecord, Enum, Fixed)) else None
         self._raw = isinstance(schema, Primitive) and schema.kind == "bytes"
         self._logical = schema.logical if isinstance(schema, Primitive) else None
-        self._read = _compiled(schema)
+        source = ReaderSource()
+        name = source.function(schema)
+        self._read = compiled(source.lines, name, {})
 
     def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
         """Return the value at a position, as JSON has it, and the position after it. Raises UndecodableError."""
@@ -70,16 +72,21 @@ class AvroReader:
 
     def value(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
         """Return the value at a position as Avro itself writes it, bytes with their length. Raises UndecodableError."""
-        try:
-            return self._read(payload, position, len(payload), 0, [_EMPTY_ITEMS])
-        except UndecodableError:
-            raise
-        except (IndexError, struct_error):
-            raise UndecodableError("the payload ends early") from None
-        except UnicodeDecodeError as reason:
-            raise UndecodableError(f"a string is no UTF-8 ({reason.reason})") from None
-        except RecursionError:
-            raise UndecodableError("it is nested too deep") from None
+        return guarded(self._read, payload, position)
+
+
+def guarded(read: Read, payload: bytes, position: int) -> tuple[Any, int]:
+    """Return the value at a position and the position after it. Raises UndecodableError, whatever is wrong with it."""
+    try:
+        return read(payload, position, len(payload), 0, [_EMPTY_ITEMS])
+    except UndecodableError:
+        raise
+    except (IndexError, struct_error):
+        raise UndecodableError("the payload ends early") from None
+    except UnicodeDecodeError as reason:
+        raise UndecodableError(f"a string is no UTF-8 ({reason.reason})") from None
+    except RecursionError:
+        raise UndecodableError("it is nested too deep") from None
 
 
 def base64(data: bytes) -> str:
@@ -105,14 +112,28 @@ def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
     return value, position
 
 
+def zigzag_varint(value: int) -> bytes:
+    """Return a long as Avro writes it."""
+    left = (value << 1) ^ (value >> 63)
+    made = bytearray()
+    while left > 127:
+        made.append(left & 127 | 128)
+        left >>= 7
+    return bytes((*made, left))
+
+
 def _too_long(length: int, left: int) -> UndecodableError:
     return UndecodableError(f"a length of {length} where {left} bytes are left")
 
 
 def _decimal(data: bytes, scale: int) -> str:
-    if len(data) > _MAX_DECIMAL:
+    if len(data) > MAX_DECIMAL:
         raise UndecodableError(f"a decimal of {len(data)} bytes")
-    value = int.from_bytes(data, "big", signed=True)
+    return decimal_text(int.from_bytes(data, "big", signed=True), scale)
+
+
+def decimal_text(value: int, scale: int) -> str:
+    """Return an unscaled decimal with all digits of its scale."""
     digits = str(abs(value)).zfill(scale + 1)
     sign = "-" if value < 0 else ""
     return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
@@ -134,6 +155,10 @@ def _duration(data: bytes) -> dict[str, int]:
     return {"months": months, "days": days, "millis": millis}
 
 
+def _duration_parts(data: bytes) -> tuple[int, ...]:
+    return _DURATION.unpack(data)
+
+
 _HELPERS: Final[dict[str, Any]] = {
     "UndecodableError": UndecodableError,
     "b64": base64,
@@ -141,6 +166,7 @@ _HELPERS: Final[dict[str, Any]] = {
     "decimal": _decimal,
     "double": Struct("<d").unpack_from,
     "duration": _duration,
+    "duration_parts": _duration_parts,
     "number": number,
     "real": Struct("<f").unpack_from,
     "time_text": time_text,
@@ -151,19 +177,21 @@ _HELPERS: Final[dict[str, Any]] = {
 }
 
 
-def _compiled(schema: AvroType) -> _Read:
-    source = _Source()
-    name = source.function(schema)
-    scope: dict[str, Any] = dict(_HELPERS)
+def compiled(lines: list[str], name: str, scope: dict[str, Any]) -> Read:
+    """Return the function of a name that source text defines; ``scope`` has what it uses beside the helpers.
+
+    Raises SchemaError.
+    """
+    scope = {**_HELPERS, **scope}
     try:
-        exec(compile("\n".join(source.lines), "<avro schema>", "exec"), scope)  # noqa: S102  # made of literals: _Source
+        exec(compile("\n".join(lines), "<avro schema>", "exec"), scope)  # noqa: S102  # made of literals: ReaderSource
     except (SyntaxError, RecursionError, MemoryError) as reason:
         raise SchemaError(f"the schema is too large or too deep: {reason}") from None
-    read: _Read = scope[name]
+    read: Read = scope[name]
     return read
 
 
-class _Source:
+class ReaderSource:
     """Source text of the readers of a schema.
 
     In it ``d`` is the payload, ``p`` the position, ``n`` the size, ``k`` the level, ``z`` holds the number of items
@@ -185,28 +213,33 @@ class _Source:
         self._kept.append(schema)
         body = [f"def {name}(d, p, n, k, z):"]
         if isinstance(schema, (AvroRecord, Array, Map)):
-            body += [f"    if k > {MAX_DEPTH}:", "        raise UndecodableError('it is nested too deep')"]
+            body += self.depth_check()
         if isinstance(schema, AvroRecord):
             members = []
             for index, field in enumerate(schema.fields):
-                body += self._value(field.type, "    ", f"v{index}")
+                body += self.value(field.type, "    ", f"v{index}")
                 members.append(f"{field.name!r}: v{index}")
             body.append(f"    return {{{', '.join(members)}}}, p")
         elif isinstance(schema, Array):
-            body += ["    out = []", *self._blocks(schema.items)]
-            body += [f"            {line}" for line in self._value(schema.items, "", "v")]
+            body += ["    out = []", *self.blocks(schema.items)]
+            body += [f"            {line}" for line in self.value(schema.items, "", "v")]
             body += ["            out.append(v)", "    return out, p"]
         elif isinstance(schema, Map):
-            body += ["    out = {}", *self._blocks(None)]
-            body += [f"            {line}" for line in self._value(Primitive("string"), "", "key")]
-            body += [f"            {line}" for line in self._value(schema.values, "", "v")]
+            body += ["    out = {}", *self.blocks(None)]
+            body += [f"            {line}" for line in self.value(Primitive("string"), "", "key")]
+            body += [f"            {line}" for line in self.value(schema.values, "", "v")]
             body += ["            out[key] = v", "    return out, p"]
         else:
-            body += [*self._value(schema, "    ", "v"), "    return v, p"]
+            body += [*self.value(schema, "    ", "v"), "    return v, p"]
         self.lines += body
         return name
 
-    def _blocks(self, items: AvroType | None) -> list[str]:
+    @staticmethod
+    def depth_check() -> list[str]:
+        """Return the lines at the begin of a function that reads parts."""
+        return [f"    if k > {MAX_DEPTH}:", "        raise UndecodableError('it is nested too deep')"]
+
+    def blocks(self, items: AvroType | None) -> list[str]:
         """Return the loops over the blocks of an array or map; ``items`` is None for a map, whose keys take a byte."""
         least = 1 if items is None else self._least_size(items)
         many = ["        z[0] -= c", "        if z[0] < 0:"] if least == 0 else [f"        if c > (n - p) // {least}:"]
@@ -239,36 +272,71 @@ class _Source:
             known = self._least[id(schema)] = min(1, sum(self._least_size(field.type) for field in schema.fields))
         return known
 
-    def _value(self, schema: AvroType, indent: str, target: str) -> list[str]:
+    def value(self, schema: AvroType, indent: str, target: str) -> list[str]:
         """Return the lines that read a value into ``target``."""
         if isinstance(schema, (Array, Map, AvroRecord)):
             return [f"{indent}{target}, p = {self.function(schema)}(d, p, n, k + 1, z)"]
         if isinstance(schema, Union):
             return self._union(schema, indent, target)
         if isinstance(schema, Enum):
-            return [
-                *_number(indent, "i"),
-                f"{indent}if not 0 <= i < {len(schema.symbols)}:",
-                f"{indent}    raise UndecodableError(f'the enum has no symbol {{i}}')",
-                f"{indent}{target} = {schema.symbols!r}[i]",
-            ]
+            return [*self.symbol_number(schema, indent), f"{indent}{target} = {schema.symbols!r}[i]"]
         if isinstance(schema, Fixed):
             return [
-                f"{indent}e = p + {schema.size}",
-                f"{indent}if e > n:",
-                f"{indent}    raise too_long({schema.size}, n - p)",
-                f"{indent}{target} = {_of_bytes(schema.logical)}",
+                *self.span(indent, schema.size),
+                f"{indent}{target} = {bytes_text(schema.logical)}",
                 f"{indent}p = e",
             ]
         return _primitive(schema, indent, target)
 
     def _union(self, schema: Union, indent: str, target: str) -> list[str]:
-        lines = _number(indent, "i")
+        lines = self.branch_number(schema, indent)
         for index, branch in enumerate(schema.branches):
             lines.append(f"{indent}{'elif' if index else 'if'} i == {index}:")
-            lines += self._value(branch, indent + "    ", target)
+            lines += self.value(branch, indent + "    ", target)
+        return lines
+
+    @staticmethod
+    def branch_number(schema: Union, indent: str) -> list[str]:
+        """Return the lines that read the number of a union's branch into ``i``."""
         error = "raise UndecodableError(f'the union has no branch {i}')"
-        return [*lines, f"{indent}else:", f"{indent}    {error}"] if schema.branches else [*lines, indent + error]
+        return [*_number(indent, "i"), f"{indent}if not 0 <= i < {len(schema.branches)}:", f"{indent}    {error}"]
+
+    @staticmethod
+    def symbol_number(schema: Enum, indent: str) -> list[str]:
+        """Return the lines that read the number of an enum's symbol into ``i``."""
+        error = "raise UndecodableError(f'the enum has no symbol {i}')"
+        return [*_number(indent, "i"), f"{indent}if not 0 <= i < {len(schema.symbols)}:", f"{indent}    {error}"]
+
+    @staticmethod
+    def span(indent: str, size: int | None) -> list[str]:
+        """Return the lines that find the end ``e`` of bytes: of a size, or of the length that stands before them."""
+        if size is not None:
+            return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
+        return [
+            *_number(indent, "e"),
+            f"{indent}if not 0 <= e <= n - p:",
+            f"{indent}    raise too_long(e, n - p)",
+            f"{indent}e += p",
+        ]
+
+    @staticmethod
+    def plain(kind: str, indent: str, target: str) -> list[str]:
+        """Return the lines that read a null, boolean or number as Python has it."""
+        if kind == "null":
+            return [f"{indent}{target} = None"]
+        if kind == "boolean":
+            return [
+                f"{indent}{target} = d[p] == 1",
+                f"{indent}if d[p] > 1:",
+                f"{indent}    raise UndecodableError(f'a boolean of {{d[p]}}')",
+                f"{indent}p += 1",
+            ]
+        if kind in ("int", "long"):
+            return _number(indent, target, bits=32 if kind == "int" else 64)
+        return [
+            f"{indent}({target},) = {'real' if kind == 'float' else 'double'}(d, p)",
+            f"{indent}p += {4 if kind == 'float' else 8}",
+        ]
 
 
 def _number(indent: str, target: str, *, bits: int = 64) -> list[str]:
@@ -286,36 +354,19 @@ def _number(indent: str, target: str, *, bits: int = 64) -> list[str]:
 
 def _primitive(schema: Primitive, indent: str, target: str) -> list[str]:
     kind = schema.kind
-    if kind == "null":
-        return [f"{indent}{target} = None"]
-    if kind == "boolean":
-        return [
-            f"{indent}{target} = d[p] == 1",
-            f"{indent}if d[p] > 1:",
-            f"{indent}    raise UndecodableError(f'a boolean of {{d[p]}}')",
-            f"{indent}p += 1",
-        ]
-    if kind in ("int", "long"):
-        lines = _number(indent, target, bits=32 if kind == "int" else 64)
-        return [*lines, *([f"{indent}{target} = {_of_number(schema.logical, target)}"] if schema.logical else [])]
+    if kind in ("bytes", "string"):
+        made = "d[p:e].decode()" if kind == "string" else bytes_text(schema.logical)
+        return [*ReaderSource.span(indent, None), f"{indent}{target} = {made}", f"{indent}p = e"]
+    lines = ReaderSource.plain(kind, indent, target)
     if kind in ("float", "double"):
-        return [
-            f"{indent}({target},) = {'real' if kind == 'float' else 'double'}(d, p)",
-            f"{indent}p += {4 if kind == 'float' else 8}",
-            f"{indent}if {target} - {target} != 0:",
-            f"{indent}    {target} = number({target})",
-        ]
-    return [
-        *_number(indent, "e"),
-        f"{indent}if not 0 <= e <= n - p:",
-        f"{indent}    raise too_long(e, n - p)",
-        f"{indent}e += p",
-        f"{indent}{target} = " + ("d[p:e].decode()" if kind == "string" else _of_bytes(schema.logical)),
-        f"{indent}p = e",
-    ]
+        lines += [f"{indent}if {target} - {target} != 0:", f"{indent}    {target} = number({target})"]
+    elif schema.logical is not None:
+        lines.append(f"{indent}{target} = {number_text(schema.logical, target)}")
+    return lines
 
 
-def _of_bytes(logical: Logical | None) -> str:
+def bytes_text(logical: Logical | None) -> str:
+    """Return the expression for the bytes from ``p`` to ``e`` as JSON has them."""
     if logical is None:
         return "b64(d[p:e])"
     if logical.name == "decimal":
@@ -323,7 +374,8 @@ def _of_bytes(logical: Logical | None) -> str:
     return "uuid(d[p:e])" if logical.name == "uuid" else "duration(d[p:e])"
 
 
-def _of_number(logical: Logical, target: str) -> str:
+def number_text(logical: Logical, target: str) -> str:
+    """Return the expression for a date or time as JSON has it."""
     kind, _, unit = logical.name.rpartition("-")
     if logical.name == "date":
         return f"date_text({target})"

@@ -262,6 +262,8 @@ _BASES: Final = {
 }
 _SIZES: Final = {"uuid": 16, "duration": 12}
 """The sizes that a fixed must have for a logical type."""
+_MOST_SCALE: Final = 4096
+"""Digits after the point of a decimal: each value has all of them. A larger scale counts as an invalid type."""
 
 
 def _logical(found: dict[str, Any], kind: str, size: int = 0) -> Logical | None:
@@ -273,6 +275,8 @@ def _logical(found: dict[str, Any], kind: str, size: int = 0) -> Logical | None:
         return Logical(name) if kind != "fixed" or size == _SIZES[name] else None
     scale, precision = found.get("scale", 0), found.get("precision")
     if not isinstance(scale, int) or not isinstance(precision, int) or not 0 <= scale <= precision or precision < 1:
+        return None
+    if scale > _MOST_SCALE:
         return None
     if kind == "fixed" and precision > int((8 * size - 1) * log10(2)):
         return None

@@ -6,7 +6,7 @@ The readers are imported with the first payload that carries a schema: few topic
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.schemas import mirror_maker
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 FORMATS: Final = ("avro", "protobuf", "json")
 Decoded: TypeAlias = dict[str, Any]
 """A decoded side, as JSON lines have it."""
+
+
+class WrittenPayload(NamedTuple):
+    """The schema of a payload. ``broken`` is why its Protobuf path (``indexes``) cannot be read."""
+
+    schema: PayloadReader
+    position: int
+    indexes: list[int]
+    broken: UndecodableError | None
 
 
 class PayloadDecoder:
@@ -65,27 +74,38 @@ class PayloadDecoder:
             return None
         if frame.framing == "file":
             return self._file(payload)
+        candidates = self.candidates(frame)
+        if candidates is None:
+            return None
+        if not candidates:
+            return self.missing_schema(frame) if self._every else None
+        return self._framed(topic, side, payload, frame, candidates)
+
+    def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
+        """Return the versions that a frame may name; None where it counts as no frame of a registry.
+
+        That is an id of 0 without a schema, and a single object whose fingerprint no schema has.
+        """
         if frame.framing == "single-object":
             version = self._by_fingerprint.get(frame.fingerprint)
-            if version is None or "avro" not in self._formats:
-                return None
-            candidates = self._store.with_id(version.id)
-        elif frame.guid is not None:
-            candidates = self._store.with_guid(frame.guid)
-        else:
-            candidates = self._store.with_id(frame.schema_id or 0)
-            if not candidates and frame.schema_id == 0:
-                return None
-        if not candidates:
-            return self._missing(frame) if self._every else None
-        return self._framed(topic, side, payload, frame, candidates)
+            return None if version is None or "avro" not in self._formats else self._store.with_id(version.id)
+        if frame.guid is not None:
+            return self._store.with_guid(frame.guid)
+        candidates = self._store.with_id(frame.schema_id or 0)
+        return None if not candidates and frame.schema_id == 0 else candidates
+
+    @property
+    def store(self) -> SchemaStore:
+        """The schemas that it decodes with."""
+        return self._store
 
     def reader(self, subject: str, version: int) -> AvroReader | ProtobufReader | None:
         """Return the reader of a schema that payloads were decoded with, None for JSON."""
         found = self._store.version(subject, version)
-        return None if found is None else self._schema(found).reader
+        return None if found is None else self.schema(found).reader
 
-    def _missing(self, frame: SchemaFrame) -> Decoded:
+    def missing_schema(self, frame: SchemaFrame) -> Decoded:
+        """Return a side whose frame names no schema that is known, and count it."""
         made = _begun(frame)
         self.missing += 1
         name = f"the GUID {frame.guid}" if frame.guid is not None else f"the id {frame.schema_id}"
@@ -94,9 +114,10 @@ class PayloadDecoder:
         )
         return made | {"problem": "schema-missing", "why": f"{where} {name}"}
 
-    def _framed(
+    def written(
         self, topic: str, side: Side, payload: bytes, frame: SchemaFrame, candidates: list[SchemaVersion]
-    ) -> Decoded | None:
+    ) -> WrittenPayload:
+        """Return the schema that a payload was most likely written with, of some, and where its message begins."""
         from kdump.schemas.protobuf import read_indexes
 
         indexes: list[int] = []
@@ -110,10 +131,16 @@ class PayloadDecoder:
                     indexes, position = read_indexes(payload, frame.position)
             except UndecodableError as error:
                 broken = error
-        version = self._choose(topic, side, candidates, indexes)
-        schema = self._schema(version)
+        schema = self.schema(self._choose(topic, side, candidates, indexes))
         if schema.format != "protobuf":
             position, broken = frame.position, None
+        return WrittenPayload(schema, position, indexes, broken)
+
+    def _framed(
+        self, topic: str, side: Side, payload: bytes, frame: SchemaFrame, candidates: list[SchemaVersion]
+    ) -> Decoded | None:
+        schema, position, indexes, broken = self.written(topic, side, payload, frame, candidates)
+        version = schema.version
         if schema.format is not None and schema.format not in self._formats:
             return None
         made: Decoded = {"format": schema.format, **_begun(frame)}
@@ -146,7 +173,8 @@ class PayloadDecoder:
             return made | {"name": None, "problem": "payload-invalid", "why": str(reason)}
         return made | {"name": found.name, "data": found.records}
 
-    def _schema(self, version: SchemaVersion) -> PayloadReader:
+    def schema(self, version: SchemaVersion) -> PayloadReader:
+        """Return the reader of a schema, the same one each time."""
         key = (version.subject, version.version)
         made = self._schemas.get(key)
         if made is None:
@@ -174,7 +202,7 @@ class PayloadDecoder:
             context, bare = split_context(each.subject)
             match = 0
             if bare != f"{topic}-{side}":
-                name = self._schema(each).name(indexes)
+                name = self.schema(each).name(indexes)
                 match = 3 if name is None else 1 if bare == f"{topic}-{name}" else 2 if bare == name else 3
             return match, context != DEFAULT_CONTEXT, first[each.subject]
 

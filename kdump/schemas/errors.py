@@ -13,3 +13,7 @@ class SchemaError(ValueError):
 
 class MissingReferenceError(SchemaError):
     """A schema that is referred to is not in the log."""
+
+
+class MismatchError(UndecodableError):
+    """A payload fits its own schema, and not the one that columns are made of."""

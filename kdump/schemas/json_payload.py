@@ -29,6 +29,11 @@ def read(payload: bytes, position: int) -> Any:
         raise UndecodableError("the JSON is nested too deep") from None
 
 
+def text(payload: bytes, position: int) -> str:
+    """Return the same as JSON text in one line without blanks. Raises UndecodableError."""
+    return json.dumps(read(payload, position), ensure_ascii=False, separators=(",", ":"))
+
+
 def _refuse(constant: str) -> NoReturn:
     raise UndecodableError(f"{constant} is no JSON")
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from binascii import a2b_base64
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.schemas import well_known
 from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
@@ -262,6 +262,17 @@ class DecodedMessage:
     unknown_fields: tuple[int, ...]
 
 
+class ReadMessage(NamedTuple):
+    """Reads payloads as one message; fields that it does not have are left out."""
+
+    kind: MessageType
+    reader: ProtobufReader
+
+    def read(self, payload: bytes, position: int) -> Any:
+        """Return the value from a position up to the end of the payload. Raises UndecodableError."""
+        return self.reader.value(self.kind, payload, position, len(payload), _Walk())
+
+
 class ProtobufReader:
     """Reads messages of a .proto file."""
 
@@ -337,6 +348,15 @@ class ProtobufReader:
     def first_message(self, indexes: Sequence[int]) -> MessageType | None:
         """Return the first message that a path may mean: a payload of it without unknown fields is one of it."""
         return next(self._messages(indexes), None)
+
+    def names(self, indexes: Sequence[int]) -> list[str]:
+        """Return the full names of the messages that a path may mean."""
+        return [message.full_name for message in self._messages(indexes)]
+
+    def read_message(self, name: str | None = None) -> ReadMessage | None:
+        """Return the reader of a message of this full name, by default of the first one of the file; None for none."""
+        message = self.first_message([0]) if name is None else self.find(name)
+        return None if message is None else ReadMessage(message, self)
 
     def _messages(self, indexes: Sequence[int]) -> Iterator[MessageType]:
         """Yield the messages that a path may mean: as the file is stored, without map entries, with those last."""

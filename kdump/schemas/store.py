@@ -185,6 +185,11 @@ class SchemaStore:
             return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)
         return self._versions.get((subject, version))
 
+    def newest(self, subject: str) -> SchemaVersion | None:
+        """Return the newest version of a subject that is not deleted."""
+        found = [each for each in self.versions(("current",)) if each.subject == subject]
+        return max(found, key=lambda each: each.version, default=None)
+
     def subjects(self) -> Iterator[Subject]:
         """Yield the subjects: the state of the least deleted version, all versions in that state, and settings."""
         grouped: dict[str, list[SchemaVersion]] = {}

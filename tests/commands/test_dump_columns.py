@@ -155,3 +155,29 @@ def test_row_groups_are_bounded_by_rows_and_bytes(tmp_path, monkeypatch):
     assert sum(groups) == 289
     assert max(groups) <= 100
     assert groups[0] == 100
+
+
+def test_one_subject_gives_columns_of_its_types(registries, tmp_path):
+    logs, file = registries / "confluent" / "logs", tmp_path / "rows.parquet"
+    where = ["dump", logs, "--topic", "evolve"]
+    kdump(*where, "-o", "parquet", "--out", file, "--subject", "evolve-value", check=True)
+    table = parquet.read_table(file)
+    assert table.column_names[-5:] == ["decoded", "valueDecoded", "schemaId", "problem", "why"]
+    assert table["problem"].null_count == table.num_rows == 100
+    done = kdump(*where, "-o", "arrow", "--schema", "evolve-value:1", "--fields", "offset,valueDecoded", check=True)
+    assert pa.ipc.open_stream(done.stdout).schema.names == ["offset", "valueDecoded"]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["-o", "jsonl", "--subject", "evolve-value"], b"--subject gives columns of -o parquet and arrow"),
+        (["-o", "arrow", "--subject", "evolv-value"], b"did you mean 'evolve-value'?"),
+        (["-o", "arrow", "--subject", "evolve-value", "--fields", "keyDecoded"], b"'keyDecoded' is no column"),
+        (["-o", "arrow", "--subject", "evolve-value", "--no-payload", "--fields", "valueDecoded"], b"leave that out"),
+    ],
+)
+def test_a_subject_that_cannot_be_columns_is_wrong_usage(registries, words, why):
+    done = kdump("dump", registries / "confluent" / "logs", "--topic", "evolve", *words)
+    assert done.returncode == 2
+    assert why in done.stderr

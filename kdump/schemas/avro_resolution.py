@@ -1,0 +1,381 @@
+"""Avro payloads read with their writer's schema into values of a reader's schema (Avro 1.12, "Schema Resolution").
+
+As in :mod:`kdump.schemas.avro`, a reader is generated as source text. It gives values of a :mod:`kdump.schemas.shapes`
+shape. Three decisions go beyond the specification:
+
+* A field that the writer does not have and that has no default is null: all columns are nullable.
+* Two logical types of different units or scales do not resolve: the value would be wrong by a factor.
+* A time outside the years 1 to 9999, or outside 24 hours, and a decimal with more digits than its type do not fit.
+
+``fastavro`` gives dictionaries of Python objects, which take twice as long to become columns, and it reads neither
+durations nor UUIDs of 16 bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.schemas import avro
+from kdump.schemas.avro_schema import (
+    Array,
+    AvroField,
+    AvroRecord,
+    AvroType,
+    Enum,
+    Fixed,
+    Logical,
+    Map,
+    Primitive,
+    Union,
+)
+from kdump.schemas.errors import MismatchError
+from kdump.schemas.shapes import JsonText, ListShape, MapShape, StructShape, single
+from kdump.schemas.times import FIRST_DAY, LAST_DAY
+
+if TYPE_CHECKING:
+    from kdump.schemas.shapes import Shape
+
+_PROMOTIONS: Final = {
+    "int": ("long", "float", "double"),
+    "long": ("float", "double"),
+    "float": ("double",),
+    "string": ("bytes",),
+    "bytes": ("string",),
+}
+_UNITS: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
+_NULL: Final = Primitive("null")
+_MOST_DIGITS: Final = 4096
+"""As many as :data:`kdump.schemas.avro.MAX_DECIMAL` bytes hold."""
+
+
+class ResolvingReader:
+    """Reads payloads of a writer's schema as values of a shape, which is that of the reader's schema."""
+
+    def __init__(self, writer: AvroType, reader: AvroType, shape: Shape) -> None:
+        """Raises SchemaError for a schema that is too large."""
+        self._raw = isinstance(writer, Primitive) and writer.kind == "bytes"
+        self._read = _Source().compiled(writer, reader, shape)
+
+    def read(self, payload: bytes, position: int) -> tuple[Any, int]:
+        """Return the value at a position, and the position after it. Raises UndecodableError and MismatchError."""
+        if self._raw:  # Confluent's serializer writes no length there: put one before it
+            rest = payload[position:]
+            value, _ = avro.guarded(self._read, avro.zigzag_varint(len(rest)) + rest, 0)
+            return value, len(payload)
+        return avro.guarded(self._read, payload, position)
+
+
+def _dumps(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _unscaled(data: bytes, limit: int) -> int:
+    if len(data) > avro.MAX_DECIMAL:
+        raise MismatchError(f"a decimal of {len(data)} bytes")
+    value = int.from_bytes(data, "big", signed=True)
+    if not -limit < value < limit:
+        raise MismatchError(f"the decimal {value} has more than {len(str(limit)) - 1} digits")
+    return value
+
+
+def _outside(value: int) -> MismatchError:
+    return MismatchError(f"{value} is outside the years 1 to 9999, or outside 24 hours")
+
+
+def _unknown_symbol(symbol: str) -> MismatchError:
+    return MismatchError(f"the symbol {symbol!r} is not in the newest schema")
+
+
+class _Source(avro.ReaderSource):
+    """Source text of resolving readers; see :class:`kdump.schemas.avro.ReaderSource` for its names.
+
+    ``shape`` is None where the value is made as JSON has it, for a text.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pairs: dict[tuple[int, int, int], str] = {}
+        self._scope: dict[str, Any] = {
+            "MismatchError": MismatchError,
+            "dumps": _dumps,
+            "outside": _outside,
+            "unknown_symbol": _unknown_symbol,
+            "unscaled": _unscaled,
+        }
+        self._shapes: list[object] = []  # so that no id is used twice
+
+    def compiled(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> avro.Read:
+        """Return the function that reads a payload."""
+        name = self._pair(writer, reader, shape)
+        return avro.compiled(self.lines, name, self._scope)
+
+    def _pair(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> str:
+        """Return the name of the function that reads a pair of types."""
+        key = (id(writer), id(reader), id(shape))
+        known = self._pairs.get(key)
+        if known is not None:
+            return known
+        name = self._pairs[key] = f"r{len(self._pairs)}"
+        self._shapes += (writer, reader, shape)
+        body = [f"def {name}(d, p, n, k, z):", *self.depth_check()]
+        if not _match(writer, reader, promoted=True):  # of the schemas themselves: inner types matched before
+            body += [*self._value_of(writer, reader, shape, "    ", "v"), "    return v, p"]
+        elif isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
+            body += self._record(writer, reader, shape)
+        elif isinstance(writer, Array) and isinstance(reader, Array):
+            items = shape.items if isinstance(shape, ListShape) else None
+            body += ["    out = []", *self.blocks(writer.items)]
+            body += [f"            {line}" for line in self._value_of(writer.items, reader.items, items, "", "v")]
+            body += ["            out.append(v)", "    return out, p"]
+        elif isinstance(writer, Map) and isinstance(reader, Map):
+            values = shape.values if isinstance(shape, MapShape) else None
+            body += ["    out = {}", *self.blocks(None)]
+            body += [f"            {line}" for line in self.value(Primitive("string"), "", "key")]
+            body += [f"            {line}" for line in self._value_of(writer.values, reader.values, values, "", "v")]
+            body += ["            out[key] = v", f"    return {'out' if shape is None else 'list(out.items())'}, p"]
+        else:
+            body += [*self._value_of(writer, reader, shape, "    ", "v"), "    return v, p"]
+        self.lines += body
+        return name
+
+    def _record(self, writer: AvroRecord, reader: AvroRecord, shape: Shape | None) -> list[str]:
+        lines: list[str] = []
+        shapes = dict(shape.fields) if isinstance(shape, StructShape) else {}
+        written = {field.name: field for field in writer.fields}
+        sources: dict[str, AvroField] = {}
+        for field in reader.fields:
+            found = next((name for name in (field.name, *field.aliases) if name in written), None)
+            if found is not None:
+                sources.setdefault(found, field)
+        targets = {field.name: f"v{index}" for index, field in enumerate(reader.fields)}
+        for field in writer.fields:
+            wanted = sources.get(field.name)
+            if wanted is None:  # read as JSON has it, so that it is invalid where it is invalid for `decoded`
+                lines += self.value(field.type, "    ", "x")
+            else:
+                within = shapes.get(wanted.name)
+                lines += self._value_of(field.type, wanted.type, within, "    ", targets[wanted.name])
+        read = {field.name for field in sources.values()}
+        for field in reader.fields:
+            if field.name not in read:
+                value = default_value(field.type, field.default, shapes.get(field.name)) if field.has_default else None
+                targets[field.name] = self._constant(value)
+        if shape is None:
+            members = ", ".join(f"{name!r}: {target}" for name, target in targets.items())
+            return [*lines, f"    return {{{members}}}, p"]
+        return [*lines, f"    return ({''.join(f'{target}, ' for target in targets.values())}), p"]
+
+    def _constant(self, value: Any) -> str:
+        name = f"c{len(self._scope)}"
+        self._scope[name] = value
+        return name
+
+    def _value_of(self, writer: AvroType, reader: AvroType, shape: Shape | None, indent: str, target: str) -> list[str]:
+        """Return the lines that read a value of a pair of types into ``target``, or that raise."""
+        if isinstance(shape, JsonText):
+            made = self._value_of(writer, reader, None, indent, target)
+            return [*made, f"{indent}{target} = dumps({target})"]
+        if isinstance(writer, Union):
+            lines = self.branch_number(writer, indent)
+            for index, branch in enumerate(writer.branches):
+                lines.append(f"{indent}{'elif' if index else 'if'} i == {index}:")
+                lines += self._value_of(branch, reader, shape, indent + "    ", target)
+            return lines
+        if isinstance(reader, Union):
+            chosen = _branch(writer, reader)
+            if chosen is None:
+                return self._mismatch(writer, reader, indent)
+            return self._value_of(writer, chosen, shape, indent, target)
+        if not _match(writer, reader, promoted=True):
+            return self._mismatch(writer, reader, indent)
+        if isinstance(writer, (AvroRecord, Array, Map)):
+            return [f"{indent}{target}, p = {self._pair(writer, reader, shape)}(d, p, n, k + 1, z)"]
+        if isinstance(writer, Enum) and isinstance(reader, Enum):
+            return self._enum(writer, reader, shape, indent, target)
+        return self._leaf(writer, reader, shape, indent, target)
+
+    def _mismatch(self, writer: AvroType, reader: AvroType, indent: str) -> list[str]:
+        text = f"a value of {_shown(writer)} is no {_shown(reader)} of the newest schema"
+        return [f"{indent}raise MismatchError({text!r})"]
+
+    def _enum(self, writer: Enum, reader: Enum, shape: Shape | None, indent: str, target: str) -> list[str]:
+        lines = self.symbol_number(writer, indent)
+        values: list[int | str | None] = []
+        for symbol in writer.symbols:
+            known = symbol if symbol in reader.symbols else reader.default
+            if known is None:
+                values.append(None)
+            else:
+                values.append(known if shape is None else reader.symbols.index(known))
+        lines.append(f"{indent}{target} = {self._constant(tuple(values))}[i]")
+        if None in values:
+            lines += [
+                f"{indent}if {target} is None:",
+                f"{indent}    raise unknown_symbol({self._constant(writer.symbols)}[i])",
+            ]
+        return lines
+
+    def _leaf(self, writer: AvroType, reader: AvroType, shape: Shape | None, indent: str, target: str) -> list[str]:
+        """Return the lines for a primitive or a fixed."""
+        logical = reader.logical if isinstance(reader, (Primitive, Fixed)) else None
+        kind = reader.kind if isinstance(reader, Primitive) else "fixed"
+        stored = writer.kind if isinstance(writer, Primitive) else "fixed"
+        if stored in ("bytes", "string", "fixed"):
+            size = writer.size if isinstance(writer, Fixed) else None
+            made = "d[p:e].decode()" if kind == "string" else _of_bytes(logical, typed=shape is not None)
+            return [*self.span(indent, size), f"{indent}{target} = {made}", f"{indent}p = e"]
+        lines = self.plain(stored, indent, target)
+        if stored in ("float", "double"):
+            if shape is None:
+                lines += [f"{indent}if {target} - {target} != 0:", f"{indent}    {target} = number({target})"]
+        elif stored in ("int", "long"):
+            if kind in ("float", "double"):
+                lines.append(f"{indent}{target} = float({target})")
+            elif logical is not None and shape is None:
+                lines.append(f"{indent}{target} = {avro.number_text(logical, target)}")
+            elif logical is not None:
+                first, last = bounds(logical)
+                lines += [f"{indent}if not {first} <= {target} <= {last}:", f"{indent}    raise outside({target})"]
+        return lines
+
+
+def _of_bytes(logical: Logical | None, *, typed: bool) -> str:
+    if not typed:
+        return avro.bytes_text(logical)
+    if logical is None:
+        return "d[p:e]"
+    if logical.name == "decimal":
+        return f"unscaled(d[p:e], {10 ** min(logical.precision, _MOST_DIGITS)})"
+    return "uuid(d[p:e])" if logical.name == "uuid" else "duration_parts(d[p:e])"
+
+
+def bounds(logical: Logical) -> tuple[int, int]:
+    """Return the smallest and the largest number of a date or time that Python and Spark have."""
+    if logical.name == "date":
+        return FIRST_DAY, LAST_DAY
+    kind, _, unit = logical.name.rpartition("-")
+    day = 86_400 * _UNITS[unit]
+    if kind == "time":
+        return 0, day - 1
+    return max(FIRST_DAY * day, -(2**63)), min((LAST_DAY + 1) * day - 1, 2**63 - 1)
+
+
+def _simple(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _match(writer: AvroType, reader: AvroType, *, promoted: bool) -> bool:
+    """Tell whether values of a type can be those of another, as far as the two alone say."""
+    if isinstance(writer, Primitive) and isinstance(reader, Primitive):
+        if reader.kind != writer.kind and not (promoted and reader.kind in _PROMOTIONS.get(writer.kind, ())):
+            return False
+        return _same_unit(writer.logical, reader.logical)
+    if type(writer) is not type(reader):
+        return False
+    if isinstance(writer, (AvroRecord, Enum, Fixed)) and isinstance(reader, (AvroRecord, Enum, Fixed)):
+        names = {_simple(reader.name), *map(_simple, reader.aliases)}
+        if _simple(writer.name) not in names:
+            return False
+    if isinstance(writer, Fixed) and isinstance(reader, Fixed):
+        return writer.size == reader.size and _same_unit(writer.logical, reader.logical)
+    return True
+
+
+def _same_unit(writer: Logical | None, reader: Logical | None) -> bool:
+    if writer is None or reader is None:
+        return True
+    return (writer.name, writer.scale) == (reader.name, reader.scale)
+
+
+def _branch(writer: AvroType, reader: Union) -> AvroType | None:
+    """Return the branch that a value of the writer is: of its own full name, of its type, then of a wider one."""
+    if isinstance(writer, (AvroRecord, Enum, Fixed)):
+        for branch in reader.branches:
+            if type(branch) is type(writer) and getattr(branch, "name", None) == writer.name:
+                return branch
+    for promoted in (False, True):
+        for branch in reader.branches:
+            if _match(writer, branch, promoted=promoted):
+                return branch
+    return None
+
+
+def _shown(schema: AvroType) -> str:
+    if isinstance(schema, Union):
+        return f"union of {', '.join(map(_shown, schema.branches))}" if schema.branches else "union of nothing"
+    if isinstance(schema, Primitive):
+        logical = schema.logical
+        if logical is None:
+            return schema.kind
+        return f"decimal with scale {logical.scale}" if logical.name == "decimal" else logical.name
+    return f"{type(schema).__name__.removeprefix('Avro').lower()} {getattr(schema, 'name', '')}".rstrip()
+
+
+def default_value(schema: AvroType, value: Any, shape: Shape | None) -> Any:
+    """Return a default of a schema's JSON as a value of a shape (None: as JSON has it); None where it does not fit."""
+    try:
+        return _default(schema, value, shape)
+    except (TypeError, ValueError, AttributeError, KeyError, RecursionError):
+        return None  # a reader of Avro would refuse the schema: the column is nullable
+
+
+def _default(schema: AvroType, value: Any, shape: Shape | None) -> Any:
+    if isinstance(shape, JsonText):
+        return _dumps(_default(schema, value, None))
+    if isinstance(schema, Union):
+        if value is None:
+            return None
+        branch = single(schema)
+        branches = [each for each in schema.branches if each != _NULL] if branch is None else [branch]
+        found = (default_value(each, value, shape) for each in branches)
+        return next((each for each in found if each is not None), None)
+    if isinstance(schema, AvroRecord):
+        shapes = dict(shape.fields) if isinstance(shape, StructShape) else {}
+        made = {
+            field.name: _default(field.type, value.get(field.name, field.default), shapes.get(field.name))
+            for field in schema.fields
+        }
+        return made if shape is None else tuple(made.values())
+    if isinstance(schema, Array):
+        items = shape.items if isinstance(shape, ListShape) else None
+        return [_default(schema.items, each, items) for each in _of_type(value, list)]
+    if isinstance(schema, Map):
+        values = shape.values if isinstance(shape, MapShape) else None
+        pairs = {name: _default(schema.values, each, values) for name, each in _of_type(value, dict).items()}
+        return pairs if shape is None else list(pairs.items())
+    return _default_leaf(schema, value, shape)
+
+
+def _default_leaf(schema: Primitive | Fixed | Enum, value: Any, shape: Shape | None) -> Any:
+    typed = shape is not None
+    if isinstance(schema, Enum):
+        return schema.symbols.index(value) if typed else _of_type(value, str)
+    if isinstance(schema, Primitive):
+        if schema.kind == "null":
+            return None
+        if schema.kind in ("float", "double"):
+            return float(value) if typed else avro.number(float(value))
+        if schema.kind == "boolean":
+            return _of_type(value, bool)
+        if schema.kind in ("int", "long"):
+            whole = _of_type(value, int)
+            if schema.logical is None:
+                return whole
+            first, last = bounds(schema.logical)
+            if typed:
+                return whole if first <= whole <= last else None
+        elif schema.kind == "string":
+            text: str = _of_type(value, str)
+            return text.encode().decode()  # half of a surrogate pair is no text
+    # what is left is made by the reader itself, from the bytes of the default
+    data = value.encode("latin-1") if isinstance(value, str) else avro.zigzag_varint(value)
+    if isinstance(schema, Primitive) and schema.kind == "bytes":
+        data = avro.zigzag_varint(len(data)) + data
+    return avro.guarded(_Source().compiled(schema, schema, shape), data, 0)[0]
+
+
+def _of_type(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value

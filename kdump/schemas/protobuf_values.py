@@ -1,0 +1,176 @@
+"""Protobuf messages as values of a :mod:`kdump.schemas.shapes` shape.
+
+A message is read as JSON has it (:mod:`kdump.schemas.protobuf`) and converted: 64-bit integers from text, bytes from
+base64, timestamps from ISO 8601. Types without a fixed shape (Struct, Value, Any, a message inside itself) stay JSON
+text. As Protobuf's own readers do, this reads all versions of a message with the newest one.
+"""
+
+from __future__ import annotations
+
+import json
+from binascii import a2b_base64
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from kdump.schemas import well_known
+from kdump.schemas.errors import MismatchError
+from kdump.schemas.proto_model import EnumType, MessageType
+from kdump.schemas.protobuf import ANY
+from kdump.schemas.shapes import JSON_TEXT, Leaf, ListShape, MapShape, Nesting, Shape, StructShape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.schemas.proto_model import FieldType
+
+    _Convert: TypeAlias = Callable[[Any], Any]
+
+_SCALARS: Final = {
+    "double": "float64",
+    "float": "float32",
+    "int32": "int32",
+    "int64": "int64",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "sint32": "int32",
+    "sint64": "int64",
+    "fixed32": "uint32",
+    "fixed64": "uint64",
+    "sfixed32": "int32",
+    "sfixed64": "int64",
+    "bool": "boolean",
+    "string": "string",
+    "bytes": "bytes",
+}
+_WRAPPED: Final = {
+    well_known.PACKAGE + name: kind
+    for name, kind in {
+        "DoubleValue": "double",
+        "FloatValue": "float",
+        "Int64Value": "int64",
+        "UInt64Value": "uint64",
+        "Int32Value": "int32",
+        "UInt32Value": "uint32",
+        "BoolValue": "bool",
+        "StringValue": "string",
+        "BytesValue": "bytes",
+    }.items()
+}
+_TEXTS: Final = frozenset(well_known.PACKAGE + name for name in ("Duration", "FieldMask"))
+"""Types that JSON has as text."""
+_JSON: Final = frozenset({ANY, *(well_known.PACKAGE + name for name in ("Struct", "Value", "ListValue"))})
+_TIMESTAMP: Final = well_known.PACKAGE + "Timestamp"
+_NULL: Final = well_known.PACKAGE + "NullValue"
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_LEAST_NS, _MOST_NS = -(2**63), 2**63 - 1
+
+
+class ProtobufColumn(NamedTuple):
+    """A shape, and the function that makes values of it from those that JSON has. Null is none of its arguments."""
+
+    shape: Shape
+    convert: _Convert
+
+
+def message_column(kind: MessageType, nesting: Nesting | None = None) -> ProtobufColumn:
+    """Return the column of a message."""
+    nesting = Nesting() if nesting is None else nesting
+    if kind.full_name in _WRAPPED:
+        return _scalar(_WRAPPED[kind.full_name])
+    if kind.full_name == _TIMESTAMP:
+        return ProtobufColumn(Leaf("instant-nanos"), _nanoseconds)
+    if kind.full_name in _TEXTS:
+        return ProtobufColumn(Leaf("string"), lambda value: value if isinstance(value, str) else _json_text(value))
+    fields = [*kind.fields, *kind.extensions]
+    if kind.full_name in _JSON or not fields or not nesting.enter(kind, len(fields)):
+        return ProtobufColumn(JSON_TEXT, _json_text)
+    names = [f"[{field.name}]" if field.extension else field.name for field in fields]
+    columns = [_field(field, nesting) for field in fields]
+    nesting.leave()
+    pairs = [(name, column.convert) for name, column in zip(names, columns, strict=True)]
+
+    def convert(value: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(
+            None if (found := value.get(name)) is None else convert_field(found) for name, convert_field in pairs
+        )
+
+    return ProtobufColumn(
+        StructShape(tuple((name, column.shape) for name, column in zip(names, columns, strict=True))), convert
+    )
+
+
+def _field(field: FieldType, nesting: Nesting) -> ProtobufColumn:
+    kind = field.resolved
+    if isinstance(kind, MessageType) and kind.is_map_entry:
+        return _map(kind, nesting)
+    single = _single(field, nesting)
+    if not field.repeated:
+        return single
+    convert = single.convert
+
+    def convert_list(values: list[Any]) -> list[Any]:
+        return [None if value is None else convert(value) for value in values]
+
+    return ProtobufColumn(ListShape(single.shape), convert_list)
+
+
+def _single(field: FieldType, nesting: Nesting) -> ProtobufColumn:
+    kind = field.resolved
+    if isinstance(kind, MessageType):
+        return message_column(kind, nesting)
+    return _enum(kind) if isinstance(kind, EnumType) else _scalar(field.type)
+
+
+def _map(kind: MessageType, nesting: Nesting) -> ProtobufColumn:
+    """Return the column of a map, whose keys JSON has as text."""
+    key, value = kind.fields
+    of_key = _SCALARS.get(key.type, "string")
+    made = _single(value, nesting)
+    read_key: _Convert = {"boolean": "true".__eq__, "string": _text}.get(of_key, int)
+
+    def convert(values: dict[str, Any]) -> list[tuple[Any, Any]]:
+        return [(read_key(name), None if one is None else made.convert(one)) for name, one in values.items()]
+
+    return ProtobufColumn(MapShape(Leaf(of_key), made.shape), convert)
+
+
+def _scalar(kind: str) -> ProtobufColumn:
+    made = _SCALARS[kind]
+    if made in ("int64", "uint64"):
+        return ProtobufColumn(Leaf(made), int)
+    if made in ("float32", "float64"):
+        return ProtobufColumn(Leaf(made), float)  # of "NaN" and "Infinity", too
+    return ProtobufColumn(Leaf(made), a2b_base64 if made == "bytes" else _text)
+
+
+def _enum(kind: EnumType) -> ProtobufColumn:
+    symbols = tuple(dict.fromkeys(name for name, _ in kind.values))
+    numbers = {symbol: number for number, symbol in enumerate(symbols)}
+    if kind.full_name == _NULL:
+        return ProtobufColumn(Leaf("string"), _text)
+
+    def convert(value: str | int) -> int | str:
+        """Return the index of a symbol; the text of a number that no symbol has."""
+        return numbers[value] if isinstance(value, str) else str(value)
+
+    return ProtobufColumn(Leaf("enum", symbols=symbols), convert)
+
+
+def _text(value: Any) -> Any:
+    return value
+
+
+def _json_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _nanoseconds(value: Any) -> int:
+    """Return ISO 8601 in UTC as nanoseconds since 1970. Raises MismatchError outside the years 1678 to 2262."""
+    if not isinstance(value, str):
+        raise MismatchError(f"the timestamp {_json_text(value)} is outside the years 1 to 9999")
+    days = date.fromisoformat(value[:10]).toordinal() - _EPOCH
+    seconds = days * 86_400 + int(value[11:13]) * 3600 + int(value[14:16]) * 60 + int(value[17:19])
+    made = seconds * 10**9 + int(value[20:-1].ljust(9, "0"))
+    if not _LEAST_NS <= made <= _MOST_NS:
+        raise MismatchError(f"the timestamp {value} is outside the years 1678 to 2262 of nanoseconds")
+    return made

@@ -1,0 +1,138 @@
+"""The types of typed columns, as Avro and Protobuf schemas define them: what Arrow, Spark and SQL make columns of.
+
+A value of a shape is a plain object: a tuple for a struct, a list for a list, a list of pairs for a map, None for null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kdump.schemas.avro_schema import Array, AvroRecord, AvroType, Enum, Fixed, Logical, Map, Primitive, Union
+
+_MOST_FIELDS: Final = 5_000
+"""Fields of one subject that become columns. Deeper ones of a larger schema are JSON text."""
+_MOST_LEVELS: Final = 64
+"""Structs, lists and maps inside each other. Deeper values are JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value without parts.
+
+    ``kind`` is a type of Arrow (``int64``, ``string``, ``bytes``) or a logical type of Avro, whose values are the
+    stored numbers. Three more: ``decimal`` (the unscaled number), ``enum`` (an index of ``symbols``, or a
+    text that is none of them) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
+    """
+
+    kind: str
+    scale: int = 0
+    precision: int = 0
+    symbols: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JsonText:
+    """A value as JSON text: a union of several types, a type inside itself, a type without fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class StructShape:
+    """Named parts, in order."""
+
+    fields: tuple[tuple[str, Shape], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListShape:
+    """Values of one shape."""
+
+    items: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class MapShape:
+    """Pairs of a key, which is never null, and a value."""
+
+    key: Leaf
+    values: Shape
+
+
+Shape: TypeAlias = Leaf | JsonText | StructShape | ListShape | MapShape
+JSON_TEXT: Final = JsonText()
+DURATION: Final = StructShape(
+    (("months", Leaf("uint32")), ("days", Leaf("uint32")), ("millis", Leaf("uint32"))),
+)
+_PRIMITIVES: Final = {
+    "null": Leaf("string"),
+    "boolean": Leaf("boolean"),
+    "int": Leaf("int32"),
+    "long": Leaf("int64"),
+    "float": Leaf("float32"),
+    "double": Leaf("float64"),
+    "bytes": Leaf("bytes"),
+    "string": Leaf("string"),
+}
+
+
+class Nesting:
+    """The place in a schema while its shape is made: how deep, in which named types, and how many fields there are."""
+
+    def __init__(self) -> None:
+        self._within: list[int] = []
+        self._fields = 0
+
+    def enter(self, kind: object, fields: int = 0) -> bool:
+        """Go into a type with so many fields; return False where it must be JSON text, and is not entered."""
+        self._fields += fields
+        if id(kind) in self._within or len(self._within) >= _MOST_LEVELS or self._fields > _MOST_FIELDS:
+            return False
+        self._within.append(id(kind))
+        return True
+
+    def leave(self) -> None:
+        """Go out of the innermost type."""
+        self._within.pop()
+
+
+def avro_shape(schema: AvroType, nesting: Nesting | None = None) -> Shape:
+    """Return the shape of an Avro type. A union of null and one type has the shape of that type."""
+    nesting = Nesting() if nesting is None else nesting
+    if isinstance(schema, Primitive):
+        return _PRIMITIVES[schema.kind] if schema.logical is None else _logical(schema.logical)
+    if isinstance(schema, Fixed):
+        return Leaf("bytes") if schema.logical is None else _logical(schema.logical)
+    if isinstance(schema, Enum):
+        return Leaf("enum", symbols=schema.symbols)
+    if isinstance(schema, Union):
+        only = single(schema)
+        return JSON_TEXT if only is None else avro_shape(only, nesting)
+    if isinstance(schema, AvroRecord) and not schema.fields:
+        return JSON_TEXT
+    if not nesting.enter(schema, len(schema.fields) if isinstance(schema, AvroRecord) else 1):
+        return JSON_TEXT
+    made: Shape
+    if isinstance(schema, Array):
+        made = ListShape(avro_shape(schema.items, nesting))
+    elif isinstance(schema, Map):
+        made = MapShape(Leaf("string"), avro_shape(schema.values, nesting))
+    else:
+        made = StructShape(tuple((field.name, avro_shape(field.type, nesting)) for field in schema.fields))
+    nesting.leave()
+    return made
+
+
+def single(schema: Union) -> AvroType | None:
+    """Return the type of a union that has only one beside null; null where it has no other; None for several."""
+    others = [each for each in schema.branches if not (isinstance(each, Primitive) and each.kind == "null")]
+    if not others:
+        return Primitive("null")
+    return others[0] if len(others) == 1 else None
+
+
+def _logical(logical: Logical) -> Shape:
+    if logical.name == "decimal":
+        return Leaf("decimal", logical.scale, logical.precision)
+    if logical.name == "uuid":
+        return Leaf("string")
+    return DURATION if logical.name == "duration" else Leaf(logical.name)

@@ -1,0 +1,219 @@
+"""Payloads as values of one subject: read with the schema they were written with, resolved to a version of it.
+
+That is the newest current version, or the one of ``orders-value:3``. A payload that has no such value has a problem.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from kdump.errors import UsageError
+from kdump.primitives.near_names import did_you_mean
+from kdump.schemas import json_payload
+from kdump.schemas.avro import AvroReader
+from kdump.schemas.avro_resolution import ResolvingReader
+from kdump.schemas.errors import MismatchError, SchemaError, UndecodableError
+from kdump.schemas.framing import PREFIX_SIZE, frame_of
+from kdump.schemas.protobuf import ProtobufReader, ReadMessage
+from kdump.schemas.protobuf_values import message_column
+from kdump.schemas.shapes import JSON_TEXT, Shape, avro_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.formats.record import Header
+    from kdump.schemas.decoder import PayloadDecoder
+    from kdump.schemas.framing import SchemaFrame, Side
+    from kdump.schemas.readers import PayloadReader
+    from kdump.schemas.store import SchemaVersion
+
+    _Read: TypeAlias = Callable[[bytes, int, Sequence[int]], tuple[Any, int]]
+    """Takes the payload, the position of its message and the Protobuf path; returns the value and the position after
+    it. Raises UndecodableError and MismatchError."""
+
+_PINNED: Final = re.compile(r"(.+?)(?::([1-9]\d{0,9}))?(?:#([\w.]+))?", re.DOTALL)
+
+
+class TypedValue(NamedTuple):
+    """The value of a payload (None for null), the id of its schema, and what is wrong with it."""
+
+    value: Any = None
+    schema_id: int | None = None
+    problem: str | None = None
+    why: str | None = None
+
+
+_NULL: Final = TypedValue()
+_NO_SCHEMA: Final = TypedValue(problem="no-schema", why="the payload names no schema")
+
+
+def _value(read: _Read, payload: bytes, position: int, indexes: Sequence[int], schema_id: int) -> TypedValue:
+    try:
+        value, end = read(payload, position, indexes)
+    except MismatchError as error:
+        return TypedValue(None, schema_id, "schema-mismatch", str(error))
+    except UndecodableError as error:
+        return TypedValue(None, schema_id, "payload-invalid", str(error))
+    left = len(payload) - end
+    if left:
+        return TypedValue(value, schema_id, "trailing-bytes", f"{left} bytes are left after the value")
+    return TypedValue(value, schema_id)
+
+
+class TypedSide:
+    """Reads keys or values as those of a version of a subject."""
+
+    def __init__(self, decoder: PayloadDecoder, version: SchemaVersion, side: Side, message: str | None = None) -> None:
+        """``message`` is the full name of a Protobuf message, by default the first of the file.
+
+        Raises UsageError for a schema that cannot be used.
+        """
+        self.side, self.version, self._decoder = side, version, decoder
+        self._target = decoder.schema(version)
+        if self._target.problem:
+            raise UsageError(f"version {version.version} of {version.subject!r}: {self._target.why}")
+        self._reads: dict[tuple[str, int], _Read] = {}
+        self._own: dict[int, list[SchemaVersion]] = {}
+        """Those of the own subject, by the id() of a list of the store: the decoder keeps choices by it, too."""
+        self._prefixes: dict[tuple[str, bytes], tuple[_Read, int]] = {}
+        self._message: ReadMessage | None = None
+        reader = self._target.reader
+        if isinstance(reader, AvroReader):
+            self.shape: Shape = avro_shape(reader.schema)
+        elif isinstance(reader, ProtobufReader):
+            self._message = reader.read_message(message)
+            if self._message is None:
+                raise UsageError(
+                    f"version {version.version} of {version.subject!r} has no message {message or ''}".strip()
+                )
+            self.shape, self._convert = message_column(self._message.kind)
+        else:
+            self.shape = JSON_TEXT
+
+    def read(self, topic: str, payload: bytes | None, headers: Sequence[Header]) -> TypedValue:
+        """Return the value of a payload."""
+        if payload is None:
+            return _NULL
+        if not headers:
+            known = self._prefixes.get((topic, payload[:PREFIX_SIZE]))
+            if known is not None:
+                return _value(known[0], payload, PREFIX_SIZE, (), known[1])
+        frame = frame_of(self.side, payload, headers)
+        if frame is None:
+            return _NO_SCHEMA
+        if frame.framing == "file":
+            return TypedValue(problem="schema-mismatch", why="an Avro container file holds any number of records")
+        candidates = self._decoder.candidates(frame)
+        if not candidates:
+            return _NO_SCHEMA if candidates is None else self._missing(frame)
+        candidates = self._preferred(candidates)
+        schema, position, indexes, broken = self._decoder.written(topic, self.side, payload, frame, candidates)
+        schema_id = schema.version.id
+        if schema.problem:
+            return TypedValue(None, schema_id, schema.problem, schema.why)
+        if broken is not None:
+            return TypedValue(None, schema_id, "payload-invalid", str(broken))
+        read = self._reading(schema)
+        if frame.framing == "prefix" and schema.format != "protobuf":
+            self._prefixes[topic, payload[:PREFIX_SIZE]] = read, schema_id
+        return _value(read, payload, position, indexes, schema_id)
+
+    def _preferred(self, candidates: list[SchemaVersion]) -> list[SchemaVersion]:
+        """Return those of the own subject, if any of the versions with an id is."""
+        made = self._own.get(id(candidates))
+        if made is None:
+            own = [each for each in candidates if each.subject == self.version.subject]
+            made = self._own[id(candidates)] = own or candidates
+        return made
+
+    def _missing(self, frame: SchemaFrame) -> TypedValue:
+        found = self._decoder.missing_schema(frame)
+        return TypedValue(None, frame.schema_id, found["problem"], found["why"])
+
+    def _reading(self, schema: PayloadReader) -> _Read:
+        """Return what reads payloads of a schema: made once."""
+        key = (schema.version.subject, schema.version.version)
+        made = self._reads.get(key)
+        if made is None:
+            made = self._reads[key] = self._made(schema)
+        return made
+
+    def _made(self, schema: PayloadReader) -> _Read:
+        target, written = self._target.reader, schema.reader
+        if schema.format != self._target.format:
+            return _refusal(f"the payload is {schema.format}, and the columns are {self._target.format}")
+        if isinstance(target, AvroReader) and isinstance(written, AvroReader):
+            try:
+                read_avro = ResolvingReader(written.schema, target.schema, self.shape).read
+            except SchemaError as error:
+                return _refusal(str(error))
+            return lambda payload, position, _: read_avro(payload, position)
+        if isinstance(written, ProtobufReader):
+            return lambda payload, position, indexes: self._protobuf(written, payload, position, indexes)
+        return lambda payload, position, _: (json_payload.text(payload, position), len(payload))
+
+    def _protobuf(
+        self, written: ProtobufReader, payload: bytes, position: int, indexes: Sequence[int]
+    ) -> tuple[Any, int]:
+        message = self._message
+        names = written.names(indexes)
+        if not names:
+            raise UndecodableError(f"the schema has no message {list(indexes)}")
+        if message is None or message.kind.full_name not in names:
+            raise MismatchError(
+                f"the payload is a {names[0]}: schema={self.version.subject}#{names[0]} has its columns"
+            )
+        return self._convert(message.read(payload, position)), len(payload)
+
+
+def _refusal(why: str) -> _Read:
+    def read(*_: object) -> tuple[Any, int]:
+        raise MismatchError(why)
+
+    return read
+
+
+def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
+    """Return what reads the keys and values that a subject is about.
+
+    The subject may name a version and a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A name
+    that ends with ``-key`` is about keys, any other about values. Where the log has the other one of ``orders-key`` and
+    ``orders-value``, its newest version is used as well. The side of the given subject comes last. Raises UsageError.
+    """
+    version, message = _version(decoder, subject)
+    name, dash, ending = version.subject.rpartition("-")
+    side: Side = "key" if dash and ending == "key" else "value"
+    other: Side = "value" if side == "key" else "key"
+    sides = [TypedSide(decoder, version, side, message)]
+    if dash and ending == side:
+        found = decoder.store.newest(f"{name}-{other}")
+        if found is not None and not decoder.schema(found).problem:
+            sides.insert(0, TypedSide(decoder, found, other))
+    return tuple(sides)
+
+
+def _version(decoder: PayloadDecoder, subject: str) -> tuple[SchemaVersion, str | None]:
+    """Return the version that is named, and the name of its message where one is named."""
+    store = decoder.store
+    found = store.newest(subject)
+    if found is not None:
+        return found, None
+    if not store:
+        raise UsageError(f"schema {subject!r}: no record of the topic {store.topic} is in the given paths")
+    named = _PINNED.fullmatch(subject)
+    name, number, message = named.groups() if named else (subject, None, None)
+    found = store.newest(name) if number is None else store.version(name, int(number))
+    if found is not None:
+        return found, message
+    known = sorted({each.subject for each in store.versions()})
+    if name not in known:
+        raise UsageError(
+            f"no subject is called {name!r}{did_you_mean(name, known) or ': kdump schemas PATH lists all'}"
+        )
+    versions = [str(each.version) for each in store.versions() if each.subject == name]
+    if number is None:
+        raise UsageError(
+            f"all versions of {name!r} are deleted: {name}:{versions[-1]} names one ({', '.join(versions)})"
+        )
+    raise UsageError(f"{name!r} has no version {number}: it has {', '.join(versions)}")
