@@ -83,7 +83,7 @@ def _run(words: list[str]) -> object:
 
 
 def _failed(reason: object, status: int = 1) -> int:
-    from kdump.primitives.terminal import say
+    from kdump.primitives.messages import message
 
-    say(reason)
+    message("error", reason)
     return status

@@ -24,6 +24,7 @@ from mcp.server.mcpserver import MCPServer
 
 from kdump import __version__
 from kdump.errors import UsageError
+from kdump.primitives.messages import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -351,7 +352,7 @@ class ChildRun:
     def texts(self) -> list[str]:
         """Return what it said on standard error, line by line, each once."""
         lines = b"".join(self._said).decode("utf-8", "replace").splitlines()
-        return list(dict.fromkeys(line.removeprefix("kdump: ") for line in lines if line.strip()))
+        return list(dict.fromkeys(LEVEL.sub("", line, count=1) for line in lines if line.strip()))
 
     def _hear(self) -> None:
         error: IO[bytes] = self._process.stderr  # type: ignore[assignment]  # it is a pipe

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.primitives import compression
-from kdump.primitives.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,10 +131,11 @@ def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
     if ctx.resilient_parsing or not (given or ctx.parent is None):
         return
     from kdump.log_dirs.local import LocalFile  # help needs no reader
+    from kdump.primitives.messages import message  # as above
 
     def note(text: str) -> None:
         if not ctx.params.get("quiet"):
-            say(text)
+            message("note", text)
 
     LocalFile.watch = None
     if how == "drop" and sys.platform != "linux":

@@ -9,7 +9,8 @@ from typing import IO, TYPE_CHECKING, Final, Self
 
 from kdump import kernel
 from kdump.errors import StoreError, many
-from kdump.primitives.terminal import harmless_line, say
+from kdump.primitives.messages import message
+from kdump.primitives.terminal import harmless_line
 from kdump.printers.quantities import size
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.shortfall import Shortfall
     from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
+    from kdump.primitives.messages import Level
     from kdump.segments.regions import Damage
 
 UNREADABLE, DAMAGED, DERIVED, ABSENT = 1, 3, 4, 5
@@ -142,16 +144,16 @@ class Session:
         """Say something that changes nothing."""
         if not self.quiet:
             self.before()
-            self._say(text)
+            self._say("note", text)
 
     def fail(self, error: UnreadableError) -> None:
         """Say what cannot be read, once."""
-        self._cannot(str(error))
+        self._cannot(str(error), error.hint)
 
     def insist(self, text: str) -> None:
         """Say something that changes nothing, also where little is to be said: the answer would mislead without it."""
         self.before()
-        self._say(text)
+        self._say("warning", text)
 
     def absent(self, texts: Iterable[str]) -> None:
         """Say what was asked for and is not there, where nothing of it would be taken for sound."""
@@ -162,12 +164,12 @@ class Session:
         """Say what is wrong with a file that can be made again from the log."""
         self.before()
         self.met.add(DERIVED)
-        self._say(f"{text}; it is not used (kdump check says more)")
+        self._say("warning", f"{text}; it is not used (kdump check says more)")
 
     def damage(self, text: str) -> None:
         """Say what is damaged."""
         self.damages()
-        self._say(text)
+        self._say("error", text)
 
     def damages(self) -> None:
         """Note that something is damaged."""
@@ -191,7 +193,9 @@ class Session:
         for file, kinds in self.said.ranges.items():
             if kinds.total() > ALIKE:
                 of = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-                self._say(f"{file}: {kinds.total() - ALIKE:,} more ranges are damaged; all that were met: {of}")
+                self._say(
+                    "error", f"{file}: {kinds.total() - ALIKE:,} more ranges are damaged; all that were met: {of}"
+                )
         self.said.ranges.clear()
 
     @property
@@ -199,16 +203,16 @@ class Session:
         """The exit status."""
         return next((status for status in (UNREADABLE, DAMAGED, DERIVED, ABSENT) if status in self.met), 0)
 
-    def _cannot(self, text: str) -> None:
+    def _cannot(self, text: str, hint: str = "") -> None:
         self.before()
         self.met.add(UNREADABLE)
         if text not in self.said.failed:
             self.said.failed.add(text)
-            self._say(text)
+            self._say("error", text.removesuffix(f" ({hint})"), *([hint] if hint else []))
 
-    def _say(self, text: str) -> None:
+    def _say(self, level: Level, text: str, *hints: str) -> None:
         self.progress.clear()
-        say(text)
+        message(level, text, *hints)
 
 
 def report_shortfalls(

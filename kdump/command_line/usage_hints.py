@@ -48,27 +48,42 @@ GET: Final = "get"
 _RECORD: Final = re.compile(r"[^/]*@\d+(\.\.\d+)?", re.ASCII)
 
 
+class HintedUsageError(click.UsageError):
+    """Wrong usage, with the command line that may have been meant, or that helps."""
+
+    def __init__(self, text: str, ctx: click.Context | None = None, hint: str = "") -> None:
+        super().__init__(text, ctx)
+        self.hint = hint
+
+
+def hint_of(error: click.ClickException) -> str:
+    """Return the hint of an error: its own, or the help of the command that was called wrongly."""
+    if isinstance(error, HintedUsageError) and error.hint:
+        return error.hint
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    names = [error.ctx.info_name] if error.ctx.parent is not None else []
+    return " ".join(["kdump", *(name for name in names if name), "--help"])
+
+
 def suggesting(error: click.ClickException, words: Sequence[str], commands: Collection[str]) -> click.ClickException:
     """Return an error with what may have been meant; ``words`` are those of the command line after ``kdump``."""
     command = None if getattr(error, "ctx", None) is None else error.ctx.command  # type: ignore[attr-defined]  # a usage error has it
     if isinstance(error, click.MissingParameter) and error.param is not None and IN in error.param.opts:
         line = _with_in(words)
-        more = f"Try: {line}" if line else "It names what to read: a log dir, folder, segment or archive."
-        return _with(error, f"{error.format_message()} {more}")
+        more = "" if line else " It names what to read: a log dir, folder, segment or archive."
+        return HintedUsageError(error.format_message() + more, error.ctx, line or "")
     if not isinstance(error, click.NoSuchOption):
         return error
     if isinstance(command, click.Group):
         name = next((word for word in words if word in commands), None)
-        return error if name is None else _with(error, f"{error.message} Options of {name} stand after its name.")
+        text = f"{error.message} Options of {name} stand after its name."
+        return error if name is None else HintedUsageError(text, error.ctx)
     if error.option_name == IN:
-        return _with(error, f"{error.message} Try: {_without_in(words)}")
+        return HintedUsageError(error.message, error.ctx, _without_in(words))
     known = {name for parameter in (command.params if command else ()) for name in parameter.opts}
     meant = next((name for name in MEANT.get(error.option_name, ()) if name in known), None)
-    return error if meant is None else _with(error, f"{error.message} Did you mean {meant!r}?")
-
-
-def _with(error: click.UsageError, text: str) -> click.UsageError:
-    return click.UsageError(text, error.ctx)
+    return error if meant is None else HintedUsageError(f"{error.message} Did you mean {meant!r}?", error.ctx)
 
 
 def command_of_path(path: str) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kdump.command_line.command_help import WHOLE, shared_options
+from kdump.command_line.usage_hints import HintedUsageError
 from kdump.output.pager import paged
 from kdump.output.stdout import is_terminal
 from kdump.primitives.near_names import did_you_mean
@@ -112,7 +113,7 @@ def _show(ctx: click.Context, topic: str) -> None:
     else:
         known = [*root.list_commands(context), *MADE, *topics()]
         hint = did_you_mean(topic, known, " Did")
-        raise click.UsageError(f"{topic!r} is no command and no topic.{hint} 'kdump help' lists the topics.", ctx)
+        raise HintedUsageError(f"{topic!r} is no command and no topic.{hint}", ctx, "kdump help")
 
 
 def _listing(ctx: click.Context) -> str:

@@ -23,9 +23,9 @@ from kdump.command_line.session import Session
 from kdump.commands.check import report
 from kdump.log_dirs.absent import with_names
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.output.stdout import is_terminal, terminal_width
+from kdump.output.stdout import is_terminal
 from kdump.primitives import timestamps
-from kdump.primitives.terminal import harmless_line, shell_path, shell_pattern
+from kdump.primitives.terminal import harmless_line, shell_path, shell_pattern, terminal_width
 from kdump.printers.findings_report import conclusion
 from kdump.printers.quantities import counted, size, time
 

@@ -119,7 +119,7 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
         files.outside(paths, out, [folder.partition for folder in volumes.folders])
     rebuilt = _prepare(run, volumes, wish, options["jobs"])
     for each in rebuilt.account.warnings if options["output"] != "table" else ():
-        run.insist(f"warning: {each}")
+        run.insist(each)
     if out is not None and not options["plans"]:
         if not options["yes"] and not _confirmed(rebuilt):
             raise UsageError("nothing was written")

@@ -16,7 +16,7 @@ from kdump.commands.classic import COMPAT, DECODER_SWITCHES, classic
 from kdump.dump_log_segments.options import DEFAULT_MAX_MESSAGE_SIZE, Options
 from kdump.errors import KdumpError
 from kdump.output.stdout import CLOSED_PIPE, give_up
-from kdump.primitives.terminal import harmless_line, shell_word
+from kdump.primitives.terminal import shell_word
 from kdump.primitives.wire import INT32_MAX, to_int32
 
 if TYPE_CHECKING:
@@ -226,17 +226,18 @@ class Root(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from kdump.command_line.usage_hints import command_of_path, of_other_tool
+            from kdump.command_line.usage_hints import HintedUsageError, command_of_path, of_other_tool
 
             if args and (command := command_of_path(args[0])) is not None:
                 if all(map(command_of_path, args)):
                     return OVERVIEW, _Overview(OVERVIEW, hidden=True), args
-                line: str | None = " ".join([f"kdump {command}", *map(shell_word, args)])
-                raise click.UsageError(f"{args[0]!r} is a path: name a command before it. Try: {line}", ctx) from None
+                suggested = " ".join([f"kdump {command}", *map(shell_word, args)])
+                text = f"{args[0]!r} is a path: name a command before it."
+                raise HintedUsageError(text, ctx, suggested) from None
             from kdump.primitives.near_names import did_you_mean
 
             if args and (line := of_other_tool(args)) is not None:
-                raise click.UsageError(f"{error.message} Try: {line}", ctx) from None
+                raise HintedUsageError(error.message, ctx, line) from None
             if args and (near := did_you_mean(args[0], COMMANDS, " Did")):
                 raise click.UsageError(error.message + near, ctx) from None
             raise
@@ -340,9 +341,9 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
             raise click.UsageError("--files is missing: it names the files to dump", ctx)
         raise click.UsageError("a command is missing: kdump --help lists them", ctx)
     for word in ctx.args:
-        click.echo(
-            f"WARNING: {word!r} is left over: --files takes one list with commas (--files a.log,b.log)", err=True
-        )
+        from kdump.primitives.messages import message  # few command lines have such words
+
+        message("warning", f"{word!r} is left over: --files takes one list with commas (--files a.log,b.log)")
     given = [name for name in ctx.params if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
     switches = [switch for switch in DECODER_SWITCHES.values() if options.pop(switch.replace("-", "_"))]
     options.pop("raw_output")  # it stands in given
@@ -380,14 +381,12 @@ def main() -> object:
     try:
         return root.main(standalone_mode=False)
     except click.ClickException as error:
-        from kdump.command_line.usage_hints import suggesting
+        from kdump.command_line.usage_hints import hint_of, suggesting
+        from kdump.primitives.messages import message
 
         shown = suggesting(error, sys.argv[1:], COMMANDS)
-        text = harmless_line(shown.format_message())  # it may quote words of the command line
-        if isinstance(shown, click.UsageError):
-            click.UsageError(text, shown.ctx).show()
-        else:
-            click.ClickException(text).show()
+        hint = hint_of(shown)
+        message("error", shown.format_message(), *([hint] if hint else []))
         return error.exit_code
     except click.Abort:  # click has ended the line of ^C
         return 130

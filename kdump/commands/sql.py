@@ -19,7 +19,8 @@ from kdump.command_line.limit_options import ANY_PATH, AtLeast
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.output.stdout import is_terminal, open_output
 from kdump.primitives import timestamps
-from kdump.primitives.terminal import harmless_line, say
+from kdump.primitives.messages import message
+from kdump.primitives.terminal import harmless_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -375,9 +376,9 @@ def bounded_memory(size: int) -> Iterator[None]:
 
 
 def tell(error: BaseException) -> None:
-    """Print an error on standard error; of a query it may have several lines, the first with kdump's name."""
+    """Print an error on standard error; of a query it may have several lines, the first as any message."""
     first, *more = str(error).split("\n")
-    say(first)
+    message("error", first)
     for line in more:
         print(harmless_line(line), file=sys.stderr)
 

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump.errors import StoreError
-from kdump.primitives.terminal import say
+from kdump.primitives.messages import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,11 @@ def kind_of(error: OSError) -> ErrorKind:
     return ErrorKind.TRANSPORT
 
 
-tell: Callable[[str], None] = say
+def _note(text: str) -> None:
+    message("note", text)
+
+
+tell: Callable[[str], None] = _note
 """Called with a note when an operation is tried again for the first time; a quiet command replaces it."""
 
 

@@ -18,7 +18,7 @@ from kdump.log_dirs.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX
 from kdump.log_dirs.files import read_whole
 from kdump.primitives import compression, encryption
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.terminal import say
+from kdump.primitives.messages import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -267,7 +267,7 @@ class ChunkedSource:
 
 
 def _say(error: UnreadableError) -> None:
-    say(error)
+    message("error", error)
 
 
 def _told(damage: DamageError) -> str:

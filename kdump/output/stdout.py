@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
 from kdump.errors import KdumpError
-from kdump.primitives.terminal import harmless
+from kdump.primitives.terminal import PAGED, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,27 +107,9 @@ def open_output(*, escape: bool = True, paint: Callable[[bytes], bytes] | None =
     return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and is_terminal(), paint=paint), BUFFER))
 
 
-class _Paged:
-    """Whether standard output goes to a terminal through a pager."""
-
-    now = False
-
-
 def is_terminal() -> bool:
     """Tell whether standard output is shown on a terminal, be it through a pager."""
-    return _Paged.now or os.isatty(1)
-
-
-def terminal_width() -> int:
-    """Return the columns of the terminal: those of COLUMNS, else of the first standard stream on one; 80 without."""
-    named = os.environ.get("COLUMNS", "")
-    if named.isascii() and named.isdigit() and int(named):
-        return int(named)
-    for descriptor in (0, 2, 1):  # a pager may stand in the place of the last two
-        with suppress(OSError):
-            if (columns := os.get_terminal_size(descriptor).columns) > 0:
-                return columns
-    return 80
+    return 1 in PAGED or os.isatty(1)
 
 
 @contextmanager
@@ -143,7 +125,8 @@ def sent_to(pager: IO[bytes]) -> Iterator[None]:
         os.dup2(pager.fileno(), descriptor)
     pager.close()
     paged = io.TextIOWrapper(open_output(escape=False), encoding=terminal.encoding, errors="backslashreplace")
-    sys.stdout, _Paged.now = paged, True
+    sys.stdout = paged
+    PAGED.update(saved)
     try:
         try:
             yield
@@ -154,7 +137,8 @@ def sent_to(pager: IO[bytes]) -> Iterator[None]:
         paged.flush()
         raise
     finally:
-        sys.stdout, _Paged.now = terminal, False
+        sys.stdout = terminal
+        PAGED.clear()
         for descriptor, copy in saved.items():
             os.dup2(copy, descriptor)
             os.close(copy)

@@ -1,14 +1,15 @@
 """Text that people see: nothing in it steers a terminal, and the commands in it can be pasted into a shell.
 
-Every message on standard error goes through :func:`say`, every word of a command line that a message
-suggests through ``shell_word`` or one of its kind.
+Every word of a command line that a message suggests goes through ``shell_word`` or one of its kind.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from typing import Final
+from contextlib import suppress
+from typing import IO, Final
 
 BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
 """Characters beyond ASCII that a terminal obeys: C1, line separators, marks and controls of the writing direction.
@@ -40,8 +41,38 @@ def harmless_line(text: str) -> str:
 
 
 def say(text: object) -> None:
-    """Print a message of kdump to standard error, as one line."""
+    """Print a line of kdump amid those of other programs, such as Spark's log, to standard error."""
     print(f"kdump: {harmless_line(str(text))}", file=sys.stderr, flush=True)
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal: those of COLUMNS, else of the first standard stream on one; 80 without."""
+    named = os.environ.get("COLUMNS", "")
+    if named.isascii() and named.isdigit() and int(named):
+        return int(named)
+    for descriptor in (0, 2, 1):  # a pager may stand in the place of the last two
+        with suppress(OSError):
+            if (columns := os.get_terminal_size(descriptor).columns) > 0:
+                return columns
+    return 80
+
+
+PAGED: Final[set[int]] = set()
+"""The descriptors of standard streams that lead to a terminal through a pager."""
+
+
+def on_terminal(out: IO[str], descriptor: int) -> bool:
+    """Tell whether a standard stream is shown on a terminal, be it through a pager."""
+    return out.isatty() or descriptor in PAGED
+
+
+def has_colours(out: IO[str], descriptor: int) -> bool:
+    """Tell whether such a terminal has colours, which ``NO_COLOR`` turns off."""
+    return (
+        on_terminal(out, descriptor)
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM", "") not in {"", "dumb"}
+    )
 
 
 def shell_path(path: str) -> str:

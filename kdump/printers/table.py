@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kdump import kernel
-from kdump.output.stdout import terminal_width
-from kdump.primitives.terminal import harmless
+from kdump.primitives.terminal import harmless, terminal_width
 from kdump.printers.cells import GROUP, LONGEST, NUMBERS, rows
 from kdump.rows.columns import CONTROL_TYPE
 from kdump.rows.values import value

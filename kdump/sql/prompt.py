@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import KdumpError, UsageError
+from kdump.primitives.messages import message
 from kdump.sql.engine import MACROS
 from kdump.sql.statement import is_complete
 
@@ -207,4 +208,4 @@ def _save(readline: ModuleType, path: str) -> None:
         private_file(path)
         readline.write_history_file(path)
     except OSError as reason:
-        print(f"kdump: the history is not kept: {path}: {reason.strerror}", file=sys.stderr)
+        message("warning", f"the history is not kept: {path}: {reason.strerror}")

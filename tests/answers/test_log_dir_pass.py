@@ -122,12 +122,10 @@ def test_a_process_that_is_killed_is_an_error_of_one_sentence():
 def test_a_topic_that_is_not_there_is_named(tmp_path):
     log_dir(tmp_path, data(0))
     lines, said = ask("transactions", tmp_path, "--topic", "order", "--topic", "orders")
-    assert (lines, said) == ([], f"kdump: no partition of topic 'order' is in {tmp_path}; did you mean 'orders'?\n")
+    assert (lines, said) == ([], f"warning: no partition of topic 'order' is in {tmp_path}; did you mean 'orders'?\n")
     _, said = ask("offsets", tmp_path, "--topic", "orders", "--partition", "1")
-    assert (
-        said
-        == f"kdump: no partition of topic 'orders' with a number that --partition names is in {tmp_path}; there is 0\n"
-    )
+    absent = "no partition of topic 'orders' with a number that --partition names is in"
+    assert said == f"warning: {absent} {tmp_path}; there is 0\n"
 
 
 @pytest.mark.parametrize("command", [("offsets",), ("transactions", "--jobs", "2"), ("explain", "orders-0@0", "--in")])
@@ -138,7 +136,7 @@ def test_a_checkpoint_that_a_broker_refuses_is_not_used(tmp_path, command):
     checkpoint.write_text("0\n1\norders\n")
     (tmp_path / "1" / ".kafka_cleanshutdown").write_text("?")  # what counts of it is that it is there
     _, said = ask(*command, tmp_path / "1", *(() if "--in" in command else (tmp_path / "2",)), status=3)
-    assert said.startswith(f"kdump: {checkpoint}: ")
+    assert said.startswith(f"error: {checkpoint}: ")
     assert said.endswith("(kdump check reports what to do)\n")
     assert said.count("\n") == 1
 

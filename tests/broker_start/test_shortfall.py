@@ -28,7 +28,7 @@ TRUTH = {
 def said(place, *args):
     """Return the lines on standard error that are on missing records, and the whole of it."""
     text = kdump(*args, cwd=place).stderr.decode()
-    return [line.removeprefix("kdump: ") for line in text.splitlines() if "records are missing" in line], text
+    return [line.removeprefix("warning: ") for line in text.splitlines() if "records are missing" in line], text
 
 
 def holds(lines, wanted):

@@ -456,7 +456,7 @@ def test_a_name_cannot_forge_lines(tmp_path):
     assert b"a\\x0akdump: all is well\\xff\\x1b[2J-0" in done.stdout
     assert not [line for line in done.stdout.splitlines() if line.startswith(b"kdump: all")]
     told = kdump("salvage", tmp_path, "--out", tmp_path.with_suffix(".out")).stderr
-    assert all(line.startswith((b"kdump: a\\x0a", b"kdump: /", b"kdump: 0 ")) for line in told.splitlines())
+    assert all(line.startswith((b"note: a\\x0a", b"error: /", b"note: 0 ")) for line in told.splitlines())
 
 
 def test_a_folder_that_is_named_twice_is_read_once(tmp_path):
@@ -581,7 +581,7 @@ def test_a_file_that_is_none_of_kafkas_is_called_so_and_not_a_damaged_log(tmp_pa
     path.write_bytes(data)
     done = kdump("check", path)
     assert (done.returncode, done.stdout.count(b"DAMAGED"), done.stdout.count(b"salvage")) == (1, 0, 0)
-    assert f"kdump: {path}: it is {what} of Kafka's: byte 16 holds {data[16]}" in done.stderr.decode()
+    assert f"error: {path}: it is {what} of Kafka's: byte 16 holds {data[16]}" in done.stderr.decode()
     assert b"name a segment, a partition's folder or a log dir" in done.stderr
     torn = tmp_path / "customer.log"
     torn.write_bytes(data)

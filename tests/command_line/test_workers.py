@@ -42,7 +42,7 @@ def test_an_archive_is_read_here(tmp_path):
     done = kdump("stats", archive, "--master", "local[2]")
     assert done.returncode == 2
     where = f"{archive}:one-0/{0:020}.log, of an archive or of remote storage"
-    assert done.stderr.decode() == f"kdump: --master: only this process reads {where}\n"
+    assert done.stderr.decode() == f"error: --master: only this process reads {where}\n"
 
 
 def test_without_java_it_is_said(tmp_path):

@@ -44,15 +44,15 @@ def test_bare_kdump_shows_how_it_is_used():
         (["dump", "--from", "3", "x"], b"No such option '--from'. Did you mean '--since'?"),
         (["offsets", "--max-messages", "3", "x"], b"No such option '--max-messages'."),
         (["check", "--format", "json", "x"], b"No such option '--format'. Did you mean '--output'?"),
-        (["explain", "orders-0@5", "/var/kafka"], b"'--in'. Try: kdump explain orders-0@5 --in /var/kafka\n"),
-        (["explain", "a b-0@5..7", "-o", "csv", "x y"], b"Try: kdump explain 'a b-0@5..7' -o csv --in 'x y'\n"),
+        (["explain", "orders-0@5", "/var/kafka"], b"'--in'.\nhint: kdump explain orders-0@5 --in /var/kafka\n"),
+        (["explain", "a b-0@5..7", "-o", "csv", "x y"], b"hint: kdump explain 'a b-0@5..7' -o csv --in 'x y'\n"),
         (
             ["get", "orders-0@5"],
             b"Missing option '--in'. It names what to read: a log dir, folder,",
         ),
-        (["dump", "--in", "/var/kafka", "--count"], b"'--in'. Try: kdump dump /var/kafka --count\n"),
-        (["check", "--in=/var/kafka"], b"'--in'. Try: kdump check /var/kafka\n"),
-        (["dump", "orders-0@3", "--in", "x"], b"'--in'. Try: kdump get orders-0@3 --in x\n"),
+        (["dump", "--in", "/var/kafka", "--count"], b"'--in'.\nhint: kdump dump /var/kafka --count\n"),
+        (["check", "--in=/var/kafka"], b"'--in'.\nhint: kdump check /var/kafka\n"),
+        (["dump", "orders-0@3", "--in", "x"], b"'--in'.\nhint: kdump get orders-0@3 --in x\n"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_why(args, says):

@@ -192,7 +192,7 @@ def test_nothing_found_is_said(folder):
     assert b"nothing was found" in done.stderr
     assert kdump("dump", folder, "--key", "nobody", "-q").stderr == b""
     (folder / "empty").touch()
-    assert kdump("dump", folder / "empty").stderr == b"kdump: nothing was found: no record is there\n"
+    assert kdump("dump", folder / "empty").stderr == b"note: nothing was found: no record is there\n"
 
 
 def test_csv_reads_back(tmp_path, dump):
@@ -367,7 +367,7 @@ def test_what_ends_a_worker_is_told_in_its_own_words(folder):
     )
     done = patched(patch, "dump", folder, "--jobs", "3")
     assert done.returncode == 1
-    assert b"kdump: the disk" in done.stderr
+    assert b"error: the disk" in done.stderr
     assert b"\x1b" not in done.stderr
     assert b"Traceback" not in done.stderr
 
@@ -631,22 +631,22 @@ def test_commands_of_other_tools_lead_to_one_that_runs(name, tmp_path):
         shutil.copy(GOLDEN / "brokers" / "4.2.2" / "_logdir" / "meta.properties", folder)
     value = ["v.*"] if name in {"grep", "search"} else []
     said = kdump(name, *value, folder).stderr.decode()
-    assert f"No such command '{name}'. Try: kdump " in said
-    words = shlex.split(said.rpartition("Try: kdump ")[2])
+    assert f"No such command '{name}'.\nhint: kdump " in said
+    words = shlex.split(said.rpartition("hint: kdump ")[2])
     assert str(folder) in words
     done = kdump(*words, cwd=tmp_path)
     no_metadata = {"configs", "acls", "users", "quorum", "features"}
     lost = {"rebuild", "restore", "rebuild-quorum"}  # the volume lacks the cluster's other partitions
     assert done.returncode == (1 if name in no_metadata else 3 if name in lost else 0), done.stderr
     said = kdump(name).stderr.decode()
-    assert kdump(*shlex.split(said.rpartition("Try: kdump ")[2])).returncode == 0
+    assert kdump(*shlex.split(said.rpartition("hint: kdump ")[2])).returncode == 0
 
 
 def test_a_folder_in_place_of_a_record_leads_to_a_command_that_runs(tmp_path):
     folder = replica(tmp_path, {0: data(0)}, name="one-0")
     for command in ("get", "explain"):
         said = kdump(command, folder).stderr.decode()
-        words = shlex.split(said.rpartition("Try: kdump ")[2])
+        words = shlex.split(said.rpartition("hint: kdump ")[2])
         assert words == [command, "one-0@0", "--in", str(folder)]
         assert kdump(*words).returncode == 0
 

@@ -91,7 +91,7 @@ def test_damage_that_is_alike_is_folded(tmp_path, jobs):
     lines = done.stderr.decode().splitlines()
     assert done.stdout.count(b'"kind":"damage"') == 200
     assert len(lines) == 11
-    assert lines[-1].startswith(f"kdump: {log}: 190 more ranges are damaged; all that were met: ")
+    assert lines[-1].startswith(f"error: {log}: 190 more ranges are damaged; all that were met: ")
 
 
 def test_get_counts_the_damage_that_it_does_not_write_out(tmp_path):

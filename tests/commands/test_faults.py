@@ -52,7 +52,7 @@ mcp talks to a client: tests/test_mcp_server.py. rebuild-cluster reads a folder 
 TALKERS = {"help": ["--help"], "help of one": ["dump", "--help"], "version": ["--version"], "compat": ["compat"]}
 TALKERS |= {"guide": ["help", "disk-full"]}
 TALKERS |= {"completion": ["completion", "bash"], "coordinator": ["coordinator", "g", "--type", "group"]}
-FULL = "kdump: standard output cannot be written: No space left on device\n"
+FULL = "error: standard output cannot be written: No space left on device\n"
 SUMS = {"files", "get", "hexdump", "check", "check --json", "verify-index", "count", "json"}
 SUMS |= {name for name, line in READERS.items() if line[0] in root.GROUPS["Answer"]}
 """Readers of which one segment alone makes another output than the beginning of that of both."""
@@ -156,7 +156,7 @@ def test_a_segment_that_cannot_be_read_is_named_and_others_are_done(folder, monk
 def test_a_path_that_is_not_there_is_named(folder, monkeypatch, capfd, name):
     status, _, said = run(monkeypatch, capfd, words(name, folder.with_name("u-0"), folder.parent / "out"))
     assert status == 1
-    assert f"kdump: {folder.parent}/u-0" in said
+    assert f"error: {folder.parent}/u-0" in said
     assert "No such file or directory" in said
     assert left(folder) == []
 
@@ -179,7 +179,7 @@ def test_a_full_disk_behind_standard_output_is_told_in_one_line(folder, name):
     arguments = TALKERS[name] if name in TALKERS else words(name, folder)
     with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
         done = child(arguments, stdout=full)
-    told = [line for line in done.stderr.splitlines(keepends=True) if line.startswith("kdump: standard output")]
+    told = [line for line in done.stderr.splitlines(keepends=True) if line.startswith("error: standard output")]
     assert (done.returncode, told) == (1, [FULL])
 
 
@@ -203,7 +203,7 @@ def test_what_writes_files_needs_no_standard_output(folder, name):
 def test_a_full_disk_leaves_no_half_written_output(folder, name):
     done = child(words(name, folder), shell="ulimit -f 0;", stdout=subprocess.DEVNULL)
     assert done.returncode == 1
-    assert f"kdump: {folder.parent}/out" in done.stderr
+    assert f"error: {folder.parent}/out" in done.stderr
     assert "cannot be written: File too large" in done.stderr
     assert [name for name in left(folder) if name != "out"] == []
 
@@ -213,7 +213,7 @@ def test_an_output_that_has_no_place_is_told(folder, name):
     (folder.parent / "file").write_bytes(b"")
     done = child(words(name, folder, folder.parent / "file" / "out"), stdout=subprocess.DEVNULL)
     assert done.returncode == 1
-    assert f"kdump: {folder.parent}/file" in done.stderr
+    assert f"error: {folder.parent}/file" in done.stderr
     assert "cannot be written" in done.stderr
     assert left(folder) == ["file"]
 
@@ -235,7 +235,7 @@ def test_no_room_for_what_an_archive_holds_is_told(folder, blocks):
     packed.write_bytes(gzip.compress((folder / FIRST).read_bytes()))
     done = child(["dump", packed], shell=f"ulimit -f {blocks};", stdout=subprocess.PIPE)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"kdump: {packed}: cannot be unpacked to ")
+    assert done.stderr.startswith(f"error: {packed}: cannot be unpacked to ")
     assert "(set TMPDIR to a folder with more room)" in done.stderr
 
 
@@ -257,7 +257,7 @@ run()
 def test_a_signal_leaves_nothing_and_is_the_exit_status(folder, name, number, status):
     done = python("-c", SENDS.format(number=number), *words(name, folder))
     assert done.returncode == status
-    assert all(line.startswith(b"kdump: t-0: 20 sound batches") for line in done.stderr.split(b"\n") if line)
+    assert all(line.startswith(b"note: t-0: 20 sound batches") for line in done.stderr.split(b"\n") if line)
     assert left(folder) == []
 
 
@@ -274,5 +274,5 @@ def test_a_killed_run_is_named_by_the_next(folder):
     assert done.returncode == -9
     done = child(words("slice", folder))
     assert done.returncode == 0
-    assert f"kdump: {part}: a run that was killed has left it unfinished; to delete it: rm -r {part}\n" in done.stderr
+    assert f"note: {part}: a run that was killed has left it unfinished; to delete it: rm -r {part}\n" in done.stderr
     assert left(folder) == sorted(["out", "slice.log", part.name])

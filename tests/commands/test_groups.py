@@ -58,8 +58,8 @@ def test_the_file_for_a_reset_leaves_out_what_does_not_count(tmp_path):
     assert done.stdout.decode() == 'app,orders,0,5\nold,orders,0,1\n"with ""quote"", and\u202e",orders,1,2\n'
     said = done.stderr.decode()
     assert said.splitlines() == [
-        "kdump: txn: orders-0 left out: the commit of offset 9 is in an open transaction (producer 7)",
-        "kdump: shared: AAECAwQFBgcICQoLDA0ODw-0 left out: kafka-consumer-groups.sh sets no offsets of share groups",
+        "note: txn: orders-0 left out: the commit of offset 9 is in an open transaction (producer 7)",
+        "note: shared: AAECAwQFBgcICQoLDA0ODw-0 left out: kafka-consumer-groups.sh sets no offsets of share groups",
     ]
 
 
@@ -69,8 +69,8 @@ def test_no_line_of_the_file_for_a_reset_is_one_that_the_tool_refuses(tmp_path):
     assert done.stdout == b""
     refused = "the tool takes no group id that is empty or has a line break"
     assert done.stderr.decode().splitlines() == [
-        f'kdump: "": orders-0 left out: {refused}',
-        f"kdump: two\\x0alines: orders-0 and 1 more left out: {refused}",
+        f'note: "": orders-0 left out: {refused}',
+        f"note: two\\x0alines: orders-0 and 1 more left out: {refused}",
     ]
 
 

@@ -81,7 +81,7 @@ def test_what_is_not_there_is_said():
 def test_a_time_before_the_log_is_told_from_a_log_that_cannot_be_read():
     done = kdump("metadata", LOG, "--topics", "--at", "2001-01-01")
     assert done.returncode == 2
-    assert done.stderr.startswith(b"kdump: the log begins at 20")
+    assert done.stderr.startswith(b"error: the log begins at 20")
     assert done.stderr.endswith(b"Z: nothing here is as old as 2001-01-01T00:00:00.000Z\n")
 
 

@@ -118,7 +118,7 @@ def test_nothing_there(tmp_path):
 def test_options_need_a_command(broker):
     done = kdump(broker, "-o", "jsonl")
     assert done.returncode == 2
-    assert f"Try: kdump check {broker} -o jsonl\n" in done.stderr.decode()
+    assert f"hint: kdump check {broker} -o jsonl\n" in done.stderr.decode()
 
 
 def test_partitions_are_listed(broker):

@@ -149,7 +149,7 @@ def test_a_disk_that_is_full_amid_a_log_or_at_its_end_is_told_in_one_line(tmp_pa
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
     assert done.returncode == 1
-    assert done.stderr == f"kdump: {tmp_path}/out: cannot be written: File too large\n".encode()
+    assert done.stderr == f"error: {tmp_path}/out: cannot be written: File too large\n".encode()
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
@@ -205,7 +205,7 @@ def test_a_slice_says_which_offsets_it_holds_beyond_those_asked_for(tmp_path):
     assert "the first batch begins before 2: 5 is where the next one begins" in said
     assert "the last batch goes on behind 7: 4 is where the one before ends" in said
     said = kdump("slice", place, "--offset", "5..9", "--out", tmp_path / "one.log").stderr.decode()
-    assert said.count("kdump:") == 1
+    assert said.count("note: ") == 1
 
 
 def test_a_slice_of_lost_offsets_writes_nothing_and_damage_elsewhere_is_no_matter(tmp_path):
@@ -259,10 +259,10 @@ def test_salvage_ends_with_what_to_do_next(tmp_path):
     assert "What to do next" in done
     sound = copy(tmp_path / "sound", (0, one(0)))
     done = kdump("salvage", sound, "--out", tmp_path / "out2").stderr.decode().splitlines()[-1]
-    assert done == f"kdump: nothing is missing: 1 record in 1 batch of 1 partition is in {tmp_path}/out2/logs"
+    assert done == f"note: nothing is missing: 1 record in 1 batch of 1 partition is in {tmp_path}/out2/logs"
     old = copy(tmp_path / "old", (0, forge.entry(0, forge.message(1, b"k", b"v"))))
     done = kdump("salvage", old, "--out", tmp_path / "out3").stderr.decode().splitlines()[-1]
-    assert done == f"kdump: nothing is missing: 1 batch of 1 partition is in {tmp_path}/out3/logs"
+    assert done == f"note: nothing is missing: 1 batch of 1 partition is in {tmp_path}/out3/logs"
 
 
 def test_salvage_goes_on_where_a_file_cannot_be_read(tmp_path):

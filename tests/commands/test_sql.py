@@ -137,5 +137,5 @@ def test_a_query_without_end_is_ended_and_leaves_nothing(tmp_path, how):
         process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130 if how == "signal" else 1, b"")
-    assert how == "signal" or err == b"kdump: query: stopped after 1 s (--timeout)\n"
+    assert how == "signal" or err == b"error: query: stopped after 1 s (--timeout)\n"
     assert list(tmp_path.iterdir()) == []

@@ -73,7 +73,7 @@ def suggested(monkeypatch, capfd, *words):
     monkeypatch.setattr(sys, "argv", ["kdump", *map(str, words)])
     status = cli.main()
     assert status == 2
-    return re.search(r"(?:Try: )(kdump .*)$", capfd.readouterr().err, re.MULTILINE)[1]
+    return re.search(r"hint: (kdump .*)$", capfd.readouterr().err, re.MULTILINE)[1]
 
 
 def meant(line):

@@ -76,7 +76,7 @@ def difference(got: Outcome, want: Outcome) -> str:
     if got.status != want.status:
         return f"exit {got.status} instead of {want.status}"
     if "Exception in thread" in want.stderr:
-        return "" if got.stderr.startswith("kdump: ") else "stderr gives no reason"
+        return "" if got.stderr.startswith("error: ") else "stderr gives no reason"
     said = "".join(line for line in got.stderr.splitlines(keepends=True) if not line.startswith("WARNING: "))
     return "" if said == want.stderr else "stderr " + goldens.first_difference(said, want.stderr)
 

@@ -11,7 +11,7 @@ from testing.processes import kdump, patched
 from tests.helpers.segments import data
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
-NO_TNX = f"kdump: no partition of topic 'tnx' is in {BROKER}; did you mean 'txn'?\n"
+NO_TNX = f"no partition of topic 'tnx' is in {BROKER}; did you mean 'txn'?\n"
 
 
 def said(*args):
@@ -25,7 +25,7 @@ def said(*args):
 )
 def test_nothing_is_sound_of_a_topic_that_is_not_there(command):
     done = kdump(*command, BROKER, "--topic", "tnx")
-    assert (done.returncode, done.stderr.decode()) == (1, NO_TNX)
+    assert (done.returncode, done.stderr.decode()) == (1, f"error: {NO_TNX}")
     assert b"nothing is wrong" not in done.stdout
 
 
@@ -33,10 +33,10 @@ def test_nothing_is_sound_of_a_topic_that_is_not_there(command):
 def test_nothing_is_sound_of_a_partition_that_is_not_there(command):
     assert said(command, BROKER / "txn-0", "--partition", "7") == (
         1,
-        f"kdump: no partition with a number that --partition names is in {BROKER / 'txn-0'}; there is 0\n",
+        f"error: no partition with a number that --partition names is in {BROKER / 'txn-0'}; there is 0\n",
     )
     status, text = said(command, BROKER, "--topic", "txn,c-none", "--topic", "tnx")
-    assert (status, text) == (1, NO_TNX)
+    assert (status, text) == (1, f"error: {NO_TNX}")
 
 
 @pytest.mark.parametrize(
@@ -45,17 +45,17 @@ def test_nothing_is_sound_of_a_partition_that_is_not_there(command):
 def test_an_answer_names_the_topic_that_is_not_there(command):
     for more in ((), ("-q",)):
         status, text = said(*command, BROKER, "--topic", "tnx", "-o", "jsonl", *more)
-        assert (status, text.count(NO_TNX)) == (0, 1)
+        assert (status, text.count(f"warning: {NO_TNX}")) == (0, 1)
 
 
 def test_a_dump_names_the_topic_that_is_not_there():
     status, text = said("dump", BROKER, "--topic", "tnx")
-    assert (status, text.splitlines()[-1] + "\n") == (0, NO_TNX)
+    assert (status, text.splitlines()[-1] + "\n") == (0, f"warning: {NO_TNX}")
 
 
 def test_salvage_and_rebuild_index_name_the_topic_that_is_not_there(tmp_path):
     for command in ("salvage", "rebuild-index"):
-        assert said(command, BROKER, "--topic", "tnx", "--out", tmp_path / "out") == (1, NO_TNX)
+        assert said(command, BROKER, "--topic", "tnx", "--out", tmp_path / "out") == (1, f"error: {NO_TNX}")
     assert not (tmp_path / "out").exists()
 
 
@@ -64,7 +64,7 @@ def test_metadata_names_the_topic_that_is_not_there():
     for mode, what in (("--events", "no event is of a topic"), ("--topics", "no topic")):
         status, text = said("metadata", log, mode, "--topic", "tnx", "-o", "jsonl")
         assert status == 0
-        assert text.startswith(f"kdump: {what} 'tnx'")
+        assert text.startswith(f"note: {what} 'tnx'")
         assert text.endswith("; did you mean 'txn'?\n")
 
 
@@ -76,7 +76,7 @@ def test_explain_says_that_there_is_no_topic_of_a_name():
 
 @pytest.mark.parametrize("command", [("explain", "a-0@3", "--in"), ("report",), ("check",)])
 def test_a_folder_with_nothing_in_it_cannot_be_read(tmp_path, command):
-    assert said(*command, tmp_path) == (1, f"kdump: {tmp_path}: no segment is in it or in the folders below\n")
+    assert said(*command, tmp_path) == (1, f"error: {tmp_path}: no segment is in it or in the folders below\n")
 
 
 def test_a_closed_folder_is_there(tmp_path):
@@ -93,10 +93,10 @@ def test_a_closed_folder_is_there(tmp_path):
         "os.scandir = scandir"
     )
     done = patched(patch, "explain", "orders-0@3", "--in", tmp_path)
-    assert (done.returncode, done.stderr.decode()) == (1, f"kdump: {folder}: Permission denied\n")
+    assert (done.returncode, done.stderr.decode()) == (1, f"error: {folder}: Permission denied\n")
     assert b"a folder that has it, or may have it, cannot be read" in done.stdout
     done = patched(patch, "offsets", tmp_path, "--topic", "orders")
-    assert (done.returncode, done.stderr.decode()) == (1, f"kdump: {folder}: Permission denied\n")
+    assert (done.returncode, done.stderr.decode()) == (1, f"error: {folder}: Permission denied\n")
 
 
 @pytest.fixture

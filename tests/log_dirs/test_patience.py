@@ -131,7 +131,7 @@ def test_it_is_told_once_that_there_will_be_other_tries(clock, monkeypatch, caps
     monkeypatch.setattr(patience, "tell", say)
     patience.Patience().ask("s3://x", failing(f"{AWAY}\n\x1b]", 5))
     said = capsys.readouterr().err
-    assert said == f"kdump: s3://x: {AWAY}\\x0a\\x1b]; trying again for up to 60 s\n"
+    assert said == f"note: s3://x: {AWAY}\\x0a\\x1b]; trying again for up to 60 s\n"
 
 
 def segments(root, fault=lambda *_: None, **given):
@@ -259,7 +259,7 @@ def test_a_file_that_is_gone_is_no_damage(kdump, command, tmp_path):
     status, _, said = kdump(gone, *COMMANDS[command], *out)
     assert gone.failed
     assert status == 1
-    assert re.search(rf"kdump: s3://\S+/{20:020}\S*: No such file or directory\n", said)
+    assert re.search(rf"note: s3://\S+/{20:020}\S*: No such file or directory\n", said)
     assert "damage" not in said
     assert "missing" not in said
     assert list((tmp_path / "out").rglob("*")) == []

@@ -141,7 +141,7 @@ def test_a_full_disk_is_told_in_one_line(segment, command):
     with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
         done = kdump(*command, segment, stdout=full)
     told = [line for line in done.stderr.decode().splitlines() if "standard output" in line]
-    assert (done.returncode, told) == (1, ["kdump: standard output cannot be written: No space left on device"])
+    assert (done.returncode, told) == (1, ["error: standard output cannot be written: No space left on device"])
     assert b"Traceback" not in done.stderr
     assert b"Exception" not in done.stderr
 
@@ -266,7 +266,7 @@ def test_closed_standard_streams_are_not_taken_for_others(segment, command, clos
     done = kdump(*command, shell=f'exec {closing}; exec "$@"', cwd=segment.parent, env=ANYWHERE)
     assert done.returncode == (1 if 1 in closed else 0)
     assert bool(done.stdout) == (1 not in closed)
-    told = b"kdump: standard output cannot be written: Bad file descriptor\n"
+    told = b"error: standard output cannot be written: Bad file descriptor\n"
     assert done.stderr == (told if 1 in closed and 2 not in closed else b"")
 
 
@@ -292,7 +292,7 @@ def test_the_name_of_a_file_need_not_be_text(tmp_path):
 def test_the_current_folder_may_be_gone(tmp_path, command):
     done = kdump(*command, shell='rmdir "$PWD"; exec "$@"', cwd=tmp_path, env=ANYWHERE)
     assert done.returncode == 1
-    assert done.stderr.startswith(b"kdump: the current folder does not exist any more")
+    assert done.stderr.startswith(b"error: the current folder does not exist any more")
 
 
 @pytest.mark.parametrize(

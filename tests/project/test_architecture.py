@@ -258,7 +258,7 @@ SLOW = {
         (["dump", LOG], set(), 99),
         (["dump", LOG, "-o", "jsonl"], {"json", "heapq"}, 94),  # click looks for options that are called like -o
         (["check", LOG], {"dataclasses", "heapq"}, 100),
-        (["verify-index", LOG], {"dataclasses", "heapq"}, 82),
+        (["verify-index", LOG], {"dataclasses", "heapq"}, 83),
         (["offsets", LOG], {"json", "dataclasses", "heapq"}, 96),
         (["report", "--help"], {"dataclasses", "pathlib"}, 66),
     ],

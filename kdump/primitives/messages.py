@@ -1,0 +1,96 @@
+"""What kdump prints on standard error: one look, in one place.
+
+``error:`` makes the exit status, ``warning:`` bounds what an answer means, ``note:`` changes nothing, ``hint:`` is the
+next step. In a pipe or file each is one line. A terminal gets colours, lines no longer than its width, and links to
+the files at the beginning of a line where it supports them (OSC 8).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Final, Literal, TypeAlias
+
+from kdump.primitives.terminal import harmless_line, has_colours, on_terminal, terminal_width
+
+Level: TypeAlias = Literal["error", "warning", "note", "hint"]
+STYLES: Final[dict[Level, bytes]] = {"error": b"1;31", "warning": b"1;33", "note": b"1;36", "hint": b"1;32"}
+"""Level -> the SGR parameters of its word."""
+LEVEL: Final = re.compile(rf"\A({'|'.join(STYLES)}): ")
+"""What a line begins with."""
+COMMANDS: Final = ("kdump ", "pip ", "mv ", "rm ", "sh ")
+"""What a hint begins with that is to be pasted: no width folds it."""
+INDENT: Final = 2
+"""Blanks before the second line of a message, and of those after it."""
+_TOGETHER: Final = re.compile(r"kdump(?: (?:--?[\w-]+|[/.]\S+|[a-z-]+(?=[ .,;:)]|$)|[A-Z_]+\b))")
+"""A command and its first word, in a sentence."""
+_PATH: Final = re.compile(r"[\w./@%+,=-]*/[\w./@%+,=-]*[\w/]")
+"""A path at the beginning of a message that a link may lead to. Names with other characters get none."""
+_NO_BREAK: Final = "\xa0"
+_LINKING: Final = ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM", "ALACRITTY_WINDOW_ID")
+"""Variables of the environment that terminals with links set."""
+_PROGRAMS: Final = frozenset({"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "zed"})
+"""The same, by ``TERM_PROGRAM``."""
+_VTE: Final = 5000
+"""The first ``VTE_VERSION`` with links."""
+
+
+def message(level: Level, text: object, *hints: str) -> None:
+    """Print a message, and a line for each hint."""
+    for word, each in ((level, str(text)), *(("hint", hint) for hint in hints)):
+        sys.stderr.write(_shown(word, harmless_line(each)))
+    sys.stderr.flush()
+
+
+def _shown(level: Level, text: str) -> str:
+    """Return the lines of a message for standard error."""
+    if not on_terminal(sys.stderr, 2):
+        return f"{level}: {text}\n"
+    first, *others = folded(f"{level}: {text}", terminal_width())
+    if has_links() and (found := _PATH.match(text)) and first.startswith(f"{level}: {found[0]}"):
+        first = f"{level}: {linked(found[0])}{first[len(level) + 2 + found.end() :]}"
+    if has_colours(sys.stderr, 2):
+        first = f"\x1b[{STYLES[level].decode()}m{level}\x1b[m{first[len(level) :]}"
+    return "".join(f"{line}\n" for line in (first, *others))
+
+
+def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
+    """Return the lines of a message in so many columns. A command, or a word that is longer, stays in one piece."""
+    if len(text) <= width or LEVEL.sub("", text, count=1).startswith(COMMANDS):
+        return [text]
+    from textwrap import wrap  # for terminals alone
+
+    whole = _TOGETHER.sub(lambda found: found[0].replace(" ", _NO_BREAK), text)
+    whole = LEVEL.sub(rf"\1:{_NO_BREAK}", whole, count=1)
+    lines = wrap(whole, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
+    return [line.replace(_NO_BREAK, " ") for line in lines]
+
+
+def linked(path: str) -> str:
+    """Return a path as a link to its file, the path itself where there is no such file."""
+    if not _PATH.fullmatch(path) or not os.path.lexists(path):
+        return path
+    from socket import gethostname
+    from urllib.parse import quote
+
+    whole = os.path.abspath(path)  # noqa: PTH100  as above
+    return f"\x1b]8;;file://{quote(gethostname())}{quote(whole)}\x1b\\{path}\x1b]8;;\x1b\\"
+
+
+def has_links() -> bool:
+    """Tell whether the terminal of standard error shows links: what it says of itself in the environment.
+
+    ``FORCE_HYPERLINK`` decides where it is set, 0 for none, as for other tools.
+    """
+    forced = os.environ.get("FORCE_HYPERLINK")
+    if forced is not None:
+        return forced != "0" and sys.stderr.isatty()
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    vte = os.environ.get("VTE_VERSION", "")
+    return (
+        any(name in os.environ for name in _LINKING)
+        or os.environ.get("TERM_PROGRAM") in _PROGRAMS
+        or (vte.isascii() and vte.isdigit() and int(vte) >= _VTE)
+    )
