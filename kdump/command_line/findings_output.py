@@ -107,7 +107,7 @@ def telling(run: Session, given: dict[str, Any]) -> Iterator[Telling]:
 
 def _for_people(show: Shown) -> Report:
     if sys.stdout.isatty():
-        from kdump.printers.findings_table import TableReport
+        from kdump.printers.findings_terminal import TerminalReport
 
-        return TableReport(sys.stdout, show)
+        return TerminalReport(sys.stdout, show)
     return PlainReport(cast("IO[str]", sys.stdout), show)

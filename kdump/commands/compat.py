@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kdump.dump_log_segments.dialects import releases
+from kdump.output.stdout import is_terminal
+from kdump.primitives.terminal import prose_width
 
 if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.releases import Change
+
+WIDTH: Final = 100
+"""Columns of a line in a pipe or file."""
 
 
 @click.command(short_help="List the outputs that --compat chooses from.")
@@ -27,4 +32,5 @@ def command(release: str | None) -> None:
 def line(change: Change) -> str:
     """Return what is told of a change: the release, and behind it what is new."""
     text = "; ".join(change.why)
-    return fill(text, 100, initial_indent=f"{change.release:<10}", subsequent_indent=" " * 10, break_on_hyphens=False)
+    width = prose_width() if is_terminal() else WIDTH
+    return fill(text, width, initial_indent=f"{change.release:<10}", subsequent_indent=" " * 10, break_on_hyphens=False)

@@ -6,7 +6,7 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
@@ -19,7 +19,8 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
-from kdump.output.stdout import open_output
+from kdump.output.stdout import is_terminal, open_output
+from kdump.primitives.terminal import harmless, terminal_width
 from kdump.records.record_batch import misnumbered
 from kdump.rows import columns as rows
 from kdump.rows.selection import DamagedRange, SegmentFacts, SelectedBatch
@@ -27,7 +28,7 @@ from kdump.rows.without_secrets import Secrets
 from kdump.segments.lazy_records import ReadAgain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.formats.record import Record
     from kdump.log_dirs.partition import Partition
@@ -230,7 +231,7 @@ def show(
 
         out.write(f"{item.file.name}\n".encode("utf-8", "backslashreplace"))
         try:
-            printer.write(hide.parts(item, offset), out)
+            printer.write(hide.parts(item, offset), out, terminal_width() if is_terminal() else None)
         except DamageError as damage:
             run.damage(f"{item.file.name}: batch at byte {item.batch.position}: {hide.error(damage, item.file)}")
         return
@@ -283,22 +284,40 @@ def whole(batch: RecordBatch) -> Sequence[Record]:
     return ReadAgain(batch, lambda *_: True, count)
 
 
+NAME: Final = 19
+"""Columns of the name of a field."""
+ROOM: Final = 8
+"""Columns of its value, at least."""
+
+
 def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
     if text is not None or not column.optional:
-        out.write(f"{column.name:<19} {'null' if text is None else text}\n".encode())
+        _write(out, column, ["null" if text is None else text])
+
+
+def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
+    """Write the name of a column and its value, on a terminal in lines of its width. A path stays in one piece."""
+    out.write(f"{column.name:<{NAME}} ".encode())
+    room = max(terminal_width() - NAME - 1, ROOM) if is_terminal() and column.name != "file" else 0
+    left = room
+    for text in pieces:
+        for part in text if room > 0 and not text.isascii() else [text]:
+            rest = part
+            while room > 0 and len(rest.encode("utf-8", "replace")) > left:
+                taken = left if rest.isascii() else 0  # another character takes up to two columns
+                out.write(f"{rest[:taken]}\n{'':{NAME}} ".encode())
+                rest, left = rest[taken:], room
+            out.write(rest.encode())
+            left -= len(rest.encode("utf-8", "replace"))
+    out.write(b"\n")
 
 
 def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
     """Print a cell piece by piece: shown for a terminal, a byte of a payload may take four."""
-    from kdump.primitives.terminal import harmless
-
     if pieces is None:
         _line(out, column, None)
         return
-    out.write(f"{column.name:<19} ".encode())
-    for text in pieces():
-        out.write(harmless(text).encode())
-    out.write(b"\n")
+    _write(out, column, map(harmless, pieces()))
 
 
 def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | None, DamageError | None]:

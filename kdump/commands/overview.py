@@ -9,7 +9,6 @@ import os
 import posixpath
 import sys
 from collections import Counter
-from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from kdump import checking
@@ -25,7 +24,8 @@ from kdump.log_dirs.absent import with_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import is_terminal
 from kdump.primitives import timestamps
-from kdump.primitives.terminal import harmless_line, shell_path, shell_pattern, terminal_width
+from kdump.primitives.messages import INDENT, folded
+from kdump.primitives.terminal import harmless_line, prose_width, shell_path, shell_pattern
 from kdump.printers.findings_report import conclusion
 from kdump.printers.quantities import counted, size, time
 
@@ -218,6 +218,6 @@ def _print(text: str) -> None:
     text = harmless_line(text)
     lines = [text]
     if is_terminal() and not text.startswith("  kdump"):
-        lines = wrap(text, terminal_width(), break_on_hyphens=False, break_long_words=False) or [""]
+        lines = folded(text, prose_width(), indent=len(text) - len(text.lstrip()) + INDENT)
     for line in lines:
         sys.stdout.write(f"{line}\n")

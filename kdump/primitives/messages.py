@@ -12,7 +12,7 @@ import re
 import sys
 from typing import Final, Literal, TypeAlias
 
-from kdump.primitives.terminal import harmless_line, has_colours, on_terminal, terminal_width
+from kdump.primitives.terminal import harmless_line, has_colours, on_terminal, prose_width
 
 Level: TypeAlias = Literal["error", "warning", "note", "hint"]
 STYLES: Final[dict[Level, bytes]] = {"error": b"1;31", "warning": b"1;33", "note": b"1;36", "hint": b"1;32"}
@@ -23,8 +23,8 @@ COMMANDS: Final = ("kdump ", "pip ", "mv ", "rm ", "sh ")
 """What a hint begins with that is to be pasted: no width folds it."""
 INDENT: Final = 2
 """Blanks before the second line of a message, and of those after it."""
-_TOGETHER: Final = re.compile(r"kdump(?: (?:--?[\w-]+|[/.]\S+|[a-z-]+(?=[ .,;:)]|$)|[A-Z_]+\b))")
-"""A command and its first word, in a sentence."""
+_TOGETHER: Final = re.compile(r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\S*|\S*[/@]\S*|[A-Z]+\b))*")
+"""A command in a sentence, with its paths and options."""
 _PATH: Final = re.compile(r"[\w./@%+,=-]*/[\w./@%+,=-]*[\w/]")
 """A path at the beginning of a message that a link may lead to. Names with other characters get none."""
 _NO_BREAK: Final = "\xa0"
@@ -47,7 +47,7 @@ def _shown(level: Level, text: str) -> str:
     """Return the lines of a message for standard error."""
     if not on_terminal(sys.stderr, 2):
         return f"{level}: {text}\n"
-    first, *others = folded(f"{level}: {text}", terminal_width())
+    first, *others = folded(f"{level}: {text}", prose_width())
     if has_links() and (found := _PATH.match(text)) and first.startswith(f"{level}: {found[0]}"):
         first = f"{level}: {linked(found[0])}{first[len(level) + 2 + found.end() :]}"
     if has_colours(sys.stderr, 2):

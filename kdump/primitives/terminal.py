@@ -57,6 +57,15 @@ def terminal_width() -> int:
     return 80
 
 
+MEASURE: Final = 72
+"""Columns of sentences, as in a book. A terminal of 60 columns takes at most 1.2 times the lines."""
+
+
+def prose_width() -> int:
+    """Return the columns of sentences on the terminal."""
+    return min(terminal_width(), MEASURE)
+
+
 PAGED: Final[set[int]] = set()
 """The descriptors of standard streams that lead to a terminal through a pager."""
 

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from kdump.primitives.terminal import harmless_line
+from kdump.primitives.terminal import MEASURE, harmless_line
 from kdump.printers.table import Quiet
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, 
         if number:
             console.print()
         if table.title:
-            for line in _fold(harmless_line(table.title), console.width):
+            for line in _fold(harmless_line(table.title), _prose(console)):
                 out.write(_styled(console, line, "bold") + "\n")
         for line in chain(_drawn(console, table, layout), table.below()):
             out.write(line + "\n")
@@ -71,7 +71,7 @@ def _fitted(console: Quiet, table: AnswerTable, rows: list[list[str]], widths: l
     if len(rows) >= MANY:
         shared, table, rows, widths = _without_shared(table, rows, widths)
         if shared:
-            yield from _block(console, shared, console.width)
+            yield from _block(console, shared, _prose(console))
     table, rows, widths, missing = _without_spare(table, rows, widths, console.width)
     narrow = _fitting(widths, console.width)
     yield from _lines(console, table, rows, narrow)
@@ -80,7 +80,12 @@ def _fitted(console: Quiet, table: AnswerTable, rows: list[list[str]], widths: l
     if cut:
         told.append(f"cut: {', '.join(table.columns[number] for number in cut)}")
     if told:
-        yield from _fold(f"({'; '.join(told)}; --all-columns or -x shows all)", console.width)
+        yield from _fold(f"({'; '.join(told)}; --all-columns or -x shows all)", _prose(console))
+
+
+def _prose(console: Quiet) -> int:
+    """Return the columns of sentences."""
+    return min(console.width, MEASURE)
 
 
 def _widths(table: AnswerTable, rows: Sequence[Sequence[str]]) -> list[int]:
@@ -182,7 +187,7 @@ def _blocks(console: Quiet, table: AnswerTable, rows: Sequence[Sequence[str]]) -
     for number, row in enumerate(rows):
         if number:
             yield ""
-        yield from _block(console, dict(zip(table.columns, row, strict=True)), console.width)
+        yield from _block(console, dict(zip(table.columns, row, strict=True)), _prose(console))
 
 
 def _block(console: Quiet, cells: Mapping[str, str], width: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import asdict
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from kdump.errors import many
 from kdump.findings import KDUMP, Level
@@ -62,6 +62,13 @@ def word(finding: Finding) -> str:
     return "LOST" if finding.is_grave else WORDS[finding.level]
 
 
+Tone: TypeAlias = Literal["", "title", "note", "derived", "log", "good"]
+"""What a line is, for the colour that a terminal gives it."""
+TONES: Final[dict[Level, Tone]] = {Level.REMARK: "note", Level.DERIVED: "derived", Level.LOG: "log"}
+WORD: Final = 8
+"""Columns of the word that a line of a finding begins with."""
+VERDICT: Final = ("Damaged", "Consumers stop", "What to do", "No log", "safe", "DO NOT", "broker", "  ")
+"""What lines of the conclusion begin with that are as important as the first."""
 VERDICTS: Final = {
     Level.REMARK: "nothing is wrong",
     Level.DERIVED: "the log is sound, files beside it are wrong",
@@ -295,26 +302,31 @@ class PlainReport:
         block = self._show.block(name, findings)
         if not block.lines:
             return
-        self._say(block.title)
+        self._say(block.title, "title")
         for line in block.lines:
-            self._say(f"  {word(line.finding):7} {line.place}{line.finding.text}")
+            self._say(f"{line.place}{line.finding.text}", TONES[line.finding.level], word=word(line.finding))
             if line.finding.expected is not None or line.finding.found is not None:
-                self._say(f"          {values(line.finding)}")
+                self._say(values(line.finding), "", WORD + 2)
             if line.more:
-                self._say(f"          {line.more}")
+                self._say(line.more, "note", WORD + 2)
         for text in block.advice:
-            self._say(f"  what to do: {text}")
+            self._say(f"what to do: {text}", "", 2)
 
     def start(self, start: BrokerStart) -> None:
         """Print nothing: the findings say it."""
 
     def end(self, summary: CheckSummary, status: int) -> None:
-        if not self._show.quiet:
-            for text in conclusion(summary, status):
-                self._say(text)
+        if self._show.quiet:
+            return
+        tone: Tone = "good" if not status else "log" if summary.damaged or summary.poisoned else "title"
+        for number, text in enumerate(conclusion(summary, status)):
+            is_verdict = not number or text.startswith(VERDICT)
+            self._say(text.lstrip(), tone if is_verdict else "note", len(text) - len(text.lstrip()))
 
-    def _say(self, text: str) -> None:
-        self._out.write(harmless_line(text) + "\n")
+    def _say(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "") -> None:  # noqa: ARG002  terminals use it
+        """Print a line; ``word`` stands before it."""
+        before = f"  {word:{WORD}}" if word else " " * indent
+        self._out.write(f"{before}{harmless_line(text)}\n")
 
 
 def values(finding: Finding) -> str:

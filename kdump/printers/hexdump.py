@@ -12,20 +12,34 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
     from kdump.records.field_map import FieldBytes
 
-WIDTH: Final = 16
+WIDE, NARROW = 16, 8
+"""Bytes of a line, and of one where a terminal has less than ROOM columns."""
+ROOM: Final = 126
+NAME, VALUE = 20, 12
+"""Columns of the name of a field, and of a value that stands before text."""
+INDENT: Final = 13
+"""Columns before a value that has a line of its own."""
 
 
-def write(parts: Iterable[FieldBytes], out: BinaryIO) -> None:
-    """Write the parts. Payloads show their printable ASCII; positions of unpacked bytes are marked with a +."""
+def write(parts: Iterable[FieldBytes], out: BinaryIO, width: int | None = None) -> None:
+    """Write the parts, on a terminal of ``width`` columns in lines of its width.
+
+    Payloads show their printable ASCII; positions of unpacked bytes are marked with a +.
+    """
+    held = WIDE if width is None or width >= ROOM else NARROW
     for part in parts:
-        for at in range(0, max(1, len(part.data)), WIDTH):
-            row = part.data[at : at + WIDTH]
+        for at in range(0, max(1, len(part.data)), held):
+            row = part.data[at : at + held]
             place = f"{'+' if part.unpacked else ' '}{part.position + at:08x}"
-            line = f"{place}  {row.hex(' '):{3 * WIDTH - 1}}  "
-            if at == 0:
-                line += f"{part.name:<20}  {part.value}"
+            line = f"{place}  {row.hex(' '):{3 * held - 1}}  "
+            value = "" if at else str(part.value)
             if part.name in PAYLOADS and row:
-                line = f"{line:<{14 + 3 * WIDTH + 32}}  |{_ascii(row)}|"
+                value = f"{value:<{VALUE}}  |{_ascii(row)}|"
+            line += f"{'' if at else part.name:<{NAME}}  "
+            if width is not None and len(line) + len(value) > width:
+                line = f"{line.rstrip()}\n{'':{INDENT}}{value}"
+            else:
+                line += value
             out.write(line.rstrip().encode() + b"\n")
 
 

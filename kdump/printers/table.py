@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kdump import kernel
-from kdump.primitives.terminal import harmless, terminal_width
+from kdump.primitives.terminal import MEASURE, harmless, terminal_width
 from kdump.printers.cells import GROUP, LONGEST, NUMBERS, rows
 from kdump.rows.columns import CONTROL_TYPE
 from kdump.rows.values import value
@@ -42,6 +42,22 @@ NARROW_GAP: Final = 1
 """Those where it has none."""
 TIME: Final = "timestamp"
 """The column of text that is shortened last: times are of use as a whole."""
+LEAST: Final = 5
+"""Columns of the terminal that a cell of text keeps, where it needs them."""
+NEEDED: Final = (
+    "topic",
+    TIME,
+    "partition",
+    "codec",
+    "key",
+    "count",
+    "value",
+    "lastOffset",
+    "position",
+    "baseOffset",
+    "offset",
+)
+"""The columns that go last where a terminal has no room for all, the least needed of them first."""
 
 
 class Quiet(Console):
@@ -73,6 +89,8 @@ class Tables:
         self.columns, self.batches, self.encoding, self.redactor = columns, batches, encoding, redactor
         self._rows: list[list[Text | str] | Text] = []
         self._widths: list[int] | None = None
+        self._shown: Sequence[int] = range(len(columns))
+        """The columns that the terminal has room for, by number."""
         self._gap = WIDE_GAP
         self._plain = not self.console.is_terminal
         """Whether rows have no styles: they are drawn here then, many times as fast as rich does it."""
@@ -173,6 +191,9 @@ class Tables:
         if self._rows or self._widths is None:
             self._draw()
         self._close()
+        if missing := [column.name for number, column in enumerate(self.columns) if number not in self._shown]:
+            text = f"(not shown: {', '.join(missing)}; --fields chooses columns, -o csv has all)"
+            self.console.print(Text(text, style="dim"), width=min(self.console.width, MEASURE))
 
     def _draw(self) -> None:
         self._widen(self._settle())
@@ -234,7 +255,7 @@ class Tables:
         if not header and self._edges is not None:
             return self._edges
         table = self._table(header=header)
-        table.add_row(*[""] * len(self.columns))
+        table.add_row(*[""] * len(self._shown))
         with self.console.capture() as captured:
             self.console.print(table)
         *above, _, below = captured.get().splitlines(keepends=True)
@@ -252,14 +273,15 @@ class Tables:
                 self.console.print(row)
                 table, start = self._table(header=False), False
             else:
-                table.add_row(*row)
+                table.add_row(*(row[number] for number in self._shown))
         if table.row_count or start:
             self.console.print(table)
 
     def _table(self, *, header: bool) -> Table:
         padding = (self._gap - 1) // 2
         table = Table(box=box.SIMPLE_HEAD, show_header=header, pad_edge=False, padding=(0, padding))
-        for column, width in zip(self.columns, self._widths or [], strict=True):
+        for number in self._shown:
+            column, width = self.columns[number], self.width(number)
             justify = "right" if column.type in NUMBERS else "left"
             table.add_column(column.name, justify=justify, width=width, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]  # one of the two words
         return table
@@ -279,10 +301,29 @@ class Tables:
                 self._gap = NARROW_GAP
             texts = [at for at in measured if at not in numbers]
             times = [at for at in texts if self.columns[at].name == TIME]
-            room = max(self.console.width - self._gap * len(widths) - 1, 3 * len(widths))
+            least = [
+                min(width, max(len(column.name), LEAST)) if at in texts and at not in times else width
+                for at, (column, width) in enumerate(zip(self.columns, widths, strict=True))
+            ]
+            self._shown = self._with_room(least)
+            room = self._room(self._shown) + sum(width for at, width in enumerate(widths) if at not in self._shown)
             for group in ([at for at in texts if at not in times], times):
-                _shrink(widths, group, room)
+                _shrink(widths, [at for at in group if at in self._shown], room)
         return widths
+
+    def _room(self, shown: Sequence[int]) -> int:
+        """Return the columns of the terminal that are left for the cells of so many columns."""
+        return max(self.console.width - self._gap * len(shown) - 1, 3 * len(shown))
+
+    def _with_room(self, least: Sequence[int]) -> Sequence[int]:
+        """Return the columns for which a terminal has room where each has its least width, one at least."""
+        shown = list(range(len(least)))
+        order = [column.name for column in self.columns if column.name not in NEEDED][::-1]
+        for name in (*order, *NEEDED):
+            if len(shown) == 1 or self._plain or sum(least[at] for at in shown) <= self._room(shown):
+                break
+            shown = [at for at in shown if self.columns[at].name != name] or shown
+        return shown
 
 
 def _shrink(widths: list[int], group: Sequence[int], room: int) -> None:

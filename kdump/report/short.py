@@ -6,7 +6,8 @@ from typing import IO, TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from kdump.primitives.terminal import harmless_line
+from kdump.primitives.messages import folded
+from kdump.primitives.terminal import MEASURE, harmless_line
 from kdump.printers.quantities import counted, size, time
 from kdump.printers.table import Quiet
 from kdump.report import series
@@ -21,8 +22,12 @@ STYLES: Final = {"bad": "bold red", "warn": "yellow", "info": "cyan", "good": "g
 WORDS: Final = {"bad": "WRONG", "warn": "look", "info": "note", "good": "well"}
 TOPICS: Final = 10
 """Topics that are drawn: those with the most bytes."""
-BAR: Final = 30
-"""Columns of the longest bar."""
+BAR, LEAST = 30, 10
+"""Columns of the longest bar, where there is room for it, and where there is none."""
+WORD: Final = 6
+"""Columns of the word before a sentence."""
+NAME: Final = 20
+"""Columns that a name may take on a narrow terminal."""
 LINE: Final = 100
 """Columns of a line where no terminal sets a width."""
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
@@ -35,15 +40,23 @@ def draw(report: LogDirReport, out: IO[str]) -> None:
     paths = ", ".join(map(harmless_line, report.paths))
     console.print(Text(f"{paths} at {time(report.at)}", style="bold"), soft_wrap=True)
     for one in verdicts(report):
-        line = Text(f"{WORDS[one.weight]:6}", style=STYLES[one.weight])
-        console.print(line + Text(harmless_line(one.text), style="default"), soft_wrap=True)
-        if one.advice:
-            console.print(Text(f"      {harmless_line(one.advice)}", style="dim"), soft_wrap=True)
+        word = Text(f"{WORDS[one.weight]:{WORD}}", style=STYLES[one.weight])
+        for line in _folded(console, one.text, WORD):
+            console.print(word + Text(line, style="default"), soft_wrap=True)
+            word = Text(" " * WORD)
+        for line in _folded(console, one.advice, WORD) if one.advice else ():
+            console.print(Text(f"{'':{WORD}}{line}", style="dim"), soft_wrap=True)
         for command in one.commands:
-            console.print(Text(f"        {harmless_line(command)}", style="none"), soft_wrap=True)
+            console.print(Text(f"{'':{WORD}}  {harmless_line(command)}", style="none"), soft_wrap=True)
     console.print()
     _bars(console, "Bytes of log by topic", series.bytes_by_topic(report), report)
     _forecast(console, report)
+
+
+def _folded(console: Quiet, text: str, before: int = 0) -> list[str]:
+    """Return the lines of a sentence on a terminal, the sentence elsewhere; ``before`` columns stand before it."""
+    text = harmless_line(text)
+    return folded(text, min(console.width, MEASURE) - before, indent=0) if console.is_terminal else [text]
 
 
 def _bars(console: Quiet, title: str, sizes: Counter[str], report: LogDirReport) -> None:
@@ -52,13 +65,18 @@ def _bars(console: Quiet, title: str, sizes: Counter[str], report: LogDirReport)
         return
     axis = series.time_axis(report.lines("stats", "hour"), report.at)
     span = f"; came in from {time(axis.start)} on, {axis.step} a column" if axis else ""
-    console.print(Text(f"{title}{span}", style="bold"), soft_wrap=True)
-    names = [_shortened(harmless_line(topic)) for topic in topics]
+    for line in _folded(console, f"{title}{span}"):
+        console.print(Text(line, style="bold"), soft_wrap=True)
+    names = [_shortened(harmless_line(topic), max(NAME, console.width // 4)) for topic in topics]
     widest = max(map(len, names))
+    steps = len(axis.buckets) + 2 if axis else 0
+    longest = max(LEAST, min(BAR, console.width - widest - 16 - steps))
+    has_room = widest + longest + 16 + steps <= console.width
     for topic, name in zip(topics, names, strict=True):
         line = Text(f"  {name:{widest}}  {size(sizes[topic]):>10}  ")
-        line.append(f"{bar(sizes[topic] / max(1, sizes[topics[0]]), BAR):{BAR}}  ", style="cyan")
-        line.append(_came_in(report, axis, topic) if axis else "", style="green")
+        line.append(f"{bar(sizes[topic] / max(1, sizes[topics[0]]), longest):{longest}}  ", style="cyan")
+        line.append(_came_in(report, axis, topic) if axis and has_room else "", style="green")
+        line.rstrip()
         console.print(line, soft_wrap=True)
     if len(sizes) > len(topics):
         rest = sum(sizes.values()) - sum(sizes[topic] for topic in topics)
@@ -66,7 +84,7 @@ def _bars(console: Quiet, title: str, sizes: Counter[str], report: LogDirReport)
     console.print()
 
 
-def _shortened(name: str, most: int = 32) -> str:
+def _shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most - 3]}..."
 
 
@@ -80,9 +98,13 @@ def _forecast(console: Quiet, report: LogDirReport) -> None:
     if any(kept or goes for _, kept, goes in days):
         line = sparkline([kept for _, kept, _ in days])
         text = f"Retention leaves {size(days[0][1])} now, {size(days[-1][1])} on {(time(days[-1][0]) or '')[:10]}  "
-        console.print(Text(text) + Text(line, style="green") + Text("  (if nothing more is written)"), soft_wrap=True)
+        lines = _folded(console, f"{text}(if nothing more is written)")
+        for each in lines:
+            console.print(Text(each), soft_wrap=True)
+        console.print(Text(f"  {line[: console.width - 2]}", style="green"), soft_wrap=True)
     page = report.command("du").replace("kdump du", "kdump report", 1)
-    console.print(Text(f"The whole picture: {harmless_line(page)} --out report.html"), soft_wrap=True)
+    console.print(Text("The whole picture:"), soft_wrap=True)
+    console.print(Text(f"  {harmless_line(page)} --out report.html"), soft_wrap=True)
 
 
 def bar(share: float, width: int) -> str:

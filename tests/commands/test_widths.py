@@ -1,12 +1,13 @@
-"""Tables of every command on terminals of 60 to 120 columns: a row is a line, and none is longer than the terminal."""
+"""Every command on terminals of 60 to 120 columns: a row is a line, and none is longer than the terminal."""
 
 import re
 
 import pytest
 
+from kdump.primitives.messages import LEVEL
 from testing import GOLDEN, terminals
 
-BROKER = str(GOLDEN / "brokers" / "4.2.2")
+BROKER = "4.2.2"
 WIDTHS = (60, 80, 100, 120)
 MORE = 1.2
 """How many times the lines of a terminal of 120 columns a narrow one may take."""
@@ -15,20 +16,80 @@ LINES = [
     ["diff", BROKER, f"{BROKER}-live"],
     ["dump", BROKER, "--topic", "headers", "-o", "table"],
     ["dump", BROKER, "--topic", "headers", "-o", "table", "--batches"],
+    [BROKER],
+    [f"{BROKER}/txn-0/{64:020}.log"],
+    ["check", BROKER],
+    ["check", BROKER, "--notes"],
+    ["check", BROKER, "-v", "--notes"],
+    ["check", f"{BROKER}/txn-0", "--headers-only", "--notes"],
+    ["verify-index", BROKER],
+    ["report", BROKER],
+    ["report", BROKER, "--text"],
+    ["explain", "txn-0@64", "--in", BROKER],
+    ["explain", "headers-0@0..3", "--in", BROKER],
+    ["get", "headers-0@0", "--in", BROKER],
+    ["get", "headers-0@0", "--in", BROKER, "-o", "table"],
+    ["sql", "from transactions", BROKER],
+    ["sql", "select * from records limit 3", BROKER],
+    ["sql", "select topic, count(*) n from records group by 1", BROKER],
+    ["dump", BROKER, "--topic", "txn", "-o", "table", "--batches", "--limit", "9"],
+    ["dump", BROKER, "--count"],
+    ["rebuild-cluster", BROKER, "--plan"],
+    ["compat"],
+    ["coordinator", "orders", "--type", "group", "--partitions", "50"],
+    ["help", "damage"],
 ]
-COMMAND = re.compile(r"^\s*(# |kdump|kafka-)")
-"""Lines that are to be pasted, or are of standard error: no width folds them."""
+WRONG = [
+    ["check", "--nope"],
+    ["chek", BROKER],
+    ["get", "X@0", BROKER],
+    ["dump", BROKER, "--topic", "nope"],
+    ["dump", "gone"],
+    ["dump", BROKER, "-o", "xyz"],
+    ["dump", BROKER, "--since", "noon"],
+    ["metadata", BROKER, "--tree", "/topics/none"],
+    ["salvage", BROKER],
+    ["help", "nonsense"],
+    ["report", BROKER, "--overwrite"],
+]
+COMMAND = re.compile(r"^\s*(# |hint: kdump|kdump|kafka-)")
+"""Lines that are to be pasted: no width folds them."""
 
 
-@pytest.mark.parametrize("words", LINES, ids=lambda words: " ".join([words[0], *words[2:]]))
+@pytest.fixture(autouse=True)
+def golden(monkeypatch):
+    monkeypatch.chdir(GOLDEN / "brokers")
+
+
+def lines_of(words, width):
+    """The lines on a terminal, but for its status line, commands, and single words: a long path is not broken."""
+    text = terminals.show(words, width=width).shown.decode().replace("\r\n", "\n")
+    text = re.sub(r"\x1b\[[\d;]*m|\r[^\n\r]*\r", "", text)
+    return [line for line in text.splitlines() if not COMMAND.match(line) and " " in LEVEL.sub("", line).strip()]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+@pytest.mark.parametrize("width", [60, 100])
+def test_what_is_said_of_wrong_usage_fits(words, width):
+    assert [line for line in lines_of(words, width) if len(line) > width] == []
+
+
+@pytest.mark.parametrize("words", LINES, ids=" ".join)
 def test_a_row_is_a_line_at_every_width(words):
     shown = {}
     for width in WIDTHS:
-        text = re.sub(r"\x1b\[[\d;]*m|\r[^\n]*\r(?!\n)", "", terminals.show(words, width=width).shown.decode())
-        shown[width] = [line for line in text.splitlines() if not COMMAND.match(line)]
+        shown[width] = lines_of(words, width)
         assert [line for line in shown[width] if len(line) > width] == []
     assert len(shown[80]) <= MORE * len(shown[120]) + 1
     assert len(shown[60]) <= MORE * len(shown[120]) + 3
+
+
+@pytest.mark.parametrize("width", [60, 100, 140])
+def test_bytes_fit(width):
+    """Narrow terminals get more lines of fewer bytes."""
+    lines = lines_of(["get", "headers-0@0", "--in", BROKER, "--hexdump"], width)
+    assert max(map(len, lines)) <= width
+    assert re.search(r"baseTimestamp\s+1700000000000 \(2023-11-14T22:13:20.000Z\)", "\n".join(lines))
 
 
 def test_offsets_of_eighteen_partitions_are_as_many_lines_at_80_as_at_120():
