@@ -73,11 +73,11 @@ def _bars(console: Quiet, title: str, sizes: Counter[str], report: LogDirReport)
     longest = max(LEAST, min(BAR, console.width - widest - 16 - steps))
     has_room = widest + longest + 16 + steps <= console.width
     for topic, name in zip(topics, names, strict=True):
-        line = Text(f"  {name:{widest}}  {size(sizes[topic]):>10}  ")
-        line.append(f"{bar(sizes[topic] / max(1, sizes[topics[0]]), longest):{longest}}  ", style="cyan")
-        line.append(_came_in(report, axis, topic) if axis and has_room else "", style="green")
-        line.rstrip()
-        console.print(line, soft_wrap=True)
+        drawn = Text(f"  {name:{widest}}  {size(sizes[topic]):>10}  ")
+        drawn.append(f"{bar(sizes[topic] / max(1, sizes[topics[0]]), longest):{longest}}  ", style="cyan")
+        drawn.append(_came_in(report, axis, topic) if axis and has_room else "", style="green")
+        drawn.rstrip()
+        console.print(drawn, soft_wrap=True)
     if len(sizes) > len(topics):
         rest = sum(sizes.values()) - sum(sizes[topic] for topic in topics)
         console.print(Text(f"  and {counted(len(sizes) - len(topics), 'topic')} more, {size(rest)}"), soft_wrap=True)
