@@ -20,9 +20,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
+from kdump.log_salvage.writer import STEP
 from kdump.output import files
 from kdump.primitives.crc import crc32c
-from kdump.salvage.writer import STEP
 from tools import arguments
 
 if TYPE_CHECKING:

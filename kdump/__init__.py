@@ -17,8 +17,10 @@ if TYPE_CHECKING:
         Log,
         LogBatch,
         LogRecord,
+        SalvageReport,
         check,
         open,  # noqa: A004  as in gzip.open: called as kdump.open
+        salvage,
         verify_index,
     )
     from kdump.questions import (
@@ -46,6 +48,7 @@ __all__ = [
     "Log",
     "LogBatch",
     "LogRecord",
+    "SalvageReport",
     "check",
     "compaction",
     "diff",
@@ -60,13 +63,14 @@ __all__ = [
     "open",
     "producers",
     "retention",
+    "salvage",
     "scan",
     "statistics",
     "stats",
     "transactions",
     "verify_index",
 ]
-_OF_API = ("CheckReport", "Log", "LogBatch", "LogRecord", "check", "open", "verify_index")
+_OF_API = ("CheckReport", "Log", "LogBatch", "LogRecord", "SalvageReport", "check", "open", "salvage", "verify_index")
 __version__ = "0.1.0"
 
 

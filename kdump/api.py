@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kdump.formats.record import Header, Record
     from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.log_salvage.partitions import Salvaged
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.regions import Damage, OnError
 
@@ -555,6 +556,73 @@ def _report(found: Iterable[Finding], unreadable: list[UnreadableError], notes: 
         tuple(unreadable),
         tuple(notes),
     )
+
+
+@dataclass(frozen=True)
+class SalvageReport:
+    """The result of :func:`salvage`: each partition that was written, and what is lost."""
+
+    partitions: tuple[Salvaged, ...]
+    """The name, the segments written, and the account of each partition."""
+    damage: tuple[str, ...] = ()
+    """Damaged ranges of logs, and damaged files beside them."""
+    unreadable: tuple[UnreadableError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> int:
+        """The exit status of the command: 0 all replicas were valid, 1 unreadable, 3 damage."""
+        return 1 if self.unreadable else 3 if self.damage else 0
+
+
+def salvage(
+    *paths: Path | Iterable[Path],
+    out: Path,
+    topic: str | Iterable[str] = (),
+    partition: int | Iterable[int] = (),
+    leftovers: bool = False,
+    remote: Path | Iterable[Path] = (),
+    remote_keys: Mapping[str, Path] | None = None,
+    segment_bytes: int = 1 << 30,
+    max_batch_bytes: int = DEFAULT_LIMIT,
+) -> SalvageReport:
+    """Write the valid batches of damaged logs as new segments below ``out``, as ``kdump salvage`` does.
+
+    ``out`` must not exist, or be an empty folder. It appears when all is written. Inputs are opened read-only.
+    ``segment_bytes`` is the largest size of a segment that is written. Raises UsageError for an ``out`` that is
+    refused, UnreadableError where no segment is found, a store does not answer or the disk refuses.
+
+    >>> import kdump, tempfile
+    >>> report = kdump.salvage("golden/damaged/fuzz000", out=tempfile.mkdtemp())
+    >>> report.status, [one.written.records for one in report.partitions], report.damage  # doctest: +ELLIPSIS
+    (3, [15], ('golden/damaged/fuzz000/00000000000000000000.log: byte 798: 843 bytes are not placed: ...',))
+    """
+    from kdump.log_salvage import partitions, writer
+
+    if segment_bytes < 1 << 10:
+        raise UsageError(f"segment_bytes={segment_bytes} is below 1024")
+    damage: list[str] = []
+    unreadable: list[UnreadableError] = []
+    notes: list[str] = []
+    given = given_paths(paths)
+    wanted = Wanted(
+        topics=(topic,) if isinstance(topic, str) else tuple(topic),
+        partitions=numbers(partition),
+        leftovers=leftovers,
+        siblings=True,
+        max_batch_bytes=max_batch_bytes,
+        remote=_remote_storage(remote, remote_keys or {}),
+    )
+    found = partitions.find(given, wanted, damage=damage.append, note=notes.append, fail=unreadable.append)
+    notes += absent(wanted, found.names, given)
+    if not found.replicas:
+        raise unreadable[0] if unreadable else UnreadableError(", ".join(given), "there is no segment to salvage")
+    inputs = [*given, *(() if wanted.remote is None else wanted.remote.paths)]
+    how = partitions.How(writer.SegmentLimits(segment_bytes))
+    done = tuple(partitions.write(found, inputs, fspath(out), how, note=notes.append))
+    for one in done:
+        one.report(damage=damage.append, note=notes.append, fail=unreadable.append)
+    return SalvageReport(done, tuple(damage), tuple(unreadable), tuple(notes))
 
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:

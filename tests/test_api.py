@@ -5,6 +5,7 @@ import json
 import pytest
 
 import kdump
+from kdump.errors import UnreadableError, UsageError
 from testing import processes
 from tests.helpers.log_dirs import replica
 from tests.helpers.segments import data
@@ -81,3 +82,47 @@ class TestDecoding:
     def test_an_unknown_format(self, logs):
         with pytest.raises(kdump.errors.UsageError, match="avro"):
             kdump.open(logs, decode="thrift")
+
+
+class TestSalvage:
+    def test_it_writes_and_reports_what_the_command_does(self, tmp_path):
+        brokers = _two_replicas(tmp_path)
+        damaged = tmp_path / "b1" / "orders-0" / f"{0:020}.log"
+        damaged.write_bytes(damaged.read_bytes()[:-3])
+        for end in ("one", "other"):
+            (tmp_path / end).mkdir()
+        done = processes.kdump("salvage", *brokers, "--out", tmp_path / "one")
+        report = kdump.salvage(*brokers, out=tmp_path / "other")
+        assert done.returncode == report.status == 3
+        said = done.stderr.decode()
+        assert report.damage
+        assert all(text in said for text in report.damage + report.notes)
+        files = {
+            path.relative_to(tmp_path / "one"): path.read_bytes()
+            for path in (tmp_path / "one").rglob("*")
+            if path.is_file()
+        }
+        assert files == {name: (tmp_path / "other" / name).read_bytes() for name in files}
+        (orders,) = report.partitions
+        assert (orders.name, orders.written.end, orders.account.last_offset) == ("orders-0", 8, 7)
+
+    def test_what_is_refused(self, tmp_path):
+        one = replica(tmp_path / "b", {0: data(0, 2)})
+        with pytest.raises(UsageError, match="lies in"):
+            kdump.salvage(one, out=one / "rescue")
+        with pytest.raises(UsageError, match="1024"):
+            kdump.salvage(one, out=tmp_path / "rescue", segment_bytes=1)
+        with pytest.raises(UnreadableError, match="there is no segment to salvage"):
+            kdump.salvage(tmp_path / "b", out=tmp_path / "rescue", topic="other")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]
+
+    def test_one_process_that_stops_in_the_middle_leaves_no_folder(self, tmp_path, monkeypatch):
+        one = replica(tmp_path / "b", {0: data(0, 2)})
+
+        def full(*_, **__):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("kdump.log_salvage.writer.write", full)
+        with pytest.raises(UnreadableError, match="cannot be written: No space"):
+            kdump.salvage(one, out=tmp_path / "rescue")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]

@@ -12,9 +12,9 @@ from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import UsageError, many
 from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_salvage import slice_segment
 from kdump.output import files
 from kdump.output.access import of_sources
-from kdump.salvage import slice_segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

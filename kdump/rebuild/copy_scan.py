@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import UnreadableError
 from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
+from kdump.log_salvage.chains import BatchPlace, LeftOutRange, in_rows, places
+from kdump.log_salvage.sound_batches import Account, judged
 from kdump.records.record_batch import Batches
-from kdump.salvage.chains import BatchPlace, LeftOutRange, in_rows, places
-from kdump.salvage.sound_batches import Account, judged
 from kdump.segments import resync
 from kdump.segments.regions import DATA
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.log_dirs.partition import Segment
+    from kdump.log_salvage.chains import PlacesInARow
     from kdump.rebuild.volumes import VolumeFolder
-    from kdump.salvage.chains import PlacesInARow
     from kdump.segments.regions import Padding, Region
 
 SPAN_BYTES: Final = 4 << 20

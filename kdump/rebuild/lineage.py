@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.formats.leader_epoch import EpochEntry
-from kdump.salvage.epoch_history import EpochHistory
+from kdump.log_salvage.epoch_history import EpochHistory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,15 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.salvage.chains import LeftOutRange
-from kdump.salvage.sound_batches import left_out
+from kdump.log_salvage.chains import LeftOutRange
+from kdump.log_salvage.sound_batches import left_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.log_salvage.chains import BatchPlace
+    from kdump.log_salvage.epoch_history import EpochHistory
     from kdump.rebuild.copy_scan import BatchSpan
-    from kdump.salvage.chains import BatchPlace
-    from kdump.salvage.epoch_history import EpochHistory
 
 
 JOINED_BYTES: Final = 64 << 20

@@ -14,6 +14,8 @@ from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME
 from kdump.log_dirs.partition import Segment
+from kdump.log_salvage.epoch_history import NEVER, EpochHistory, noted
+from kdump.log_salvage.sound_batches import UNREADABLE
 from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy
 from kdump.rebuild.lineage import history
 from kdump.rebuild.merging import Hole, MergedLog, TakenSpan
@@ -31,15 +33,13 @@ from kdump.rebuild.planned import (
     SourceRange,
     State,
 )
-from kdump.salvage.epoch_history import NEVER, EpochHistory, noted
-from kdump.salvage.sound_batches import UNREADABLE
 from kdump.segments.log_end import end_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from kdump.log_salvage.chains import BatchPlace, LeftOutRange
     from kdump.rebuild.volumes import VolumeFolder
-    from kdump.salvage.chains import BatchPlace, LeftOutRange
 
 SEGMENT_BYTES: Final = 1 << 30
 """Bytes after which batches of other copies go into a segment of their own, as a broker's default has it."""

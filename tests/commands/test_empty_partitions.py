@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from kdump import cli
-from kdump.salvage import slice_segment
+from kdump.log_salvage import slice_segment
 from testing import terminals
 from tests.helpers import log_dirs
 

@@ -15,9 +15,9 @@ from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder
+from kdump.log_salvage import merge, writer
 from kdump.output import files
 from kdump.records.record_batch import RecordBatch
-from kdump.salvage import merge, writer
 from kdump.segments import resync
 from testing import GOLDEN, forge
 from testing.processes import kdump

@@ -30,7 +30,7 @@ LAYERS = """
     dump_log_segments
     log_reader
     checks
-    salvage
+    log_salvage
     answers
     broker_start
     checking

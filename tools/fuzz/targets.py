@@ -36,6 +36,8 @@ from kdump.log_dirs.partition import Partition
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
+from kdump.log_salvage import merge, one_copy
+from kdump.log_salvage.sound_batches import Account
 from kdump.primitives import compression
 from kdump.primitives.wire import Bytes, write_varint
 from kdump.printers.classic_text import DumpText
@@ -49,8 +51,6 @@ from kdump.records.record_batch import RecordBatch
 from kdump.rows import columns
 from kdump.rows.redaction import Redactor
 from kdump.rows.selection import DamagedRange, SelectedBatch
-from kdump.salvage import merge, one_copy
-from kdump.salvage.sound_batches import Account
 from kdump.segments.regions import OnError
 from kdump.segments.resync import read
 from kdump.segments.walk import walk

@@ -6,7 +6,7 @@ import pytest
 
 from kdump import kernel
 from kdump.log_dirs.finder import Finder
-from kdump.salvage import writer
+from kdump.log_salvage import writer
 from kdump.segments import walk
 from testing import forge
 

@@ -24,14 +24,14 @@ from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import next_data
 from kdump.log_dirs.finder import raise_it
+from kdump.log_salvage import merge, one_copy
+from kdump.log_salvage.epoch_history import EpochHistory, noted
+from kdump.log_salvage.one_copy import OutOfOrderError
+from kdump.log_salvage.sound_batches import UNREADABLE, Account
 from kdump.output import files
 from kdump.output.access import of_sources
 from kdump.primitives.terminal import path_text
 from kdump.recovery.index_builder import IndexBuilder
-from kdump.salvage import merge, one_copy
-from kdump.salvage.epoch_history import EpochHistory, noted
-from kdump.salvage.one_copy import OutOfOrderError
-from kdump.salvage.sound_batches import UNREADABLE, Account
 from kdump.segments import resync
 from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from kdump.formats.checkpoints import PartitionOffset
     from kdump.log_dirs.partition import Partition
+    from kdump.log_salvage.chains import LeftOutRange
     from kdump.output.access import Access
     from kdump.records.record_batch import Batches, RecordBatch
-    from kdump.salvage.chains import LeftOutRange
 
 LOGS: Final = "logs"
 ACCOUNT: Final = "account.json"

@@ -6,9 +6,9 @@ import pytest
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.finder import Finder
+from kdump.log_salvage import chains, writer
+from kdump.log_salvage.merge import merge
 from kdump.parallel import costs
-from kdump.salvage import chains, writer
-from kdump.salvage.merge import merge
 from kdump.segments import read_ahead, walk
 from testing import forge
 

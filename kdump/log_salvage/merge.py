@@ -2,7 +2,7 @@
 
 Two passes: the first finds each copy's sound batches and keeps them as chains, then these are put in order. What is
 there twice is taken once. Where batches overlap, the higher leader epoch wins, then the copy that was named first: as
-after an election. One copy whose batches stand in order needs one pass: see :mod:`kdump.salvage.one_copy`.
+after an election. One copy whose batches stand in order needs one pass: see :mod:`kdump.log_salvage.one_copy`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from contextlib import closing
 from heapq import heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
-from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, in_rows, link
-from kdump.salvage.sound_batches import Account, ahead, judged, left_out
+from kdump.log_salvage.chains import BatchPlace, Chain, LeftOutRange, in_rows, link
+from kdump.log_salvage.sound_batches import Account, ahead, judged, left_out
 from kdump.segments import read_ahead, resync, shared_segment
 from kdump.segments.regions import DATA
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_salvage.chains import PlacesInARow
     from kdump.records.record_batch import Batches
-    from kdump.salvage.chains import PlacesInARow
     from kdump.segments.regions import Padding, Region
 
     T = TypeVar("T", bound=Region)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.errors import StoreError, UnreadableError
 from kdump.log_dirs.local import LocalFile
-from kdump.salvage.chains import BatchPlace, Chain, LeftOutRange, MissingOffsets, PlacesInARow
+from kdump.log_salvage.chains import BatchPlace, Chain, LeftOutRange, MissingOffsets, PlacesInARow
 from kdump.segments import read_ahead
 from kdump.segments.regions import Padding
 

@@ -11,10 +11,10 @@ from kdump.formats import txn_index
 from kdump.formats.record_layout import CONTROL_FLAG, TIMESTAMP_TYPE_FLAG
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
+from kdump.log_salvage import chains, merge, one_copy, writer
+from kdump.log_salvage.sound_batches import Account
 from kdump.parallel import costs
 from kdump.records.control import ABORT
-from kdump.salvage import chains, merge, one_copy, writer
-from kdump.salvage.sound_batches import Account
 from kdump.segments import read_ahead, resync, walk
 from testing import damages, forge
 from tests.command_line.test_parallel import SHAPES, batches, log

@@ -8,9 +8,9 @@ from contextlib import closing
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kdump.log_salvage.chains import BatchPlace, PlacesInARow, in_rows
+from kdump.log_salvage.sound_batches import ahead, judged
 from kdump.records.record_batch import Batches
-from kdump.salvage.chains import BatchPlace, PlacesInARow, in_rows
-from kdump.salvage.sound_batches import ahead, judged
 from kdump.segments import resync
 from kdump.segments.batch_runs import Run
 from kdump.segments.read_ahead import Leash
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.salvage.chains import LeftOutRange
-    from kdump.salvage.sound_batches import Account
+    from kdump.log_salvage.chains import LeftOutRange
+    from kdump.log_salvage.sound_batches import Account
     from kdump.segments.regions import Padding, Region
 
 
@@ -32,7 +32,7 @@ class OutOfOrderError(Exception):
 def batches(
     copy: Partition, account: Account, progress: Callable[[int], None] = lambda _: None
 ) -> Generator[Batches, None, None]:
-    """Yield what :func:`kdump.salvage.merge.merge` places of a copy, data that are alike in one go.
+    """Yield what :func:`kdump.log_salvage.merge.merge` places of a copy, data that are alike in one go.
 
     Tells the account the same, and ``progress`` the bytes read. Raises OutOfOrderError where batches do not stand in
     order: then the account is wrong.

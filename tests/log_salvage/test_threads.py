@@ -5,8 +5,8 @@ import random
 import pytest
 
 from kdump.log_dirs.finder import Finder
+from kdump.log_salvage import merge
 from kdump.parallel import costs
-from kdump.salvage import merge
 from kdump.segments import shared_segment
 from testing import damages
 from tests.command_line.test_parallel import SHAPES, batches, log

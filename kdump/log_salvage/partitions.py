@@ -1,0 +1,260 @@
+"""Salvage of whole log dirs: the replicas of each partition are merged, and written below one new folder.
+
+The command prints what it yields; :func:`kdump.salvage` collects it.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from functools import partial
+from hashlib import sha256
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kdump.errors import StoreError, UnreadableError, many
+from kdump.formats.checkpoints import PartitionOffset
+from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.remote import RemoteFiles
+from kdump.log_reader.segment_choice import CheckpointMarks
+from kdump.log_salvage import writer
+from kdump.log_salvage.chains import END_OF_LOG
+from kdump.log_salvage.sound_batches import UNREADABLE
+from kdump.output import files
+from kdump.output.access import of_sources
+from kdump.parallel import costs
+from kdump.primitives.processes import Processes
+from kdump.segments import read_ahead
+from kdump.segments.log_end import is_being_written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from kdump.log_dirs.finder import Wanted
+    from kdump.log_dirs.partition import Partition
+    from kdump.log_salvage.sound_batches import Account
+
+TOPIC_BYTES: Final = 249
+"""Bytes of a topic's name at most (``Topic.MAX_NAME_LENGTH``): the name of its folder then fits, too."""
+HASH_DIGITS: Final = 16
+SHOWN_GAPS: Final = 20
+"""Gaps of a partition that are reported one by one."""
+
+
+class Replicas:
+    """The replicas of a partition, and the greatest log start offset that a checkpoint beside them has."""
+
+    def __init__(self) -> None:
+        self.parts: list[Partition] = []
+        self.log_start: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all replicas."""
+        return sum(part.size for part in self.parts)
+
+    def add(self, part: Partition, log_start: int | None = None) -> None:
+        """Add a replica with its log start offset, or None if no checkpoint has it."""
+        self.parts.append(part)
+        if log_start is not None:
+            self.log_start = max(log_start, self.log_start or 0)
+
+    def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
+        """Return the entry of log-start-offset-checkpoint; none where the first segment's name is the log start.
+
+        A broker deletes a log that ends below its log start offset: such an entry is not written either.
+        """
+        topic, partition = self.parts[0].topic, self.parts[0].partition
+        if topic is None or partition is None or self.log_start in {None, written.begin}:
+            return []
+        start = self.log_start or 0
+        return [PartitionOffset(topic, partition, start)] if start <= written.end else []
+
+
+class Found(NamedTuple):
+    """Partitions to salvage."""
+
+    replicas: dict[str, Replicas]
+    """The replicas of each partition, by the name of the folder that is written."""
+    local: list[Partition]
+    """The partitions of the paths, also those without a segment."""
+    names: frozenset[Any]
+    """The names of the partitions that were seen, wanted or not."""
+
+    @property
+    def parts(self) -> list[Partition]:
+        """All replicas."""
+        return [part for one in self.replicas.values() for part in one.parts]
+
+
+class Salvaged(NamedTuple):
+    """The result for one partition."""
+
+    name: str
+    written: writer.WrittenLog
+    account: Account
+    refused: tuple[str, ...]
+    """Damage of files beside the logs that a broker refuses."""
+    unreadable: tuple[UnreadableError, ...]
+    log_start: int | None
+    """The log start offset of the replicas, None where no checkpoint has it."""
+
+    def report(
+        self, *, damage: Callable[[str], None], note: Callable[[str], None], fail: Callable[[UnreadableError], None]
+    ) -> None:
+        """Report the batches that were written, and all that was not."""
+        for text in self.refused:
+            damage(text)
+        for error in self.unreadable:
+            fail(error)
+        written, name = self.written, self.name
+        where = many(written.segments, "segment")
+        note(f"{name}: {many(written.batches, 'sound batch', 'sound batches')}, {written.size} bytes in {where}")
+        if written.below_log_start is not None:
+            below = written.below_log_start.batches
+            what = f"{many(below, 'batch', 'batches')} {'is' if below == 1 else 'are'} below the log start offset"
+            note(f"{name}: {what} {self.log_start} (DeleteRecords or retention)")
+        if self.account.duplicates:
+            note(f"{name}: {many(self.account.duplicates, 'batch was', 'batches were')} there twice")
+        for lost in self.account.lost:
+            if lost.kind == UNREADABLE:
+                before = f" (the {many(lost.position, 'byte')} before that could)" if lost.position else ""
+                size = many(lost.size, "byte")
+                fail(UnreadableError(lost.segment.name, f"{size} could not be read{before}: {lost.reason}"))
+            else:
+                size = many(lost.size, "byte is", "bytes are")
+                say = note if lost.kind == END_OF_LOG and is_being_written(lost.segment) else damage
+                say(f"{lost.segment.name}: byte {lost.position}: {size} not placed: {lost.reason}")
+        gaps = self.account.gaps
+        for gap in islice(gaps, SHOWN_GAPS):
+            only = f"offset {gap.start} is" if len(gap) == 1 else f"offsets {gap.start} to {gap.stop - 1} are"
+            note(f"{name}: {only} not there")
+        if len(gaps) > SHOWN_GAPS:
+            note(f"{name}: {many(len(gaps) - SHOWN_GAPS, 'more gap')}: account.json has them")
+
+
+class How(NamedTuple):
+    """Options of a run: limits of segments, and the number of processes; None: as many as pay off."""
+
+    limits: writer.SegmentLimits = writer.SegmentLimits()
+    jobs: int | None = 1
+
+
+def find(
+    paths: tuple[str, ...],
+    wanted: Wanted,
+    *,
+    damage: Callable[[str], None],
+    note: Callable[[str], None],
+    fail: Callable[[UnreadableError], None],
+) -> Found:
+    """Return the partitions of ``paths`` and of remote storage. Raises StoreError where a store does not answer.
+
+    An error of a store ends the run before anything is written: another run may read all of it. An error of a disk
+    goes to ``fail``, since a failing disk may never give more.
+    """
+
+    def failed(error: UnreadableError) -> None:
+        if isinstance(error, StoreError):
+            raise error
+        fail(error)
+
+    finder = Finder(wanted._replace(remote=None), note=note, fail=failed)
+    elsewhere = Finder(wanted, note=note, fail=failed)
+    found: dict[str, Replicas] = {}
+    marks = CheckpointMarks(damage, failed)
+    local = list(finder.find(paths, None))
+    for part in local:
+        if part.segments:
+            found.setdefault(_name(part), Replicas()).add(part, marks.facts(part).log_start)
+    for part in elsewhere.remote():
+        if part.segments:
+            found.setdefault(_name(part), Replicas()).add(part)
+    return Found(found, local, frozenset(finder.met | elsewhere.met))
+
+
+def write(
+    found: Found,
+    inputs: Iterable[str],
+    out: str,
+    how: How,
+    *,
+    note: Callable[[str], None] = lambda _: None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Iterator[Salvaged]:
+    """Write the partitions below ``out``; yield the result of each, in order. ``out`` appears after the last one.
+
+    ``inputs`` are the paths that ``out`` must not lie in. ``progress`` takes bytes that are done within a partition;
+    several processes report none. Raises UsageError for an ``out`` that is refused, and UnreadableError where the disk
+    refuses.
+    """
+    parts = found.parts
+    files.outside(inputs, out, parts)
+    access = of_sources(parts)
+    jobs = how.jobs
+    if any(isinstance(part.files, RemoteFiles) for part in parts):
+        jobs = 1  # keys stay in this process, and connections do not live in forks
+    elif jobs is None:
+        jobs = min(len(found.replicas), costs.processes_beside(parts, costs.enough_records(parts)))
+    log_starts: list[PartitionOffset] = []
+    with files.new_folder(out, last=writer.LOGS, access=access, note=note) as folder:
+        writer.begin(folder, access)
+        for one in _salvaged(jobs, folder, how.limits, found.replicas, progress):
+            log_starts += found.replicas[one.name].log_start_entries(one.written)
+            yield one
+        writer.write_log_starts(folder, log_starts, access)
+
+
+def _salvaged(
+    jobs: int,
+    folder: Path,
+    limits: writer.SegmentLimits,
+    replicas: dict[str, Replicas],
+    progress: Callable[[int], None],
+) -> Iterator[Salvaged]:
+    tasks = list(replicas.items())
+    if 1 in (jobs, len(tasks)):
+        return map(partial(_salvage, folder, limits, progress), tasks)
+    return Processes(jobs).results(partial(_in_a_process, folder, limits), tasks)
+
+
+def _salvage(
+    folder: Path, limits: writer.SegmentLimits, progress: Callable[[int], None], named: tuple[str, Replicas]
+) -> Salvaged:
+    name, replicas = named
+    refused: list[str] = []
+    errors: list[UnreadableError] = []
+    written, account = writer.write(
+        name,
+        replicas.parts,
+        folder,
+        limits,
+        log_start=replicas.log_start,
+        damage=refused.append,
+        fail=errors.append,
+        progress=progress,
+    )
+    return Salvaged(name, written, account, tuple(refused), tuple(errors), replicas.log_start)
+
+
+def _in_a_process(folder: Path, limits: writer.SegmentLimits, named: tuple[str, Replicas]) -> Salvaged:
+    """Do the same in one of several processes, without threads."""
+    read_ahead.alone()
+    return _salvage(folder, limits, lambda _: None, named)
+
+
+def _name(part: Partition) -> str:
+    """Return the name of the folder for a partition: a topic that a broker accepts, and its number.
+
+    Names in archives and stores may be longer: such a topic is cut, and ends in a hash of its whole name.
+    """
+    if part.topic is not None:
+        topic, number = part.topic, part.partition or 0
+    else:
+        topic, number = posixpath.basename(posixpath.abspath(part.folder or "segment")).strip("."), 0
+    raw = os.fsencode(topic)
+    if len(raw) > TOPIC_BYTES:
+        end = f".{sha256(raw).hexdigest()[:HASH_DIGITS]}"
+        topic = raw[: TOPIC_BYTES - len(end)].decode("utf-8", "ignore") + end
+    return f"{topic}-{number}"
