@@ -71,9 +71,9 @@ def begun(monkeypatch):
     threads = []
     run = _ChunkCrew._run
 
-    def noted(crew):
-        threads.append(crew)
-        run(crew)
+    def noted(workers):
+        threads.append(workers)
+        run(workers)
 
     monkeypatch.setattr(_ChunkCrew, "_run", noted)
     return threads

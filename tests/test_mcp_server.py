@@ -52,8 +52,8 @@ def test_the_rows_of_a_tool_are_the_lines_of_its_command(name):
     arguments, words = CALLS[name]
     timeless = name in {"dump", "metadata_events"}
     found = call(name, limit=100_000, **arguments, **({} if timeless else {"at": AT}))
-    told = [] if timeless else ["--at", AT]
-    rows, status = lines(*TOOLS[name], *words, *told, BROKER)
+    reported = [] if timeless else ["--at", AT]
+    rows, status = lines(*TOOLS[name], *words, *reported, BROKER)
     assert found["rows"] == rows != []
     assert (found["exitStatus"], found["nextCursor"]) == (status, None)
     assert bool(found["damage"]) or status in {0, 3}

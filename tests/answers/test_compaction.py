@@ -129,7 +129,7 @@ def test_an_open_transaction_and_young_segments_end_the_dirty_part(tmp_path):
     assert (line["firstUncleanableOffset"], removed, line["due"]) == (0, [], False)
 
 
-def test_what_the_cleaner_cannot_reach_is_told_with_its_reasons(tmp_path):
+def test_what_the_cleaner_cannot_reach_is_reported_with_its_reasons(tmp_path):
     """Each reason holds back what is free without it: bytes of whole segments from its own to that of the next."""
     opened = keyed(2, (b"b", b"1"), producer_id=7, producer_epoch=0, attributes=TRANSACTIONAL)
     log = [

@@ -33,7 +33,7 @@ def test_options_end_with_two_dashes():
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["--x", "-q"]
 
 
-def test_folders_tell_the_number_of_partitions(tmp_path):
+def test_folders_give_the_number_of_partitions(tmp_path):
     for number in range(7):
         write(tmp_path, f"__consumer_offsets-{number}", {0: b""})
     assert partition("my-group", "--type", "group", "--in", tmp_path) == partition(

@@ -38,13 +38,13 @@ def answers(log_dir, status=0):
     """What the three commands say of ``orders``, and what they say about the files."""
     found, said = [], ""
     for words in (("offsets",), ("transactions", "--all"), ("producers",)):
-        lines, told = ask(*words, log_dir, "--at", NOW, status=status)
+        lines, reported = ask(*words, log_dir, "--at", NOW, status=status)
         found.append([line for line in lines if line.get("topic") == "orders"])
-        said += told
+        said += reported
     return found, said
 
 
-def test_without_snapshots_the_logs_tell_the_same(log_dir):
+def test_without_snapshots_the_logs_give_the_same(log_dir):
     before, said = answers(log_dir)
     assert said == ""
     assert [line["state"] for line in before[1]] == ["hanging", "open", "committed", "aborted"]
@@ -55,7 +55,7 @@ def test_without_snapshots_the_logs_tell_the_same(log_dir):
     assert "orders-0: no sound producer snapshot" in said
 
 
-def test_what_the_cut_end_of_a_log_held_is_named_and_the_rest_told(log_dir):
+def test_what_the_cut_end_of_a_log_held_is_named_and_the_rest_reported(log_dir):
     before, _ = answers(log_dir)
     for log in (log_dir / "orders-0" / f"{7:020}.log", log_dir / "__transaction_state-0" / f"{0:020}.log"):
         os.truncate(log, log.stat().st_size - CUT)

@@ -118,11 +118,11 @@ def test_a_damaged_batch(tmp_path):
 def test_a_wrong_offset_in_a_batch_that_counts_a_record_for_each_is_no_work_of_the_cleaner(tmp_path):
     odd = forge.batch([forge.record(None, b"v", offset=n) for n in (0, 9, 2)], base_offset=1, last_offset_delta=2)
     replica(tmp_path, {0: data(0) + odd + data(4)})
-    (before, wrong, behind), said = lines(1, 3, tmp_path)
+    (before, wrong, after), said = lines(1, 3, tmp_path)
     check(wrong, "damaged", "log")
     assert (wrong["offset"], wrong["evidence"][0]["position"]) == (2, len(data(0)))
     assert "record 2 of 3 has offset 10 where 2 belongs" in wrong["because"]
-    assert before["reason"] == behind["reason"] == "visible"
+    assert before["reason"] == after["reason"] == "visible"
     place = f"{tmp_path}/orders-0/{0:020}.log: byte {len(data(0))}"
     assert said == [f"{place}: record 2 of 3 has offset 10 where 2 belongs"]
 
@@ -319,7 +319,7 @@ def test_a_record_that_a_newer_leader_does_not_have(tmp_path):
     check(one(5, leader, asked), "visible", "log", True, True)
 
 
-def test_a_copy_that_is_behind_has_not_lost_anything(tmp_path):
+def test_a_lagging_copy_has_not_lost_anything(tmp_path):
     asked, leader = tmp_path / "1", tmp_path / "2"
     replica(asked, {0: several(0, 5)}, epochs={0: 0})
     replica(leader, {0: several(0, 8)}, epochs={0: 0})
@@ -422,17 +422,19 @@ def test_a_range_says_of_each_offset_what_is_said_of_it_alone(tmp_path, dense):
     checkpoint(one_broker / "log-start-offset-checkpoint", ("orders", 0, 9))
     checkpoint(one_broker / "replication-offset-checkpoint", ("orders", 0, 33))
     checkpoint(one_broker / "cleaner-offset-checkpoint", ("orders", 0, 24))
-    told, _ = lines(0, 59, one_broker, other)
+    reported, _ = lines(0, 59, one_broker, other)
     names = ("reason", "where", "readUncommitted", "readCommitted", "alternatives")
-    spread = [[line[name] for name in names] for line in told for _ in range(line["offset"], line["lastOffset"] + 1)]
+    spread = [
+        [line[name] for name in names] for line in reported for _ in range(line["offset"], line["lastOffset"] + 1)
+    ]
     assert spread == [[one(offset, one_broker, other)[name] for name in names] for offset in range(60)]
-    assert len(told) > 8
+    assert len(reported) > 8
 
 
 def test_a_range_of_twenty_million_offsets_takes_no_longer_than_what_is_there(tmp_path):
     replica(tmp_path, {20_000_000: data(20_000_000)})
-    told, _ = lines(0, 20_000_001, tmp_path)
-    assert [(line["offset"], line["lastOffset"], line["reason"]) for line in told] == [
+    reported, _ = lines(0, 20_000_001, tmp_path)
+    assert [(line["offset"], line["lastOffset"], line["reason"]) for line in reported] == [
         (0, 19_999_999, "retention-time"), (20_000_000, 20_000_000, "visible"), (20_000_001,) * 2 + ("past-end",),
     ]  # fmt: skip
 

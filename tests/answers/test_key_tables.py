@@ -102,7 +102,7 @@ def test_every_kind_of_batch_gives_the_same(tmp_path, kind, most, held, monkeypa
     assert held_equal(tmp_path, most=most, held=held) == lines
 
 
-def test_records_cut_at_every_byte_and_with_garbage_behind(tmp_path):
+def test_records_cut_at_every_byte_and_with_garbage_after(tmp_path):
     """The checksum is right, the records are not: what stands in front of the broken one counts, once."""
     for cut in range(len(PAYLOAD) + 2):
         if PAYLOAD[:cut].endswith(b"q" * 9) and cut < len(PAYLOAD) - 9:

@@ -54,7 +54,7 @@ def test_an_empty_partition_ends_where_its_segment_begins(tmp_path):
     assert line["byTime"] == [{"timeMs": 0, "offset": None, "timestampMs": None}]
 
 
-def test_an_open_transaction_holds_back_whether_the_log_or_a_snapshot_tells_it(tmp_path):
+def test_an_open_transaction_from_the_log_or_a_snapshot_holds_the_stable_offset_back(tmp_path):
     open_one = data(0, producer=7) + data(1)
     folder = write(tmp_path, "orders-0", {0: open_one, 2: data(2)})
     assert offsets(tmp_path)[0]["lastStable"] == 0

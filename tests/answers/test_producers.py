@@ -59,7 +59,7 @@ def test_state_begins_with_the_newest_sound_snapshot(tmp_path):
 
 
 @pytest.mark.parametrize(("content", "status"), [(b"", 0), (b"\0\1garbage", 4), (None, 0)])
-def test_without_a_sound_snapshot_the_log_tells(tmp_path, content, status):
+def test_without_a_valid_snapshot_the_log_is_read(tmp_path, content, status):
     folder = write(
         tmp_path, "orders-0", {0: data(0, producer=7, base_sequence=0), 1: data(1, producer=8, base_sequence=0)}
     )

@@ -72,7 +72,7 @@ def test_zeros_of_a_preallocated_file_are_no_difference(tmp_path):
     check(pair(tmp_path)[0], verdict="same", endLeft=3)
 
 
-def test_a_shorter_end_is_behind(tmp_path):
+def test_a_shorter_log_lags(tmp_path):
     replica(tmp_path / "1", {0: several(0, 5), 5: several(5, 6)}, epochs={0: 0})
     replica(tmp_path / "2", {0: several(0, 4) + data(4)[:-3]}, epochs={0: 0})
     found, records, _ = pair(tmp_path)

@@ -174,7 +174,7 @@ def test_the_active_segment_is_read_after_an_unclean_stop(folder):
     assert answer(folder)[0][3]["largestTimestampMs"] == NOW
 
 
-def test_a_future_time_is_told_with_the_releases_whose_remote_storage_it_blocks(folder):
+def test_a_future_time_is_reported_with_the_releases_whose_remote_storage_it_blocks(folder):
     segment(folder / "t-0", 0, age=-HOUR)
     copied = tiered.Segment(0, 1)
     tiered.write_metadata(folder, [copied.added(), copied.changed(tiered.COPIED)])

@@ -164,7 +164,7 @@ def sliced(folder):
 
 
 @pytest.mark.parametrize("what", [collected, explained, recovered, sliced])
-def test_batches_that_are_alike_tell_the_same_in_one_go(folder, what, monkeypatch):
+def test_alike_batches_in_one_call_give_the_same_as_one_by_one(folder, what, monkeypatch):
     in_one_go = what(folder)
     monkeypatch.setattr(kernel, "COMPILED", False)
     assert in_one_go == what(folder)

@@ -175,7 +175,7 @@ def test_all_lists_ended_ones_and_only_the_oldest_open_one_holds_back(tmp_path):
     ]  # fmt: skip
 
 
-def test_snapshots_and_logs_tell_the_same(tmp_path):
+def test_snapshots_and_logs_give_the_same(tmp_path):
     folder = write(tmp_path, "orders-0", {0: hung(), 2: data(2, producer=8)})
     coordinators(tmp_path, state(0, "tx"))
     by_log = transactions(tmp_path)[0]

@@ -50,7 +50,7 @@ def test_they_are_the_lines_of_dump(split_bytes):
     }
 
 
-def test_behind_damage_they_are_what_a_reader_finds():
+def test_after_damage_they_are_what_a_reader_finds():
     folders = sorted({path.parent for path in (GOLDEN / "damaged").rglob("[0-9]*.log")})
     done = kdump("dump", "-o", "jsonl", "--batches", *folders)
     found = {place(line) for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "batch"}

@@ -273,7 +273,7 @@ def begin_at(folder, base):
     (folder / f"{base:020}.index").write_bytes(b"")
 
 
-def test_a_lost_first_segment_is_told_by_the_leader_epochs(broker):
+def test_a_lost_first_segment_is_reported_by_the_leader_epochs(broker):
     folder = broker / "d2" / "idem-0"
     begin_at(folder, 24)
     epochs(folder, (0, 0))
@@ -288,7 +288,7 @@ def test_without_a_metadata_log_the_topic_may_be_in_remote_storage(broker):
     assert findings(broker, "d2", configs=())[0] == 0
 
 
-def test_an_index_without_its_log_tells_of_a_lost_first_segment(broker):
+def test_an_index_without_its_log_reports_a_lost_first_segment(broker):
     folder = broker / "d2" / "idem-0"
     begin_at(folder, 24)
     (folder / f"{0:020}.index").write_bytes(b"")

@@ -201,7 +201,7 @@ def test_an_index_cut_anywhere_is_a_size_or_a_gap_in_coverage(cut):
     assert wrong(found) == ([("index", "size", None)] if cut % 8 else [])
 
 
-def test_zero_tails_are_no_finding_and_odd_ones_are_told():
+def test_zero_tails_are_no_finding_and_odd_ones_are_reported():
     live = check(index=offsets(*ENTRIES) + bytes(2048 - 48), times=times(*TIMES) + bytes(2040 - 36), active=True)
     assert wrong(live) == []
     assert remarks(live) == [("index", "zero tail"), ("timeindex", "zero tail")]
@@ -215,7 +215,7 @@ def test_zero_tails_are_no_finding_and_odd_ones_are_told():
     assert remarks(zeros) == [("index", "empty"), ("index", "preallocation")]
 
 
-def test_the_live_pair_may_lag_behind_its_log():
+def test_the_live_pair_may_lag_its_log():
     pair = {"index": offsets(*ENTRIES[:2]) + bytes(2032), "times": times(*TIMES[:1]) + bytes(2028)}
     assert wrong(check(**pair, active=True)) == []
     assert wrong(check(**pair, active=False)) == [("timeindex", "coverage", 0)]
@@ -377,7 +377,7 @@ def test_a_log_that_lost_its_end_makes_one_finding_for_each_index():
     assert wrong(checker.finish(readable=False)) == []
 
 
-def test_a_log_under_another_name_is_told_once():
+def test_a_log_under_another_name_is_reported_once():
     found = check(base=500)
     assert [(f.level, f.kind) for f in found] == [(Level.LOG, "base offset")]
 

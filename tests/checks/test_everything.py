@@ -66,20 +66,20 @@ def findings(place, *options, status):
     ],
 )
 def test_the_advice_for_a_batch_that_was_written_broken_leads_around_it(tmp_path, batch, says):
-    behind = one(1 + int.from_bytes(batch[23:27], "big") + 1)
-    place = folder(tmp_path, (0, one(0) + batch + behind))
+    after = one(1 + int.from_bytes(batch[23:27], "big") + 1)
+    place = folder(tmp_path, (0, one(0) + batch + after))
     (finding,) = findings(place, status=3)
     assert finding["position"] == len(one(0))
     assert says in finding["text"]
     cuts = re.findall(r"kdump (slice \S+ --offset \S+ --out) (\S+)", finding["advice"])
     assert [name for _, name in cuts] == ["before.log", "behind.log"]
-    for (args, name), content in zip(cuts, (one(0), behind), strict=True):
+    for (args, name), content in zip(cuts, (one(0), after), strict=True):
         assert kdump(*args.split(), tmp_path / name).returncode == 0
         assert (tmp_path / name).read_bytes() == content
         assert kdump("check", tmp_path / name).returncode == 0
-    told = kdump("check", place).stdout.decode()
-    assert f"Consumers stop in 1 partition: {place}" in told
-    assert "gets the sound batches out" not in told
+    reported = kdump("check", place).stdout.decode()
+    assert f"Consumers stop in 1 partition: {place}" in reported
+    assert "gets the sound batches out" not in reported
 
 
 def checks(place, *options, status=3):
@@ -159,7 +159,7 @@ def test_gaps_are_damage_but_for_compaction(tmp_path):
     assert checks(place, status=0) == []
 
 
-def test_missing_offsets_are_told_from_damaged_batches(tmp_path):
+def test_missing_offsets_are_distinguished_from_damaged_batches(tmp_path):
     place = folder(tmp_path, (0, one(0) + one(5)))
     done = kdump("check", place)
     text = done.stdout.decode()
@@ -284,9 +284,9 @@ def test_a_zeroed_file_is_no_wall_of_zeros(tmp_path, command):
     folder(tmp_path, (0, one(0)))
     (tmp_path / "recovery-point-offset-checkpoint").write_bytes(bytes(1358))
     done = kdump(command, tmp_path)
-    told = (done.stdout + done.stderr).decode()
-    assert "expected the version 0, found 1358 zero bytes" in told
-    assert "\\x00" not in told
+    reported = (done.stdout + done.stderr).decode()
+    assert "expected the version 0, found 1358 zero bytes" in reported
+    assert "\\x00" not in reported
 
 
 @pytest.mark.parametrize(
@@ -322,8 +322,8 @@ def test_leftovers_are_remarks(tmp_path):
     (tmp_path / "meta.properties.tmp").write_bytes(b"")
     done = kdump("check", "--json", tmp_path)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    told = {line["file"] for line in lines if line.get("check") == "leftover"}
-    assert (done.returncode, told) == (
+    reported = {line["file"] for line in lines if line.get("check") == "leftover"}
+    assert (done.returncode, reported) == (
         0,
         {*(str(place / name) for name in names), str(tmp_path / "meta.properties.tmp")},
     )
@@ -402,9 +402,9 @@ def test_one_file_that_cannot_be_read_does_not_hide_the_others(tmp_path, jobs):
         path.unlink(missing_ok=True)
         path.symlink_to("gone")
     done = kdump("check", "--jobs", jobs, tmp_path)
-    told = done.stderr.decode().splitlines()
+    reported = done.stderr.decode().splitlines()
     assert done.returncode == 1
-    assert sorted(line.partition(": ")[2].removeprefix(str(tmp_path)) for line in told) == [
+    assert sorted(line.partition(": ")[2].removeprefix(str(tmp_path)) for line in reported) == [
         f"/meta.properties: {os.strerror(2)}",
         f"/orders-0/{1:020}.log: {os.strerror(2)}",
         f"/orders-0/{2:020}.snapshot: {os.strerror(2)}",
@@ -455,8 +455,8 @@ def test_a_name_cannot_forge_lines(tmp_path):
     done = kdump("check", tmp_path)
     assert b"a\\x0akdump: all is well\\xff\\x1b[2J-0" in done.stdout
     assert not [line for line in done.stdout.splitlines() if line.startswith(b"kdump: all")]
-    told = kdump("salvage", tmp_path, "--out", tmp_path.with_suffix(".out")).stderr
-    assert all(line.startswith((b"note: a\\x0a", b"error: /", b"note: 0 ")) for line in told.splitlines())
+    reported = kdump("salvage", tmp_path, "--out", tmp_path.with_suffix(".out")).stderr
+    assert all(line.startswith((b"note: a\\x0a", b"error: /", b"note: 0 ")) for line in reported.splitlines())
 
 
 def test_a_folder_that_is_named_twice_is_read_once(tmp_path):
@@ -476,7 +476,7 @@ def test_the_conclusion_names_what_is_damaged_and_what_to_do(tmp_path):
     assert "No log is damaged" in kdump("check", place).stdout.decode()
 
 
-def test_files_of_a_log_dir_are_told_of_once(tmp_path):
+def test_files_of_a_log_dir_are_reported_once(tmp_path):
     for number in range(2):
         folder(tmp_path, (0, one(0))).rename(tmp_path / f"t-{number}")
     (tmp_path / "meta.properties").write_bytes(b"version=9")
@@ -626,7 +626,7 @@ def test_gaps_of_a_topic_that_is_not_compacted_are_damage_without_a_cleaners_che
         assert [each.code for each in checked.findings if not each.is_remark].count(Code.GAP) == lost
 
 
-def test_an_index_tells_lost_offsets_from_compaction(tmp_path):
+def test_an_index_distinguishes_lost_offsets_from_compaction(tmp_path):
     folder = tmp_path / "orders-0"
     folder.mkdir()
     (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 9\n")

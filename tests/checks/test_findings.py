@@ -28,7 +28,7 @@ def test_a_remark_is_nothing_wrong():
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         (None, None),
         (7, 7),
@@ -41,14 +41,14 @@ def test_a_remark_is_nothing_wrong():
         ("\0", "1 zero byte"),
     ],
 )
-def test_values_are_told_in_a_readable_length(value, told):
+def test_values_are_reported_in_a_readable_length(value, reported):
     damage = DamageError("kind", "it is wrong", expected=value, found=value)
-    assert brief(value) == damage.found == damage.expected == told
+    assert brief(value) == damage.found == damage.expected == reported
     for same in (damage.at(7), copy.copy(damage), pickle.loads(pickle.dumps(damage))):
-        assert same.found == told
+        assert same.found == reported
     if isinstance(value, str):
         finding = Finding(level=Level.LOG, file="a.log", kind="k", text="t", expected=value, found=value)
-        assert finding.found == finding.expected == told
+        assert finding.found == finding.expected == reported
 
 
 def test_texts_stand_between_quotes():

@@ -131,7 +131,7 @@ def test_a_hole_that_the_local_log_fills_is_none(tmp_path, held):
     assert Stage(tmp_path, held[0], held[2], start=3).check(copied(held[0], held[2])) == []
 
 
-def test_epochs_that_begin_behind_their_segment(tmp_path, held):
+def test_epochs_that_begin_after_their_segment(tmp_path, held):
     odd = replace(held[1], epochs=((0, 4),))
     ((kind, text),) = Stage(tmp_path, held[0], odd, held[2]).check(copied(held[0], odd, held[2]), status=3)
     assert kind == "remote epoch"

@@ -135,7 +135,7 @@ def test_several_processes_print_what_one_prints(tmp_path, alike, line, shape):
 
 
 @pytest.mark.parametrize("size", [1, 700])
-def test_gaps_that_only_a_wrong_guess_has_met_are_not_told(tmp_path, size):
+def test_gaps_that_only_a_wrong_guess_has_met_are_not_reported(tmp_path, size):
     """Batches in a value, with a gap between each two, fill a part: what its process prints of them is dropped."""
     inner = b"".join(batches(100, gap=2))
     holder = forge.batch([forge.record(b"k", inner if n == 1 else b"v", offset=n) for n in range(3)], base_offset=27)
@@ -150,7 +150,7 @@ def test_gaps_that_only_a_wrong_guess_has_met_are_not_told(tmp_path, size):
 
 
 @LINES
-def test_damage_is_told_alike(tmp_path, alike, line):
+def test_damage_is_reported_alike(tmp_path, alike, line):
     rng = random.Random(27)
     sound = [*batches(120), *batches(40, nested=True, gap=1), *batches(60, codec=1)]
     starts = [sum(map(len, sound[:number])) for number in range(len(sound) + 1)]
@@ -182,7 +182,7 @@ def test_transactions(alike, isolation):
         alike(("dump", "{path}", "-o", "jsonl", "--isolation", isolation), path=path)
 
 
-def test_a_file_that_cannot_be_read_is_told_once(tmp_path, alike):
+def test_a_file_that_cannot_be_read_is_reported_once(tmp_path, alike):
     path = log(tmp_path, batches(50))
     (path.parent / f"{600:020}.log").symlink_to("nowhere")
     done = alike(("dump", "{path}"), path=path.parent)
@@ -340,15 +340,15 @@ def test_threads_begin_where_they_are_counted_on(tmp_path, words, effort, monkey
     """One process is chosen for the sake of its threads where these make lines, and nowhere else."""
     path = log(tmp_path, batches(2000))
     seen = tmp_path / "seen"
-    crew = reader_threads.Crew
+    workers = reader_threads.Crew
 
     def chosen(partitions, jobs, effort):
         seen.write_text(effort.name)
         return 1
 
-    def begun(stretches, leash, make):
+    def begun(ranges, guard, make):
         (tmp_path / "begun").touch()
-        return crew(stretches, leash, make)
+        return workers(ranges, guard, make)
 
     monkeypatch.setenv("KDUMP_REDACT_KEY", "0123456789abcdef")
     replaced = [(costs, "processes_of_dump", chosen), (reader_threads, "Crew", begun), *THREADS[1:6]]

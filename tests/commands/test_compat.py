@@ -7,9 +7,9 @@ from kdump.errors import UsageError
 from testing.processes import kdump
 
 
-def test_all_tables_are_told_of_in_order():
-    told = [change.since for change in releases.CHANGES]
-    assert told == sorted({dialect.since for table in releases.TABLES for dialect in table})
+def test_all_tables_are_reported_in_order():
+    reported = [change.since for change in releases.CHANGES]
+    assert reported == sorted({dialect.since for table in releases.TABLES for dialect in table})
     assert all(dialect.why in releases.find(".".join(map(str, dialect.since))).why for dialect in releases.TABLES[0])
 
 

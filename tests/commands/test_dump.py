@@ -142,7 +142,7 @@ def test_head_and_tail_count_in_each_partition(folder, offsets):
         (["-o", "jsonlines"], "jsonl"),
     ],
 )
-def test_wrong_usage_is_told(folder, args, says):
+def test_wrong_usage_is_reported(folder, args, says):
     done = kdump("dump", folder, *args, env={**os.environ, "KDUMP_REDACT_KEY": ""})
     assert (done.returncode, done.stdout) == (2, b"")
     assert says in done.stderr.decode()
@@ -278,7 +278,7 @@ def test_redacted_payloads(folder, tmp_path, dump):
 
 
 @pytest.mark.parametrize("option", ["--redact", "--no-payload"])
-def test_damage_tells_nothing_of_payloads(tmp_path, option):
+def test_damage_reveals_nothing_of_payloads(tmp_path, option):
     path = tmp_path / "0.log"
     path.write_bytes(forge.batch([forge.record(b"k", b"v")], attributes=3, payload=b"SECRET SECRET"))
     env = {**os.environ, "KDUMP_REDACT_KEY": "0123456789abcdef"}
@@ -359,7 +359,7 @@ def test_a_worker_that_dies_is_an_error(folder):
     assert b"a process was killed before it had a result" in done.stderr
 
 
-def test_what_ends_a_worker_is_told_in_its_own_words(folder):
+def test_the_error_that_ends_a_worker_is_reported_in_its_own_words(folder):
     patch = (
         "import kdump.log_reader.reader as s\nfrom kdump.errors import KdumpError\n"
         "def read(*a): raise KdumpError('the disk\\x1b sings')\n"
@@ -373,7 +373,7 @@ def test_what_ends_a_worker_is_told_in_its_own_words(folder):
 
 
 @pytest.mark.parametrize("when", ["os.fork = forked", "p._receive = kill"])
-def test_ctrl_c_leaves_no_worker_behind(folder, when):
+def test_ctrl_c_leaves_no_worker(folder, when):
     """Interrupted while a process is started or waited for, a dump ends, and its processes with it."""
     patch = (
         "import kdump.parallel.turns as p, kdump.parallel.costs as s, os, signal\n"

@@ -58,7 +58,7 @@ def test_csv_has_a_column_for_it(log):
         assert [(int(row["offset"]), row["crcValid"] == "true") for row in found] == EXPECTED
 
 
-def test_csv_has_a_row_for_damage_where_kind_tells_it_from_a_record(log):
+def test_csv_has_a_row_for_damage_where_kind_distinguishes_it_from_a_record(log):
     done = kdump("dump", log, "-o", "csv")
     found = list(csv.DictReader(io.StringIO(done.stdout.decode())))
     assert [row["kind"] for row in found] == ["record", "damage", "record", "damage", "record"]
@@ -78,7 +78,7 @@ def test_every_output_says_which_offsets_are_missing(log):
     assert b"; offsets 1 to 2 are missing" in kdump("dump", log, "-o", "table").stdout
 
 
-def test_a_terminal_is_told_once(log):
+def test_a_terminal_gets_the_note_once(log):
     done, shown = on_a_terminal(kdump, "dump", log, "-o", "table", env={**os.environ, "TERM": "dumb"})
     assert (shown + (done.stderr or b"")).count(b"offset 4 is missing") == 1
 
@@ -173,7 +173,7 @@ def test_a_flipped_byte_of_a_payload_of_a_real_segment(tmp_path):
     assert [line["crcValid"] for line in found[1:]] == [False] + [True] * (len(found) - 2)
 
 
-def test_a_damaged_batch_that_cannot_be_unpacked_is_told_of(tmp_path):
+def test_a_damaged_batch_that_cannot_be_unpacked_is_reported(tmp_path):
     source = GOLDEN / "brokers" / "4.2.2" / "c-gzip-0" / SOURCE.name
     log = tmp_path / SOURCE.name
     data = bytearray(source.read_bytes())
@@ -185,7 +185,7 @@ def test_a_damaged_batch_that_cannot_be_unpacked_is_told_of(tmp_path):
     assert [line["crcValid"] for line in batches if line["kind"] == "batch"][:2] == [False, True]
 
 
-def test_what_only_looks_like_a_batch_behind_a_wrong_crc_is_not_shown(tmp_path):
+def test_what_only_looks_like_a_batch_after_a_wrong_crc_is_not_shown(tmp_path):
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(one(0) + one(1, crc=7) + one(0, crc=9) + one(2))
     assert [line["offset"] for line in lines(log, "-o", "jsonl") if line["kind"] == "record"] == [0, 1, 2]

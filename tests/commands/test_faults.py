@@ -138,12 +138,12 @@ FAULTS = {
 @pytest.mark.parametrize("name", [*READERS, *WRITERS])
 def test_a_segment_that_cannot_be_read_is_named_and_others_are_done(folder, monkeypatch, capfd, name, fault):
     _, sound, _ = run(monkeypatch, capfd, words(name, folder / FIRST)) if name in READERS else (0, "", "")
-    make, told = FAULTS[fault]
+    make, reported = FAULTS[fault]
     make(folder / SECOND, monkeypatch)
     out = folder.parent / "second"
     status, shown, said = run(monkeypatch, capfd, words(name, folder, out))
     assert status == 1
-    assert any(f"{folder / SECOND}: " in line and told in line for line in said.splitlines())
+    assert any(f"{folder / SECOND}: " in line and reported in line for line in said.splitlines())
     assert "Traceback" not in said
     if name in READERS and name not in SUMS:
         assert shown.startswith(sound)
@@ -175,12 +175,12 @@ def child(arguments, shell="", **options):
 
 
 @pytest.mark.parametrize("name", [*READERS, *TALKERS])
-def test_a_full_disk_behind_standard_output_is_told_in_one_line(folder, name):
+def test_a_full_disk_at_standard_output_is_reported_in_one_line(folder, name):
     arguments = TALKERS[name] if name in TALKERS else words(name, folder)
     with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
         done = child(arguments, stdout=full)
-    told = [line for line in done.stderr.splitlines(keepends=True) if line.startswith("error: standard output")]
-    assert (done.returncode, told) == (1, [FULL])
+    reported = [line for line in done.stderr.splitlines(keepends=True) if line.startswith("error: standard output")]
+    assert (done.returncode, reported) == (1, [FULL])
 
 
 @pytest.mark.parametrize("name", [*READERS, *TALKERS])
@@ -209,7 +209,7 @@ def test_a_full_disk_leaves_no_half_written_output(folder, name):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_an_output_that_has_no_place_is_told(folder, name):
+def test_an_output_that_has_no_place_is_reported(folder, name):
     (folder.parent / "file").write_bytes(b"")
     done = child(words(name, folder, folder.parent / "file" / "out"), stdout=subprocess.DEVNULL)
     assert done.returncode == 1
@@ -230,7 +230,7 @@ def test_a_reader_of_standard_error_that_goes_away_leaves_nothing_half_written(f
 
 
 @pytest.mark.parametrize("blocks", [0, 1])
-def test_no_room_for_what_an_archive_holds_is_told(folder, blocks):
+def test_no_room_for_what_an_archive_holds_is_reported(folder, blocks):
     packed = folder.parent / "0.log.gz"
     packed.write_bytes(gzip.compress((folder / FIRST).read_bytes()))
     done = child(["dump", packed], shell=f"ulimit -f {blocks};", stdout=subprocess.PIPE)

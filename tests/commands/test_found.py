@@ -26,7 +26,7 @@ def lines(done):
     ("case", "ends"), [("diff-torn-left", {220, 223}), ("diff-one-batch", {0, 5000})], ids=["several", "one"]
 )
 @pytest.mark.parametrize("order", ["ab", "ba"])
-def test_a_truncated_replica_is_behind_whichever_side_it_is(cases, case, ends, order):
+def test_a_truncated_replica_lags_on_either_side(cases, case, ends, order):
     done = kdump("diff", *(f"{case}/{side}" for side in order), "-o", "jsonl", cwd=cases)
     (pair,) = [line for line in lines(done) if line["kind"] == "pair"]
     assert {pair["endLeft"], pair["endRight"]} == ends

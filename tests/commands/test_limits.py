@@ -68,10 +68,10 @@ peak of the one that it is forked from: that must be a small one, and pytest is 
 
 def peak_in_child(*args) -> Ended:
     """Run kdump in a child of its own and measure it."""
-    with tempfile.NamedTemporaryFile("r") as told:
-        launch = ["-S", "-c", LAUNCH, told.name]
+    with tempfile.NamedTemporaryFile("r") as reported:
+        launch = ["-S", "-c", LAUNCH, reported.name]
         done = python(*launch, "-m", "kdump", *args, stdin=subprocess.DEVNULL, timeout=100)
-        return Ended(done.returncode, done.stdout, done.stderr, int(told.read()))
+        return Ended(done.returncode, done.stdout, done.stderr, int(reported.read()))
 
 
 def write(folder, *entries):

@@ -62,7 +62,7 @@ def test_all_but_the_records_of_a_snapshot_hide_secrets():
             assert not [secret for secret in secrets if secret in done.stdout], (asked, form)
 
 
-def test_break_is_named_and_the_status_tells_of_damage(tmp_path):
+def test_break_is_named_and_the_status_reports_damage(tmp_path):
     folder = tmp_path / LOG.name
     folder.mkdir()
     (folder / f"{390:020}.log").write_bytes((LOG / f"{390:020}.log").read_bytes())
@@ -78,7 +78,7 @@ def test_what_is_not_there_is_said():
     assert (done.returncode, b"the log ends at offset 582" in done.stderr) == (0, True)
 
 
-def test_a_time_before_the_log_is_told_from_a_log_that_cannot_be_read():
+def test_a_time_before_the_log_is_distinguished_from_a_log_that_cannot_be_read():
     done = kdump("metadata", LOG, "--topics", "--at", "2001-01-01")
     assert done.returncode == 2
     assert done.stderr.startswith(b"error: the log begins at 20")

@@ -103,7 +103,7 @@ def test_only_some_topics_and_those_of_kafka(volume, tmp_path):
     assert b"did you mean" in done.stderr.lower()
 
 
-def test_without_a_metadata_log_folders_tell_the_topics(volume, tmp_path):
+def test_without_a_metadata_log_folders_give_the_topics(volume, tmp_path):
     shutil.rmtree(volume / "__cluster_metadata-0")
     assert b"--release" in rebuild(volume, "--plan", status=2).stderr
     rebuild(volume, "--out", tmp_path / "new", "--release", "4.2.2", status=0)
@@ -222,7 +222,7 @@ def test_a_signal_leaves_no_output(volume, tmp_path, number, status):
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_a_closed_pipe_and_a_full_disk_behind_standard_output(volume):
+def test_a_closed_pipe_and_a_full_disk_at_standard_output(volume):
     line = ["rebuild-cluster", volume, "--plan", "-q"]
     reader, writer = os.pipe()
     os.close(reader)

@@ -51,10 +51,15 @@ def test_sound_batches_come_back_and_the_rest_is_accounted_for(tmp_path):
     assert done.returncode == 3
     assert b"byte 138" in done.stderr or b"not placed" in done.stderr
     assert rescued(tmp_path / "out") == one(0) + one(1) + one(3) + one(4)
-    told = account(tmp_path / "out")
-    assert told["missingOffsets"] == [{"missingFrom": 2, "missingUntil": 3, "belowLogStart": None}]
-    assert (told["batches"], told["paddingBytes"], told["firstOffset"], told["lastOffset"]) == (4, 300, 0, 4)
-    (lost,) = told["lost"]
+    reported = account(tmp_path / "out")
+    assert reported["missingOffsets"] == [{"missingFrom": 2, "missingUntil": 3, "belowLogStart": None}]
+    assert (reported["batches"], reported["paddingBytes"], reported["firstOffset"], reported["lastOffset"]) == (
+        4,
+        300,
+        0,
+        4,
+    )
+    (lost,) = reported["lost"]
     assert (lost["kind"], lost["missingFrom"], lost["missingUntil"]) == ("crc", 2, 3)
     assert (tmp_path / "out" / "lost+found" / "orders-0" / lost["savedAs"]).read_bytes() == bad
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
@@ -87,9 +92,9 @@ def test_replicas_are_merged_by_offset_and_leader_epoch(tmp_path):
     kdump("salvage", first, second, third, "--out", tmp_path / "out")
     expected = [one(0), one(1), one(2, leader_epoch=2, value=b"w"), one(3, leader_epoch=1), one(4, leader_epoch=2)]
     assert rescued(tmp_path / "out") == b"".join(expected)
-    told = account(tmp_path / "out")
-    assert [lost["kind"] for lost in told["lost"]] == ["crc", "conflict"]
-    assert (told["duplicates"], len(told["copies"]), told["missingOffsets"]) == (2, 3, [])
+    reported = account(tmp_path / "out")
+    assert [lost["kind"] for lost in reported["lost"]] == ["crc", "conflict"]
+    assert (reported["duplicates"], len(reported["copies"]), reported["missingOffsets"]) == (2, 3, [])
 
 
 def test_a_batch_whose_offset_its_neighbours_contradict_is_not_placed(tmp_path):
@@ -140,7 +145,7 @@ def test_segments_keep_no_room_that_was_set_aside_for_them(tmp_path):
 
 
 @pytest.mark.parametrize("missing", [1, 4000, 600_000])
-def test_a_disk_that_is_full_amid_a_log_or_at_its_end_is_told_in_one_line(tmp_path, missing):
+def test_a_disk_that_is_full_amid_a_log_or_at_its_end_is_reported_in_one_line(tmp_path, missing):
     data = b"".join(one(offset, value=bytes(900_000)) for offset in range(2))
     place = copy(tmp_path / "in", (0, data))
     limit = len(data) - missing
@@ -344,17 +349,17 @@ def test_what_to_do_next_names_what_salvage_does_not_write(tmp_path):
     assert not (tmp_path / "out" / "logs" / "meta.properties").exists()
 
 
-def test_what_delete_records_removed_is_told_apart_from_what_is_lost(tmp_path):
+def test_what_delete_records_removed_is_distinguished_from_what_is_lost(tmp_path):
     """The log start offset is in a checkpoint alone: batches below it are still in the segment."""
     place = copy(tmp_path / "in", (0, b"".join((one(0), one(1, crc=1), one(2), one(5), one(6, crc=1), one(7)))))
     (tmp_path / "in" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 4\n")
     done = kdump("salvage", place, "--out", tmp_path / "out")
-    told = account(tmp_path / "out")
-    assert (told["version"], told["logStartOffset"], told["batches"]) == (2, 4, 4)
-    assert told["belowLogStart"] == {"batches": 2, "bytes": 2 * len(one(0)), "firstOffset": 0, "lastOffset": 2}
-    lost = [(one["missingFrom"], one["missingUntil"], one["belowLogStart"]) for one in told["lost"]]
+    reported = account(tmp_path / "out")
+    assert (reported["version"], reported["logStartOffset"], reported["batches"]) == (2, 4, 4)
+    assert reported["belowLogStart"] == {"batches": 2, "bytes": 2 * len(one(0)), "firstOffset": 0, "lastOffset": 2}
+    lost = [(one["missingFrom"], one["missingUntil"], one["belowLogStart"]) for one in reported["lost"]]
     assert lost == [(1, 2, True), (6, 7, False)]
-    assert [tuple(gap.values()) for gap in told["missingOffsets"]] == [
+    assert [tuple(gap.values()) for gap in reported["missingOffsets"]] == [
         (1, 2, True), (3, 4, True), (4, 5, False), (6, 7, False)
     ]  # fmt: skip
     said = done.stderr.decode()
@@ -415,16 +420,20 @@ def test_without_anything_below_the_log_start_nothing_may_be_back(tmp_path):
     place = copy(tmp_path / "in", (4, one(4) + one(5, crc=1) + one(6)))
     (tmp_path / "in" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 4\n")
     done = kdump("salvage", place, "--out", tmp_path / "out")
-    told = account(tmp_path / "out")
-    assert (told["logStartOffset"], told["belowLogStart"], told["lost"][0]["belowLogStart"]) == (4, None, False)
+    reported = account(tmp_path / "out")
+    assert (reported["logStartOffset"], reported["belowLogStart"], reported["lost"][0]["belowLogStart"]) == (
+        4,
+        None,
+        False,
+    )
     assert done.stderr.decode().splitlines()[-1].endswith("and let log.dirs name that. No checkpoint is written")
 
 
 def test_salvage_does_not_call_gaps_nothing(tmp_path):
     place = copy(tmp_path / "in", (0, one(0)), (2, one(2)))
-    told = kdump("salvage", place, "--out", tmp_path / "out").stderr
-    assert (b"nothing is missing" in told, b"1 offset missing in between" in told) == (False, True)
-    assert b"orders-0: offset 1 is not there" in told
+    reported = kdump("salvage", place, "--out", tmp_path / "out").stderr
+    assert (b"nothing is missing" in reported, b"1 offset missing in between" in reported) == (False, True)
+    assert b"orders-0: offset 1 is not there" in reported
     empty = copy(tmp_path / "empty", (0, b""))
     assert b"there was none" in kdump("salvage", empty, "--out", tmp_path / "out2").stderr
 

@@ -49,9 +49,9 @@ def test_json_lines_are_those_of_dump():
 
 def test_what_was_read_is_counted():
     done = sql("select key from records where topic = 'c-none' and \"offset\" = 5", BROKER, "--stats", "-q")
-    told = json.loads(done.stderr.decode().split("kdump: stats ", 1)[1])
-    assert (told["segmentsRead"], told["recordsRead"], told["rows"]) == (1, 1, 1)
-    assert 0 < told["bytesRead"] < 20_000
+    reported = json.loads(done.stderr.decode().split("kdump: stats ", 1)[1])
+    assert (reported["segmentsRead"], reported["recordsRead"], reported["rows"]) == (1, 1, 1)
+    assert 0 < reported["bytesRead"] < 20_000
 
 
 def test_formats_of_values():

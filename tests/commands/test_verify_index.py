@@ -105,7 +105,7 @@ def test_a_truncated_batch_at_the_end_of_the_newest_segment_is_damage(partition)
     assert b"DAMAGED byte" in done.stdout
 
 
-def test_zeros_behind_the_log_are_a_remark(partition):
+def test_zeros_after_the_log_are_a_remark(partition):
     log = partition / "00000000000000000089.log"
     log.write_bytes(log.read_bytes() + bytes(4096))
     done = kdump("verify-index", "--notes", partition)
@@ -284,7 +284,7 @@ def test_rebuilt_indexes_never_lie_in_what_is_read(tmp_path):
     assert {path: path.read_bytes() for path in place.iterdir()} == before
 
 
-def test_what_is_there_already_is_told_before_anything_is_written(tmp_path):
+def test_what_is_there_already_is_reported_before_anything_is_written(tmp_path):
     taken = tmp_path / "f" / TXN.name / "00000000000000000117.index"
     taken.parent.mkdir(parents=True)
     taken.write_bytes(b"old")

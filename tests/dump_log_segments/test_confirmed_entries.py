@@ -49,7 +49,7 @@ def written(folder, *, batches=24, codec=compression.NONE, zeros=0):
     return files
 
 
-def told(folder, suffix, capsys, release="4.3", **options):
+def reported(folder, suffix, capsys, release="4.3", **options):
     out = io.BytesIO()
     run = DumpRun(dialects.find(release), Options(**options), out, release=release)
     damage = None
@@ -73,10 +73,10 @@ def doubtful(folder, suffix, release="4.3"):
 
 def same(folder, suffix, capsys, monkeypatch, release="4.3", **options):
     """Hold what a run tells against what it tells without the kernel."""
-    quick = told(folder, suffix, capsys, release, **options)
+    quick = reported(folder, suffix, capsys, release, **options)
     with monkeypatch.context() as patch:
         patch.setattr(kernel, "COMPILED", False)
-        assert quick == told(folder, suffix, capsys, release, **options)
+        assert quick == reported(folder, suffix, capsys, release, **options)
 
 
 @compiled
@@ -99,7 +99,7 @@ def test_zeros_and_compressed_batches_are_not(tmp_path):
 @pytest.mark.parametrize("suffix", ["index", "timeindex"])
 @pytest.mark.parametrize("zeros", [0, 48])
 @pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
-def test_broken_files_are_told_of_the_same(tmp_path, capsys, monkeypatch, release, suffix, zeros, codec):
+def test_broken_files_are_reported_the_same(tmp_path, capsys, monkeypatch, release, suffix, zeros, codec):
     files = written(tmp_path, zeros=zeros, codec=codec)
     same(tmp_path, suffix, capsys, monkeypatch, release)
     seed = random.Random(f"{release} {suffix} {zeros}")

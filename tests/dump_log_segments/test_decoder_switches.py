@@ -238,8 +238,13 @@ def test_a_broken_control_record_ends_the_run(key, value):
 def group(*members, version=3, protocol="range", **values):
     """Key and value of a consumer group whose members say only what is given."""
     schema = consumer_offsets.MESSAGES["GroupMetadataValue"].struct(version)
-    told = {"protocolType": "consumer", "protocol": protocol, "members": [member(each) for each in members], **values}
-    return b"\0\2\0\1g", bytes([0, version]) + write(schema, told)
+    reported = {
+        "protocolType": "consumer",
+        "protocol": protocol,
+        "members": [member(each) for each in members],
+        **values,
+    }
+    return b"\0\2\0\1g", bytes([0, version]) + write(schema, reported)
 
 
 def member(values):

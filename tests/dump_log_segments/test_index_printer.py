@@ -149,7 +149,9 @@ def test_mismatches_of_an_offset_index_come_in_the_order_of_the_release(tmp_path
 
 @pytest.mark.parametrize("most", [10, 80, 1 << 20])
 @pytest.mark.parametrize("release", ["4.3", "2.0", "0.10.1"])
-def test_headers_alone_tell_of_an_offset_index_what_whole_batches_tell(tmp_path, monkeypatch, capsys, release, most):
+def test_headers_alone_give_the_same_offset_index_findings_as_whole_batches(
+    tmp_path, monkeypatch, capsys, release, most
+):
     whole = b"".join(forge.batch([forge.record(None, b"v")], base_offset=offset) for offset in (5, 1 << 62, 7))
     body = forge.message(1, b"k", b"v")
     second = len(whole) // 3
@@ -161,7 +163,7 @@ def test_headers_alone_tell_of_an_offset_index_what_whole_batches_tell(tmp_path,
         b"".join(struct.pack(">ii", *entry) for entry in [(5, 0), (6, second), (7, 2 * second), (9, 1), (9, -1)])
     )
 
-    def told() -> list[object]:
+    def reported() -> list[object]:
         out = io.BytesIO()
         options = Options(max_message_size=most)
         classic = DumpRun(dialects.find(release), options, out, release=release)
@@ -174,10 +176,10 @@ def test_headers_alone_tell_of_an_offset_index_what_whole_batches_tell(tmp_path,
 
     for log in logs:
         (tmp_path / "0.log").write_bytes(log)
-        quick = told()
+        quick = reported()
         with monkeypatch.context() as patch:
             patch.setattr(index_checks.Heads, "last_offset", lambda *_: None)
-            assert quick == told(), log
+            assert quick == reported(), log
 
 
 @pytest.mark.parametrize("release", ["0.11", "1.1.1", "4.3"])

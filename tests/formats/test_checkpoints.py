@@ -57,12 +57,12 @@ def test_cut_at_every_byte_is_empty_or_damage_but_inside_the_last_number(read, t
         (b"0\n1\n\xff\xfe 0 1\n", "text", 4),
     ],
 )
-def test_what_is_wrong_is_told_with_its_byte(read, text, kind, position):
+def test_what_is_wrong_is_reported_with_its_byte(read, text, kind, position):
     fault = damage(read, text)
     assert (fault.kind, fault.position) == (kind, position)
 
 
-def test_garbage_behind():
+def test_garbage_after():
     assert damage(checkpoints.read, OFFSET_TEXT + b"garbage").kind == "line"
     assert damage(leader_epoch.read, EPOCH_TEXT + b"8 9\n").kind == "count"
 

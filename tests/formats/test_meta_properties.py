@@ -33,7 +33,7 @@ def test_cut_at_every_byte_gives_the_keys_so_far():
         assert list(values(TEXT[:end]))[: TEXT[:end].count(b"=") - 1] == keys[: max(0, TEXT[:end].count(b"=") - 1)]
 
 
-def test_garbage_behind_is_one_more_key():
+def test_garbage_after_is_one_more_key():
     assert list(values(TEXT + b"\xff\xfe garbage")) == [*meta_properties.read(TEXT).values, "\xff\xfe"]
 
 
@@ -85,7 +85,7 @@ def test_clean_shutdown():
 
 
 @pytest.mark.parametrize("end", range(1, 30))
-def test_clean_shutdown_cut_or_with_garbage_behind(end):
+def test_clean_shutdown_cut_or_with_garbage_after(end):
     text = b'{"version":0,"brokerEpoch":42}'
     for odd in (text[:end], text + text[:end]):
         with pytest.raises(DamageError) as caught:

@@ -61,7 +61,7 @@ def test_cut_at_every_byte_names_the_field_in_which_it_ends():
     assert names == [name for name, size in fields for _ in range(size)]
 
 
-def test_garbage_behind_breaks_the_checksum_only():
+def test_garbage_after_breaks_the_checksum_only():
     assert damage(DATA + b"\0").kind == "crc"
     assert producer_snapshot.read(guarded(DATA + b"\xff" * 50)) == ENTRIES
 

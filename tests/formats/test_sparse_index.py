@@ -24,7 +24,7 @@ def test_entries_are_absolute_and_written_back_to_the_byte():
 
 
 @pytest.mark.parametrize(("kind", "data", "size"), [(OffsetIndex, INDEX, 8), (TimeIndex, TIMEINDEX, 12)])
-def test_cut_at_every_byte_keeps_the_whole_entries_and_tells_the_rest(kind, data, size):
+def test_cut_at_every_byte_keeps_the_whole_entries_and_gives_the_rest(kind, data, size):
     whole = list(kind(data, 100))
     for end in range(len(data) + 1):
         index = kind(data[:end], 100)
@@ -34,7 +34,7 @@ def test_cut_at_every_byte_keeps_the_whole_entries_and_tells_the_rest(kind, data
 
 
 @pytest.mark.parametrize("garbage", [b"\xff", b"\x00\x00\x01", b"garbage!" * 3])
-def test_garbage_behind_is_entries_or_a_ragged_end(garbage):
+def test_garbage_after_is_entries_or_a_ragged_end(garbage):
     index = OffsetIndex(INDEX + garbage, 100)
     assert list(index)[:3] == OFFSETS
     assert index.count == 3 + len(garbage) // 8
@@ -42,7 +42,7 @@ def test_garbage_behind_is_entries_or_a_ragged_end(garbage):
 
 
 @pytest.mark.parametrize("make", [bytes, bytearray, memoryview])
-def test_a_zero_tail_is_told_apart_from_entries(make):
+def test_a_zero_tail_is_distinguished_from_entries(make):
     index = OffsetIndex(make(INDEX + bytes(40)), 100)
     assert (index.filled, index.count, index.zero_tail, len(index)) == (3, 8, 40, 3)
     assert list(index) == OFFSETS

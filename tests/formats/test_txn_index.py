@@ -28,7 +28,7 @@ def test_cut_at_every_byte():
             assert (caught.value.kind, caught.value.position) == ("short", end // 34 * 34)
 
 
-def test_garbage_behind():
+def test_garbage_after():
     with pytest.raises(DamageError) as caught:
         txn_index.read(DATA + b"\xff" * 40)
     assert (caught.value.kind, caught.value.position, caught.value.found) == ("version", 68, -1)

@@ -115,7 +115,7 @@ def test_a_record_of_the_kraft_preview_is_read_as_2_8_wrote_it():
     assert record.value.values == values
 
 
-def test_a_layout_that_changed_without_a_version_is_told_by_its_length():
+def test_a_layout_that_changed_without_a_version_is_reported_by_its_length():
     message = cluster_metadata.MESSAGES["FeatureLevelRecord"]
     old = {"name": "f", "minFeatureLevel": 1, "maxFeatureLevel": 2}
     new = {"name": "f", "featureLevel": 7}

@@ -108,14 +108,14 @@ SMALL = """
 
 
 def test_a_text_says_which_fields_a_version_has_in_a_release():
-    told, other = parse(SMALL).values()
-    assert told.types.at((2, 0)) == [1, 0]
-    assert told.types.at(NEWEST) == [1]
-    assert told.versions((2, 0)) == (0, 1)
-    assert told.versions() == (0, 3)
-    assert layout(told.struct(0, (1, 9))) == "name string, last {where string}"
-    assert layout(told.struct(2)) == ("name string, count int32, flag boolean, last {where string, when int64}")
-    assert layout(told.struct(3)) == (
+    reported, other = parse(SMALL).values()
+    assert reported.types.at((2, 0)) == [1, 0]
+    assert reported.types.at(NEWEST) == [1]
+    assert reported.versions((2, 0)) == (0, 1)
+    assert reported.versions() == (0, 3)
+    assert layout(reported.struct(0, (1, 9))) == "name string, last {where string}"
+    assert layout(reported.struct(2)) == ("name string, count int32, flag boolean, last {where string, when int64}")
+    assert layout(reported.struct(3)) == (
         "name compact_string, flag boolean, last {where compact_string, when int64, <>}, "
         "<0:places ?c[{where compact_string, when int64, <>}]>"
     )
@@ -126,21 +126,21 @@ def test_a_text_says_which_fields_a_version_has_in_a_release():
 
 
 def test_a_version_that_is_not_known_is_read_as_the_nearest():
-    told = parse(SMALL)["Told"]
-    assert layout(told.struct(7, (2, 0))) == layout(told.struct(1, (2, 0)))
-    assert layout(told.struct(-1)) == layout(told.struct(0))
-    assert told.struct(7).refused == 7
-    assert told.struct(3).refused is None
+    reported = parse(SMALL)["Told"]
+    assert layout(reported.struct(7, (2, 0))) == layout(reported.struct(1, (2, 0)))
+    assert layout(reported.struct(-1)) == layout(reported.struct(0))
+    assert reported.struct(7).refused == 7
+    assert reported.struct(3).refused is None
 
 
 def test_versions_that_broken_bytes_name_are_not_kept():
-    told = parse(SMALL)["Told"]
-    assert told.struct(3) is told.struct(3)
-    assert told.struct(7) is not told.struct(7)
-    assert told.struct(-7) is told.struct(0)
+    reported = parse(SMALL)["Told"]
+    assert reported.struct(3) is reported.struct(3)
+    assert reported.struct(7) is not reported.struct(7)
+    assert reported.struct(-7) is reported.struct(0)
 
 
-def test_defaults_are_made_anew_each_time():
+def test_each_use_gets_a_fresh_default():
     places = parse("Told; versions 0\n    places []int32\n")["Told"].struct(0).slots[0]
     assert places.default() is not places.default()
 

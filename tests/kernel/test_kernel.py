@@ -221,9 +221,9 @@ def test_each_batch_of_a_run_is_asked_whether_its_records_agree():
     log = b"".join(forge.batch(bad.get(n, [record]), base_offset=n, count=len(bad.get(n, [0]))) for n in range(9))
     for data in (log, log[: -len(record)]):
         found = [run for run in segments_read.read(Memory(data), on_error="stop", runs=DATA) if isinstance(run, Run)]
-        told = [verdict for run in found for verdict in run.stack(compiled.Cursor()).agreeing()]
-        assert told == [n not in bad for n in range(len(told))]
-        assert len(told) == 9 - (data is not log)
+        reported = [verdict for run in found for verdict in run.stack(compiled.Cursor()).agreeing()]
+        assert reported == [n not in bad for n in range(len(reported))]
+        assert len(reported) == 9 - (data is not log)
 
 
 def test_broken_records_are_the_same():
@@ -232,8 +232,8 @@ def test_broken_records_are_the_same():
     for at in range(len(plain)):
         for byte in (0, 1, 0x7F, 0x80, 0xFF, seed.randrange(256)):
             body = plain[:at] + bytes([byte]) + plain[at + 1 :]
-            for told in (body, plain[:at], plain + bytes([byte])):
-                data = forge.batch([told], count=4, base_sequence=5)
+            for reported in (body, plain[:at], plain + bytes([byte])):
+                data = forge.batch([reported], count=4, base_sequence=5)
                 assert read(data) == read_one_by_one(data), (at, byte)
 
 

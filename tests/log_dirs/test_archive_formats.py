@@ -22,9 +22,9 @@ def says_tarfile(head):
 def test_a_tar_is_what_tarfile_takes_for_one():
     seed = random.Random(3)
     forms = [
-        front + b"%6o" + behind
+        front + b"%6o" + after
         for front in (b"", b"0o", b"0_", b"+", b"-", b"\t", b"\x1c", b"\x85")
-        for behind in (b"\0 ", b" ")
+        for after in (b"\0 ", b" ")
     ]
     taken = 0
     for number in range(1000):

@@ -554,10 +554,10 @@ def test_paths_in_archives(tmp_path):
     ):
         done = values(f"{outer}{inside}")
         assert (done.returncode, done.stdout) == (0, b"in the archive\n" * count), inside
-    for inside, told in ((":d9", "does not hold it: it has -x, a:b, in.tar"), (":in.tar:d9", "does not hold it")):
+    for inside, reported in ((":d9", "does not hold it: it has -x, a:b, in.tar"), (":in.tar:d9", "does not hold it")):
         done = values(f"{outer}{inside}")
         assert done.returncode == 1
-        assert told.encode() in done.stderr
+        assert reported.encode() in done.stderr
 
 
 def test_archives_that_a_folder_or_an_archive_holds_are_named(tmp_path):
@@ -576,16 +576,16 @@ def test_archives_that_a_folder_or_an_archive_holds_are_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("head", "told"),
+    ("head", "reported"),
     [(b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"), (b"Rar!\x1a\x07\x01\0", "a RAR archive"), (b"LZIP\x01", "lzip")],
 )
 @pytest.mark.parametrize("command", ["dump", "check", "stats", "verify-index"])
-def test_formats_that_are_not_read_are_named(tmp_path, command, head, told):
+def test_formats_that_are_not_read_are_named(tmp_path, command, head, reported):
     path = tmp_path / "it's.bin"
     path.write_bytes(head + bytes(range(100)))
     done = kdump(command, path)
     assert done.returncode == 1
-    assert told.encode() in done.stderr
+    assert reported.encode() in done.stderr
     assert b"which kdump does not read" in done.stderr
     assert shlex.quote(str(path)).encode() in done.stderr
 

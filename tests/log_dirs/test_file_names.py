@@ -35,12 +35,12 @@ def test_a_folder_that_holds_no_live_replica_names_its_partition(state):
     assert file_names.LEFTOVER_FOLDER.fullmatch(name)["state"] == state
 
 
-def test_a_folder_of_another_name_tells_no_partition():
+def test_a_folder_of_another_name_gives_no_partition():
     assert file_names.folder_name("/logs/remote-log-index-cache") == (None, None)
 
 
 @pytest.mark.parametrize("end", ["", ".log", ".index.log", ".log.index", ".log.tmp", ".snapshot.deleted", ".swap"])
-def test_what_is_beside_a_segment_is_told_from_segments(end):
+def test_files_beside_a_segment_are_distinguished_from_segments(end):
     for stem in (STEM, "٣", "1.2", "x-checkpoint", ""):
         found = file_names.SIBLING_NAME.fullmatch(stem + end)
         assert file_names.is_sibling(stem + end) == (found is not None)

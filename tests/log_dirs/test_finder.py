@@ -55,7 +55,7 @@ def test_folder_names(path, topic, partition):
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "reported"),
     [
         (b"some text that is no segment", ["does not begin as a segment does: byte 16 holds 115"]),
         (b"short text", []),
@@ -64,17 +64,17 @@ def test_folder_names(path, topic, partition):
         (b"", []),
     ],
 )
-def test_a_file_that_seems_to_be_no_segment_is_read_and_told(tmp_path, pack, data, told):
+def test_a_file_that_seems_to_be_no_segment_is_read_and_reported(tmp_path, pack, data, reported):
     put(tmp_path, "any.name", "00000000000000000000.log", data=pack(data))
     ((partition,), notes, fails) = found(tmp_path / "any.name")
     assert len(partition.segments) == 1
-    assert [text in note for note, text in zip(notes, told, strict=True)] == [True] * len(told)
+    assert [text in note for note, text in zip(notes, reported, strict=True)] == [True] * len(reported)
     assert fails == []
     if pack is bytes:
         assert found(tmp_path / "00000000000000000000.log")[1] == []
 
 
-def test_a_glob_goes_on_behind_a_file_that_cannot_be_read(tmp_path):
+def test_a_glob_goes_on_after_a_file_that_cannot_be_read(tmp_path):
     put(tmp_path / "t-0", f"{0:020}.log", f"{2:020}.log")
     os.mkfifo(tmp_path / "t-0" / f"{1:020}.log")
     partitions, _, fails = found(tmp_path / "t-0" / "*.log")
@@ -285,7 +285,7 @@ def test_cut_off_compressed_files_are_unreadable(tmp_path, pack):
     assert "in the middle" in str(fail)
 
 
-def test_several_members_of_gzip_and_zeros_behind_them(tmp_path):
+def test_several_members_of_gzip_and_zeros_after_them(tmp_path):
     path = tmp_path / "x.log"
     path.write_bytes(gzip.compress(BATCH[:7]) + gzip.compress(BATCH[7:]) + bytes(600))
     ((partition,), _, _) = found(path)

@@ -146,7 +146,7 @@ def test_it_may_stand_before_the_command(segment, kernel, monkeypatch):
     assert kernel.cached == WHOLE
 
 
-def test_pages_are_given_back_behind_the_reading_position(segment, kernel, monkeypatch):
+def test_pages_are_given_back_after_the_reading_position(segment, kernel, monkeypatch):
     monkeypatch.setattr(LocalFile, "watch", page_cache.Watch(pytest.fail))
     with LocalFile(segment) as source:
         for number, _ in enumerate(walk(source)):
@@ -220,7 +220,7 @@ def test_a_file_that_shrinks_or_is_empty_does_no_harm(segment, tmp_path, monkeyp
         assert source.read(0, 10) == b""
 
 
-def test_where_the_system_does_not_tell_it_is_said_once(segment, monkeypatch):
+def test_a_system_without_the_figure_is_reported_once(segment, monkeypatch):
     said = []
     monkeypatch.setattr(page_cache.Guard, "_cached", lambda _, first, last: bytearray(b"\1" * (last - first)))
     monkeypatch.setattr(LocalFile, "watch", page_cache.Watch(said.append))
@@ -232,7 +232,7 @@ def test_where_the_system_does_not_tell_it_is_said_once(segment, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
-def test_somebody_else_is_told_that_nothing_is_given_back(tmp_path):
+def test_another_user_gets_a_note_that_no_pages_are_evicted(tmp_path):
     said = []
     path = tmp_path / "0.log"
     path.write_bytes(SEGMENT.read_bytes())

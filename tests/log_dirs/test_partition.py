@@ -25,15 +25,15 @@ def broker(tmp_path):
 
 def test_the_files_of_a_folder(broker):
     folder = broker / "c-none-0"
-    told = []
+    reported = []
     whole = partition(folder)
     assert whole.file("partition.metadata") == (folder / "partition.metadata").read_bytes()
     assert whole.file("absent") is None
-    assert len(whole.topic_id(told.append)) == 16
-    assert [entry.start_offset for entry in whole.leader_epochs(told.append)] == [0]
+    assert len(whole.topic_id(reported.append)) == 16
+    assert [entry.start_offset for entry in whole.leader_epochs(reported.append)] == [0]
     segment = partition(min(folder.glob("*.log")))
-    assert segment.topic_id(told.append) == whole.topic_id(told.append)
-    assert told == []
+    assert segment.topic_id(reported.append) == whole.topic_id(reported.append)
+    assert reported == []
 
 
 @pytest.mark.parametrize("name", ["partition.metadata", "leader-epoch-checkpoint"])
@@ -43,11 +43,11 @@ def test_files_cut_at_every_byte_and_with_garbage_before(broker, name):
     read = "topic_id" if name.startswith("partition") else "leader_epochs"
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
-        told = []
-        found = getattr(partition(path.parent), read)(told.append)
-        assert (found is None) == (len(told) == 1), size
-        assert all(sentence.startswith(f"{path}: ") for sentence in told)
+        reported = []
+        found = getattr(partition(path.parent), read)(reported.append)
+        assert (found is None) == (len(reported) == 1), size
+        assert all(sentence.startswith(f"{path}: ") for sentence in reported)
     path.write_bytes(b"\xff" + whole)
-    told = []
-    assert getattr(partition(path.parent), read)(told.append) is None
-    assert len(told) == 1
+    reported = []
+    assert getattr(partition(path.parent), read)(reported.append) is None
+    assert len(reported) == 1

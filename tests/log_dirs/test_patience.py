@@ -127,7 +127,7 @@ def test_the_environment_may_say_how_long(clock, monkeypatch, text, seconds):
     assert patience.seconds() == seconds
 
 
-def test_it_is_told_once_that_there_will_be_other_tries(clock, monkeypatch, capsys):
+def test_it_is_reported_once_that_there_will_be_other_tries(clock, monkeypatch, capsys):
     monkeypatch.setattr(patience, "tell", say)
     patience.Patience().ask("s3://x", failing(f"{AWAY}\n\x1b]", 5))
     said = capsys.readouterr().err

@@ -224,70 +224,70 @@ def flip(path, at):
 
 
 def test_a_manifest_that_is_cut_off_is_named(tmp_path):
-    told, _ = broken(tmp_path, lambda _, __, manifest: manifest.write_text(manifest.read_text()[:50]))
-    assert "rsm-manifest: the manifest is not JSON" in told
+    reported, _ = broken(tmp_path, lambda _, __, manifest: manifest.write_text(manifest.read_text()[:50]))
+    assert "rsm-manifest: the manifest is not JSON" in reported
 
 
 def test_a_manifest_of_another_version_is_named(tmp_path):
-    told, _ = broken(tmp_path, change_json(version="9"))
-    assert "unknown version (expected 1, found '9')" in told
+    reported, _ = broken(tmp_path, change_json(version="9"))
+    assert "unknown version (expected 1, found '9')" in reported
 
 
 def test_a_manifest_that_is_absent_is_named(tmp_path):
-    told, _ = broken(tmp_path, lambda _, __, manifest: manifest.unlink())
-    assert ".log: it has no .rsm-manifest" in told
+    reported, _ = broken(tmp_path, lambda _, __, manifest: manifest.unlink())
+    assert ".log: it has no .rsm-manifest" in reported
 
 
 def test_a_log_that_is_absent_is_named(tmp_path):
-    told = broken(tmp_path, lambda log, *_: log.unlink())
-    assert "the manifest is there, and its .log is not" in told[0]
+    reported = broken(tmp_path, lambda log, *_: log.unlink())
+    assert "the manifest is there, and its .log is not" in reported[0]
 
 
 def test_indexes_that_are_absent_are_named(tmp_path):
-    (told,) = broken(tmp_path, lambda _, indexes, __: indexes.unlink())
-    assert ".log: its .indexes is absent" in told
+    (reported,) = broken(tmp_path, lambda _, indexes, __: indexes.unlink())
+    assert ".log: its .indexes is absent" in reported
 
 
 def test_indexes_that_are_cut_off_are_named(tmp_path):
-    (told,) = broken(tmp_path, lambda _, indexes, __: indexes.write_bytes(b"o" * 5))
-    assert ".index: offset ends behind its .indexes (expected 16, found 5)" in told
+    (reported,) = broken(tmp_path, lambda _, indexes, __: indexes.write_bytes(b"o" * 5))
+    assert ".index: offset ends behind its .indexes (expected 16, found 5)" in reported
 
 
 def test_a_log_that_is_cut_off_is_named_with_its_chunks(tmp_path):
-    size, chunk = told = broken(tmp_path, lambda log, *_: log.write_bytes(log.read_bytes()[:-10]))
-    assert len(told) == 2
+    size, chunk = reported = broken(tmp_path, lambda log, *_: log.write_bytes(log.read_bytes()[:-10]))
+    assert len(reported) == 2
     assert "and its manifest tells of" in size
     assert "chunk 4, bytes 600 to" in chunk
     assert "it is cut off" in chunk
 
 
 def test_a_key_that_is_not_given_is_named(tmp_path):
-    told, _ = broken(tmp_path, lambda *_: None, keys=KEYS, given={})
-    assert "encrypted with the key pair 'key1', which is not given (--remote-key key1=PRIVATE.pem)" in told
+    reported, _ = broken(tmp_path, lambda *_: None, keys=KEYS, given={})
+    assert "encrypted with the key pair 'key1', which is not given (--remote-key key1=PRIVATE.pem)" in reported
 
 
 def test_a_key_that_is_another_one_is_named(tmp_path):
     other = {KEYS.name: PrivateKey(Keys().pem(), "other.pem")}
-    told, _ = broken(tmp_path, lambda *_: None, keys=KEYS, given=other)
-    assert "the key pair given does not decrypt the data key" in told
+    reported, _ = broken(tmp_path, lambda *_: None, keys=KEYS, given=other)
+    assert "the key pair given does not decrypt the data key" in reported
 
 
 @pytest.mark.parametrize("compress", [False, True])
 def test_a_chunk_with_a_changed_byte_is_named(tmp_path, compress):
-    (told,) = broken(tmp_path, lambda log, *_: flip(log, 40), compress=compress, keys=KEYS)
-    assert "chunk 0, bytes 0 to" in told
-    assert "authentication tag is wrong" in told
+    (reported,) = broken(tmp_path, lambda log, *_: flip(log, 40), compress=compress, keys=KEYS)
+    assert "chunk 0, bytes 0 to" in reported
+    assert "authentication tag is wrong" in reported
 
 
 def test_a_chunk_that_does_not_unpack_is_named(tmp_path):
-    (told,) = broken(tmp_path, lambda log, *_: flip(log, 0), compress=True)
-    assert "chunk 0, bytes 0 to" in told
-    assert "the zstd stream is broken" in told
+    (reported,) = broken(tmp_path, lambda log, *_: flip(log, 0), compress=True)
+    assert "chunk 0, bytes 0 to" in reported
+    assert "the zstd stream is broken" in reported
 
 
 def test_an_index_with_a_changed_byte_is_named(tmp_path):
-    (told,) = broken(tmp_path, lambda _, indexes, __: flip(indexes, 20), keys=KEYS)
-    assert ".index: its authentication tag is wrong" in told
+    (reported,) = broken(tmp_path, lambda _, indexes, __: flip(indexes, 20), keys=KEYS)
+    assert ".index: its authentication tag is wrong" in reported
 
 
 def test_sizes_of_chunks_that_do_not_fit_are_named(tmp_path):
@@ -296,8 +296,8 @@ def test_sizes_of_chunks_that_do_not_fit_are_named(tmp_path):
         held["chunkIndex"]["transformedChunks"] = tiered.packed_sizes([10, 10])
         manifest.write_text(json.dumps(held))
 
-    told, _ = broken(tmp_path, change, compress=True)
-    assert "another number of chunks than its sizes (expected 5, found 2)" in told
+    reported, _ = broken(tmp_path, change, compress=True)
+    assert "another number of chunks than its sizes (expected 5, found 2)" in reported
 
 
 def test_a_chunk_that_is_larger_than_the_limit_is_named(tmp_path):
@@ -312,7 +312,7 @@ def test_a_chunk_that_is_larger_than_the_limit_is_named(tmp_path):
     assert b"it is larger than the limit (--max-batch-bytes sets it)" in done.stderr
 
 
-def test_records_behind_a_broken_chunk_are_read(tmp_path):
+def test_records_after_a_broken_chunk_are_read(tmp_path):
     store = Store(tmp_path / "store", 100, compress=True)
     segment = of(0, 20)
     store.write(segment)

@@ -57,7 +57,7 @@ def test_memory_does_not_grow_with_the_number_of_records(tmp_path, monkeypatch, 
     assert taken["many"] < 1.5 * taken["few"], taken
 
 
-def test_what_changes_meanwhile_is_told(tmp_path):
+def test_changes_during_the_comparison_are_reported(tmp_path):
     found = partition(tmp_path / "t-0", 300)
     fails = []
     items = PartitionReader(fail=fails.append, take=Take.RECORDS).tail(found, 1000)
@@ -68,7 +68,7 @@ def test_what_changes_meanwhile_is_told(tmp_path):
     assert "it has changed since kdump read it first" in str(fails[0])
 
 
-def test_stretches_that_touch_each_other_are_one(tmp_path):
+def test_ranges_that_touch_each_other_are_one(tmp_path):
     found = partition(tmp_path / "t-0", 8)
     items = list(PartitionReader().read(found))
     size = items[0].batch.size

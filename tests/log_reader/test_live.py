@@ -118,13 +118,13 @@ def test_pieces_of_a_file_that_shrinks_are_never_half(segment):
 def test_a_dump_says_that_a_file_became_shorter(segment, monkeypatch):
     original = LocalFile.read
 
-    def cut_behind_a_read(self, position, size):
+    def cut_after_a_read(self, position, size):
         data = original(self, position, size)
         if position > 500_000:
             os.truncate(segment, 900_000)
         return data
 
-    monkeypatch.setattr(LocalFile, "read", cut_behind_a_read)
+    monkeypatch.setattr(LocalFile, "read", cut_after_a_read)
     from kdump.log_dirs.finder import Finder, Wanted
     from kdump.log_reader.reader import PartitionReader
 
@@ -137,11 +137,11 @@ def test_a_dump_says_that_a_file_became_shorter(segment, monkeypatch):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_full_disk_is_told_in_one_line(segment, command):
+def test_a_full_disk_is_reported_in_one_line(segment, command):
     with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
         done = kdump(*command, segment, stdout=full)
-    told = [line for line in done.stderr.decode().splitlines() if "standard output" in line]
-    assert (done.returncode, told) == (1, ["error: standard output cannot be written: No space left on device"])
+    reported = [line for line in done.stderr.decode().splitlines() if "standard output" in line]
+    assert (done.returncode, reported) == (1, ["error: standard output cannot be written: No space left on device"])
     assert b"Traceback" not in done.stderr
     assert b"Exception" not in done.stderr
 
@@ -168,7 +168,7 @@ def unreadable(tmp_path):
     return sorted(tmp_path.iterdir())
 
 
-def test_what_is_no_file_is_told_and_never_waited_for(unreadable):
+def test_what_is_no_file_is_reported_and_never_waited_for(unreadable):
     for path in unreadable:
         done = kdump("--files", path)
         assert done.returncode == 1 or "4.log" in path.name  # that one has a size of 0
@@ -266,8 +266,8 @@ def test_closed_standard_streams_are_not_taken_for_others(segment, command, clos
     done = kdump(*command, shell=f'exec {closing}; exec "$@"', cwd=segment.parent, env=ANYWHERE)
     assert done.returncode == (1 if 1 in closed else 0)
     assert bool(done.stdout) == (1 not in closed)
-    told = b"error: standard output cannot be written: Bad file descriptor\n"
-    assert done.stderr == (told if 1 in closed and 2 not in closed else b"")
+    reported = b"error: standard output cannot be written: Bad file descriptor\n"
+    assert done.stderr == (reported if 1 in closed and 2 not in closed else b"")
 
 
 def test_reports_do_not_go_to_standard_output_where_standard_error_is_closed(tmp_path):
@@ -296,25 +296,25 @@ def test_the_current_folder_may_be_gone(tmp_path, command):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("x.log", "x.log: where the file name should tell an offset or epoch stands 'x'"),
         ("1" * 200 + ".log", "where the file name should tell"),
         ("9223372036854775808.index", "where the file name should tell"),
     ],
 )
-def test_a_name_without_an_offset_is_told_with_what_to_do(tmp_path, name, told):
+def test_a_name_without_an_offset_is_reported_with_what_to_do(tmp_path, name, reported):
     (tmp_path / name).write_bytes(b"")
     done = kdump("--files", tmp_path / name)
     assert done.returncode == 1
-    assert told in done.stderr.decode()
+    assert reported in done.stderr.decode()
     assert "name it as the broker did" in done.stderr.decode()
 
 
 @pytest.mark.parametrize(("terminal", "shown"), [(True, "\\x1b[2J.unknown"), (False, "\x1b[2J.unknown")])
 def test_reports_on_file_names_do_not_steer_a_terminal(monkeypatch, terminal, shown):
-    told = io.StringIO()
-    told.isatty = lambda: terminal
-    monkeypatch.setattr(sys, "stderr", told)
+    reported = io.StringIO()
+    reported.isatty = lambda: terminal
+    monkeypatch.setattr(sys, "stderr", reported)
     dump_files(DumpRun(dialects.NEWEST, Options(), io.BytesIO()), ["\x1b[2J.unknown"])
-    assert told.getvalue() == f"Ignoring unknown file {shown}\n"
+    assert reported.getvalue() == f"Ignoring unknown file {shown}\n"

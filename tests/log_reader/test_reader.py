@@ -119,7 +119,7 @@ def test_filters(folder, wanted, expected, interval):
     assert take(folder, **wanted).offsets == list(expected)
 
 
-def test_wrappers_do_not_tell_their_latest_record(folder):
+def test_wrappers_do_not_give_their_latest_record(folder):
     folder.mkdir()
     inner = [(0, forge.message(1, b"a", None, timestamp=5)), (1, forge.message(1, b"b", None, timestamp=9))]
     (folder / "0.log").write_bytes(forge.wrapper(1, 1, inner, timestamp=-1))
@@ -298,7 +298,7 @@ def test_the_last_ones_in_front_of_what_cannot_be_read(folder, monkeypatch, inte
 
 
 @pytest.mark.parametrize("wanted", [Filter(), Filter(first_offset=0)], ids=["from the end", "whole"])
-def test_the_last_ones_without_a_file_that_cannot_be_read_which_is_told_once(folder, wanted):
+def test_the_last_records_without_an_unreadable_file_that_is_reported_once(folder, wanted):
     write(folder, 0, 2)
     path = write(folder, 32, 2)
     fails = []
@@ -310,7 +310,7 @@ def test_the_last_ones_without_a_file_that_cannot_be_read_which_is_told_once(fol
 
 
 @pytest.mark.usefixtures("many_parts")
-def test_an_index_that_cannot_be_read_keeps_nobody_from_the_log(folder):
+def test_the_log_is_read_without_an_unreadable_index(folder):
     path = write(folder, 0, 30, interval=100)
     (partition,) = Finder(Wanted(siblings=True)).find([str(folder)])
     path.with_suffix(".index").unlink()

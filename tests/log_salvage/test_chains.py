@@ -98,7 +98,7 @@ def test_what_several_copies_have_is_taken_from_the_one_that_goes_on(tmp_path):
 
 
 @pytest.mark.usefixtures("small_cells")
-def test_gaps_are_told_wherever_they_are(tmp_path):
+def test_gaps_are_reported_wherever_they_are(tmp_path):
     offsets = [n for n in range(200) if n % 7 and n not in range(30, 50)]
     _, account = merge([copy(tmp_path / "a", offsets, segments=2)])
     missing = [offset for gap in account.gaps for offset in gap]
@@ -107,7 +107,7 @@ def test_gaps_are_told_wherever_they_are(tmp_path):
 
 
 @pytest.mark.usefixtures("small_cells")
-def test_copies_that_change_while_they_are_compared_are_told(tmp_path):
+def test_copies_that_change_while_they_are_compared_are_reported(tmp_path):
     found = [copy(tmp_path / str(epoch), range(40), leader_epoch=epoch) for epoch in (1, 2)]
     (segment,) = found[0].segments
     (tmp_path / "new").mkdir()

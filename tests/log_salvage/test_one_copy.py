@@ -25,20 +25,20 @@ def one(offset, size=1, **rest):
     return forge.batch([forge.record(b"k%d" % offset, b"v" * size)], base_offset=offset, **rest)
 
 
-def told(account):
+def reported(account):
     return {**vars(account), "gaps": list(account.gaps)}
 
 
 def twice(copy):
     placed, account = merge.merge([copy])
-    return b"".join(bytes(region.raw) for region in merge.batches(placed)), told(account)
+    return b"".join(bytes(region.raw) for region in merge.batches(placed)), reported(account)
 
 
 def once(copy):
     """Return what one pass gives, None where it takes two."""
     account = Account()
     try:
-        return b"".join(bytes(region.raw) for region in one_copy.batches(copy, account)), told(account)
+        return b"".join(bytes(region.raw) for region in one_copy.batches(copy, account)), reported(account)
     except one_copy.OutOfOrderError:
         return None
 
@@ -133,7 +133,7 @@ def test_markers_in_a_row_end_the_transactions_that_they_name(tmp_path):
 
 
 @pytest.mark.usefixtures("small")
-def test_what_is_lost_is_told_by_segment_the_misplaced_last(tmp_path):
+def test_what_is_lost_is_reported_by_segment_the_misplaced_last(tmp_path):
     first = one(0) + one(1) + one(700) + one(3) + one(4, crc=1) + one(5)
     copy = segments(tmp_path, (0, first), (6, one(6) + one(7, crc=1) + one(8)))
     content, account = once(copy)
@@ -205,7 +205,7 @@ def test_what_does_not_stand_in_order_is_written_in_two_passes(tmp_path, content
     assert once(copy) is None
     written, account = writer.write("orders-0", [copy], tmp_path / "out", writer.SegmentLimits())
     (made,) = (tmp_path / "out/logs/orders-0").glob("*.log")
-    assert (made.read_bytes(), told(account)) == twice(copy)
+    assert (made.read_bytes(), reported(account)) == twice(copy)
     assert (account.first_offset, account.last_offset) == (0, written.batches - 1)
 
 

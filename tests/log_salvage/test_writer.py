@@ -21,11 +21,11 @@ def test_what_the_disk_has_by_now_is_given_back(tmp_path, monkeypatch):
     for name in ("FIRST_BLOCK", "BLOCK"):
         monkeypatch.setattr(walk, name, 3 * len(batches[0]))
     monkeypatch.setattr(writer, "STEP", 3 * len(batches[0]))
-    told = []
-    monkeypatch.setattr(os, "posix_fadvise", lambda _, *advice: told.append(advice))
+    reported = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, *advice: reported.append(advice))
     found = list(Finder().find([str(place)]))
     writer.write("orders-0", found, tmp_path / "out", writer.SegmentLimits())
-    assert told == [(0, 0, os.POSIX_FADV_DONTNEED)] * 6
+    assert reported == [(0, 0, os.POSIX_FADV_DONTNEED)] * 6
     assert (tmp_path / "out/logs/orders-0" / f"{0:020}.log").read_bytes() == b"".join(batches)
 
 
@@ -39,12 +39,12 @@ def test_room_is_set_aside_a_step_at_a_time(tmp_path, monkeypatch):
     place.mkdir()
     data = b"".join(forge.batch([forge.record(b"k", b"v" * 300)], base_offset=offset) for offset in range(40))
     (place / f"{0:020}.log").write_bytes(data + bytes(50_000))
-    told = []
-    monkeypatch.setattr(kernel, "reserve", lambda _, size: told.append(size))
+    reported = []
+    monkeypatch.setattr(kernel, "reserve", lambda _, size: reported.append(size))
     writer.write("orders-0", list(Finder().find([str(place)])), tmp_path / "out", writer.SegmentLimits(segment=5000))
-    assert len(told) > 4
-    assert max(told) <= 5000
-    assert max(after - before for before, after in zip([0, *told], told, strict=False)) <= 4000
+    assert len(reported) > 4
+    assert max(reported) <= 5000
+    assert max(after - before for before, after in zip([0, *reported], reported, strict=False)) <= 4000
 
 
 @pytest.fixture

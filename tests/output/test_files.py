@@ -44,7 +44,7 @@ def test_a_name_that_is_taken_in_the_meantime_is_not_overwritten(tmp_path, monke
 
 
 @pytest.mark.parametrize("force", [True, False])
-def test_a_disk_that_refuses_leaves_nothing_behind(tmp_path, monkeypatch, force):
+def test_a_disk_that_refuses_writes_leaves_no_files(tmp_path, monkeypatch, force):
     calls = []
 
     def fsync(descriptor):

@@ -220,7 +220,7 @@ def test_a_new_file_system_holds_nothing_but_lost_and_found(tmp_path):
     assert held(tmp_path) == {"logs/0": DATA, "lost+found/1": DATA}
 
 
-def test_a_lost_and_found_of_the_system_that_cannot_be_written_is_told_at_once(tmp_path, monkeypatch):
+def test_a_lost_and_found_of_the_system_that_cannot_be_written_is_reported_at_once(tmp_path, monkeypatch):
     lost = tmp_path / "lost+found"
     lost.mkdir()
     monkeypatch.setattr(os, "access", lambda path, _: path != lost)

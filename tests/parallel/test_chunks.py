@@ -97,10 +97,10 @@ def test_a_wrong_assumption_is_dropped_with_its_result_and_its_error():
             raise ValueError("met by a wrong assumption alone")
         return number
 
-    crew = _ChunkCrew(iter([5, 7]), NumberWork(make))
+    workers = _ChunkCrew(iter([5, 7]), NumberWork(make))
     for _ in range(2):
-        crew._make(crew._take(BaseException, wait=False), BaseException)
-    assert [(task.start, task.made) for task in crew._tasks] == [(5, 5), (7, None)]
+        workers._make(workers._take(BaseException, wait=False), BaseException)
+    assert [(task.start, task.made) for task in workers._tasks] == [(5, 5), (7, None)]
     assert results([5, 7], make) == [5, 7]
     assert (5, 0) in tried
     assert (7, 1) in tried
@@ -131,15 +131,15 @@ def test_an_error_of_the_chunks_is_raised_after_the_results_before_it():
 
 def test_no_more_results_wait_than_may():
     made = threading.Semaphore(0)
-    crew = _ChunkCrew(iter(range(3 * IN_FLIGHT)), NumberWork(lambda *_: made.release()))
-    crew.start(1)
+    workers = _ChunkCrew(iter(range(3 * IN_FLIGHT)), NumberWork(lambda *_: made.release()))
+    workers.start(1)
     for _ in range(IN_FLIGHT):
         assert made.acquire(timeout=PATIENCE)
     assert not made.acquire(timeout=0.1)
-    assert crew.next().chunk == 0
-    crew.done()
+    assert workers.next().chunk == 0
+    workers.done()
     assert made.acquire(timeout=PATIENCE)
-    crew.end()
+    workers.end()
 
 
 def test_a_system_that_gives_no_more_threads(few_threads):
@@ -181,12 +181,12 @@ def test_the_caller_makes_others_while_it_waits_and_ctrl_c_ends_that():
             made.append(number)
         return number
 
-    crew = _ChunkCrew(iter(range(9)), NumberWork(make))
-    crew.start(1)
+    workers = _ChunkCrew(iter(range(9)), NumberWork(make))
+    workers.start(1)
     assert begun.wait(PATIENCE)
     with pytest.raises(KeyboardInterrupt):
-        crew.next()
-    crew.end()
+        workers.next()
+    workers.end()
     assert made == [1, 2]
 
 

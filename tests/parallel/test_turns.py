@@ -67,7 +67,7 @@ def test_output_results_and_state_are_in_order(capfdbinary, jobs):
 
 
 @pytest.mark.parametrize("eager", [0, 1])
-def test_processes_that_tell_much_and_often_do_not_wait_for_those_that_do_not(eager):
+def test_processes_with_many_results_do_not_wait_for_those_with_few(eager):
     """What one process tells fills its pipe while the parent asks another, which waits for the turn of the first."""
 
     def work(number, turn):
@@ -176,7 +176,7 @@ def test_what_a_process_raises_ends_the_output_there(capfdbinary, raised, expect
 
 
 @pytest.mark.parametrize("last", range(6))
-def test_a_process_that_ends_is_told_and_none_is_left(last, capfdbinary):
+def test_a_process_that_ends_is_reported_and_none_is_left(last, capfdbinary):
     def work(number, turn):
         turn.write(b"%d\n" % number)
         if number == last:
@@ -203,14 +203,14 @@ def test_a_bug_in_a_process_is_shown_and_ends_all(last, capfdbinary):
     assert b"ValueError: a bug" in capfdbinary.readouterr().err
 
 
-def test_what_comes_of_pieces_is_told_in_time():
-    heard, tell = os.pipe()
-    told = []
+def test_results_of_parts_are_reported_in_time():
+    heard, send = os.pipe()
+    reported = []
 
     def hear(result):
-        told.append(result)
+        reported.append(result)
         if result[0] == 0:
-            os.write(tell, b"x")
+            os.write(send, b"x")
 
     def work(number, turn):
         turn.take()
@@ -222,8 +222,8 @@ def test_what_comes_of_pieces_is_told_in_time():
 
     run(2, range(8), work, 0, hear)
     os.close(heard)
-    os.close(tell)
-    assert told == [(number, False) for number in range(8)]
+    os.close(send)
+    assert reported == [(number, False) for number in range(8)]
 
 
 def test_a_turn_that_comes_in_the_midst_of_a_piece_is_taken(capfdbinary):
@@ -243,7 +243,7 @@ def test_a_turn_that_comes_in_the_midst_of_a_piece_is_taken(capfdbinary):
 
 
 @pytest.mark.parametrize("started", [0, 1])
-def test_a_system_that_starts_no_more_processes_is_told(monkeypatch, capfdbinary, started):
+def test_a_system_that_starts_no_more_processes_is_reported(monkeypatch, capfdbinary, started):
     fork, children = os.fork, []
 
     def limited():

@@ -58,7 +58,7 @@ def test_a_bomb_ends_at_the_limit(codec):
     assert len(compression.decompress(codec, packed, limit=8 << 20)) == 8 << 20
 
 
-def test_garbage_behind_the_stream():
+def test_garbage_after_the_stream():
     text = b"abcdefgh" * 40
     assert compression.decompress(compression.GZIP, compression.compress(compression.GZIP, text) + b"garbage") == text
     assert compression.decompress(compression.LZ4, compression.compress(compression.LZ4, text) + b"garbage") == text
@@ -82,7 +82,7 @@ def test_snappy_java_looks_at_the_version_of_later_headers_only():
     assert outcome(compression.SNAPPY, header + chunk + header + chunk) == "compression"
 
 
-def test_a_zstd_frame_that_is_cut_off_is_forgiven_behind_a_whole_one_of_the_same_read():
+def test_a_zstd_frame_that_is_cut_off_is_forgiven_after_a_whole_one_of_the_same_read():
     frame = compression.compress(compression.ZSTD, b"one")
     assert compression.decompress(compression.ZSTD, frame + frame[:5]) == b"one"
     assert outcome(compression.ZSTD, frame[:5]) == "compression"
@@ -98,8 +98,8 @@ def test_a_zstd_frame_that_lies_about_its_size_is_refused():
     frame = compression.compress(compression.ZSTD, text)
     window, blocks = frame[5:6], frame[6:]
     assert compression.decompress(compression.ZSTD, frame[:4] + b"\x40" + window + b"\x40\0" + blocks) == text
-    for told in (b"\x40\x3f\0", b"\x80\0\0\0\0", b"\xc0" + bytes(8), b"\xc0" + b"\xf0" * 8):
-        lying = frame[:4] + told[:1] + window + told[1:] + blocks
+    for reported in (b"\x40\x3f\0", b"\x80\0\0\0\0", b"\xc0" + bytes(8), b"\xc0" + b"\xf0" * 8):
+        lying = frame[:4] + reported[:1] + window + reported[1:] + blocks
         assert outcome(compression.ZSTD, lying) == "compression"
     with pytest.raises(LimitError):
         compression.decompress(compression.ZSTD, frame, limit=len(text) - 1)
@@ -186,7 +186,7 @@ def by_steps(codec, packed, limit):
     return compression._snappy_by_chunks(packed, limit)
 
 
-def told(unpack, *args):
+def reported(unpack, *args):
     try:
         return unpack(*args)
     except DamageError as damage:
@@ -207,7 +207,7 @@ def test_what_is_unpacked_in_one_call_is_unpacked_by_steps_alike(codec):
         streams.append(bytes(broken) + seed.choice([b"", b"", b"\0\0", packed]))
     for stream in streams:
         fast, slow = (
-            told(unpack, codec, stream, 1 << 20)
+            reported(unpack, codec, stream, 1 << 20)
             for unpack in (lambda codec, data, limit: compression.decompress(codec, data, limit=limit), by_steps)
         )
         assert fast == slow

@@ -46,11 +46,11 @@ def test_results_come_in_the_order_of_the_tasks(count, tasks):
 
 
 def test_a_process_takes_the_next_task_while_another_is_busy():
-    done, tell = os.pipe()
+    done, send = os.pipe()
 
     def work(number):
         if number:
-            os.write(tell, b"x")
+            os.write(send, b"x")
         else:
             for _ in range(8):  # the others are done before this one
                 os.read(done, 1)
@@ -58,7 +58,7 @@ def test_a_process_takes_the_next_task_while_another_is_busy():
 
     first, *others = Processes(2).results(work, range(9))
     os.close(done)
-    os.close(tell)
+    os.close(send)
     assert len(set(others)) == 1
     assert first not in others
 
@@ -73,7 +73,7 @@ def test_a_process_takes_the_next_task_while_another_is_busy():
     ],
     ids=lambda raised: type(raised).__name__,
 )
-def test_what_a_task_raises_comes_behind_the_results_before(raised):
+def test_an_error_of_a_task_comes_after_the_results_before_it(raised):
     def work(number):
         if number == 3:
             raise raised
@@ -96,7 +96,7 @@ def test_what_a_task_raises_comes_behind_the_results_before(raised):
     ],
 )
 @pytest.mark.parametrize("last", [0, 4])
-def test_a_process_without_a_result_is_told_and_none_is_left(end, words, last):
+def test_a_process_without_a_result_is_reported_and_none_is_left(end, words, last):
     def work(number):
         if number == last:
             end()
@@ -125,7 +125,7 @@ def test_ctrl_c_in_a_process_is_that_of_all():
         list(Processes(2).results(work, range(2)))
 
 
-def test_a_system_that_starts_no_more_processes_is_told(monkeypatch):
+def test_a_system_that_starts_no_more_processes_is_reported(monkeypatch):
     def no_more():
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
@@ -145,14 +145,14 @@ def test_who_wants_no_more_results_leaves_no_process():
 
 
 @pytest.mark.parametrize("result", [lambda: None, "too large"], ids=["no pickle", "no memory"])
-def test_a_result_that_cannot_be_told_ends_its_process_alone(result, monkeypatch, capfd):
+def test_a_result_that_cannot_be_sent_ends_its_process_alone(result, monkeypatch, capfd):
     """The process goes no further: it has the code of its parent."""
     dumps = pickle.dumps
 
-    def scarce(told):
-        if any(isinstance(one, tuple) and one[1] == "too large" for one in told):
+    def scarce(reported):
+        if any(isinstance(one, tuple) and one[1] == "too large" for one in reported):
             raise MemoryError("no room")
-        return dumps(told)
+        return dumps(reported)
 
     monkeypatch.setattr(pickle, "dumps", scarce)
     before, parent = children(), os.getpid()

@@ -109,8 +109,8 @@ def test_many_rows_do_without_the_least_needed_columns_and_that_is_said(width, m
     varied = SPARE._replace(rows=[(n, first, f"{n}{last[1:]}", *rest) for n, first, last, *rest in SPARE.rows])
     lines = drawn(varied, width)
     assert max(map(len, lines)) <= width
-    told = " ".join(lines[10:])
-    assert told.replace("\n", " ") == (
+    reported = " ".join(lines[10:])
+    assert reported.replace("\n", " ") == (
         f"(not shown: {', '.join(missing)}; --all-columns or -x shows all)" if missing else ""
     )
     assert lines[1].split() == [name for name in SPARE.columns if name not in missing]

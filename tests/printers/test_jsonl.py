@@ -258,7 +258,7 @@ def test_damage_is_a_line(tmp_path):
         KINDS[line["kind"]].validate(line)
 
 
-def test_a_record_that_breaks_off_is_damage_behind_the_good_ones(tmp_path):
+def test_a_record_that_breaks_off_is_damage_after_the_good_ones(tmp_path):
     path = one(tmp_path, forge.record(b"k", b"v"), b"\x7f", count=2)
     good, bad = rebuild.lines(printed(path))
     assert (good["kind"], good["key"]) == ("record", "k")

@@ -633,14 +633,14 @@ def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
     beside = threading.Event()
     plain, following = read_ahead.Stretches.take, reader_threads.Crew.next
 
-    def take(stretches, *most):
+    def take(ranges, *most):
         if threading.current_thread().name == "reader":
             beside.set()
-        return plain(stretches, *most)
+        return plain(ranges, *most)
 
-    def after_a_thread(crew):
+    def after_a_thread(workers):
         assert beside.wait(60)
-        return following(crew)
+        return following(workers)
 
     monkeypatch.setattr(read_ahead.Stretches, "take", take)
     monkeypatch.setattr(reader_threads.Crew, "next", after_a_thread)

@@ -15,14 +15,14 @@ BROKER = GOLDEN / "brokers" / "4.2.2"
 
 
 @pytest.mark.parametrize("number", [1, 3, 4, 7, 50, 64, 100])
-def test_ids_tell_the_number_though_the_highest_partition_is_lost(number):
+def test_ids_give_the_number_though_the_highest_partition_is_lost(number):
     names = [f"group-{each}" for each in random.Random(number).sample(range(10**6), 60)]
     kept = [(coordinator_partition(name, number), name) for name in names]
     for there in (kept, [one for one in kept if one[0] != number - 1 or number == 1]):
         assert partition_count(there, max(one[0] for one in there) + 1) == number
 
 
-def test_without_ids_the_highest_folder_tells():
+def test_without_ids_the_highest_folder_gives_the_number():
     assert partition_count([], 4) == 4
 
 

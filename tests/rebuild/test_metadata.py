@@ -186,7 +186,7 @@ def test_a_torn_log_and_a_damaged_snapshot_are_made_up_for_by_another_copy(tmp_p
     assert any(NEWEST in text for text in heard.damages)
 
 
-def test_without_a_sound_snapshot_folders_tell_of_topics_that_are_missing(tmp_path):
+def test_without_a_sound_snapshot_folders_report_topics_that_are_missing(tmp_path):
     path = log_dir(tmp_path / "a", folders=["forgotten-2"])
     for file in (tmp_path / "a" / LOG.name).iterdir():
         if file.suffix == ".checkpoint" or file.name == f"{0:020}.log":
@@ -213,7 +213,7 @@ def test_partitions_that_a_damaged_log_has_lost_come_from_folders(tmp_path):
     assert [(one.what, one.name, one.key) for one in changes] == [("partition", "orders", key) for key in "023"]
 
 
-def test_without_a_metadata_log_folders_tell_the_topics(tmp_path):
+def test_without_a_metadata_log_folders_give_the_topics(tmp_path):
     names = ["orders-0", "orders-3", "__consumer_offsets-1", "__transaction_state-0"]
     first = log_dir(tmp_path / "a", log=False, folders=names)
     second = log_dir(

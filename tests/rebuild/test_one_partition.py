@@ -210,7 +210,7 @@ def test_the_highest_producer_id_is_found(tmp_path):
     assert plan(tmp_path).highest_producer_id == 4711
 
 
-def test_a_segment_cut_at_every_byte_loses_what_is_behind(tmp_path):
+def test_a_segment_cut_at_every_byte_loses_the_bytes_after_the_cut(tmp_path):
     for size in range(len(HEALTHY) + 1):
         folder = copy(tmp_path / str(size), 1, {0: HEALTHY[:size]})
         found = plan(tmp_path / str(size))
@@ -253,7 +253,7 @@ def test_a_wrong_offset_of_the_first_or_last_batch_is_corrected(tmp_path, positi
         assert (states(found), log_of(found)) == (("whole", []), {40: data})
 
 
-def test_what_the_cluster_has_deleted_does_not_come_back_from_a_copy_that_was_behind(tmp_path):
+def test_records_that_the_cluster_deleted_do_not_come_back_from_a_lagging_copy(tmp_path):
     copy(tmp_path, 1, {3: batches(3, 5), 5: batches(5, 9)}, replication=9)
     copy(tmp_path, 2, {0: batches(0, 3), 3: batches(3, 5)}, replication=5)
     found = plan(tmp_path)

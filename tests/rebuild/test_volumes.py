@@ -50,7 +50,7 @@ def test_a_log_dir_some_folders_deep_and_one_without_meta_properties(tmp_path):
     assert [each.key for each in found.folders] == [("orders", 0), ("orders", 1)]
 
 
-def test_folders_of_another_topic_id_are_told_apart(tmp_path):
+def test_folders_of_another_topic_id_are_distinguished(tmp_path):
     one, two = log_dir(tmp_path / "a", 1), log_dir(tmp_path / "b", 2)
     folder(one / "reborn-0", ONE)
     folder(one / f"reborn-0.{'0' * 32}-delete", OTHER)

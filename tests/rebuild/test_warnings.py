@@ -72,7 +72,7 @@ def of_metadata(lost, *specs, changes=()):
     return "\n".join(warnings.of_metadata(lost, cluster, changes))
 
 
-def test_what_no_volume_tells_is_said(tmp_path):
+def test_facts_that_no_volume_holds_are_reported_as_missing(tmp_path):
     lost = found(log_dir(tmp_path / "a", log=False, folders=["orders-0", "__consumer_offsets-3"]), to="4.3.1")
     text = of_metadata(lost)
     assert "no volume has a metadata log" in text

@@ -46,25 +46,25 @@ def test_every_byte_has_a_name_and_a_place(path):
 def test_one_record_of_a_batch():
     records = [forge.record(b"a", None), forge.record(b"b", b"vv", offset=1, timestamp=7, headers=[(b"h", None)])]
     (batch,) = batches(forge.batch(records, base_offset=40, base_timestamp=1000))
-    told = {part.name: part.value for part in field_map.parts(batch, 41)}
-    assert (told["baseOffset"], told["recordsCount"], told["key"]) == ("40", "2", "1 bytes")
-    assert told["timestampDelta"] == "7: 1007 (1970-01-01T00:00:01.007Z)"
-    assert told["offsetDelta"] == "1: offset 41"
-    assert told["headerValueLength"] == "-1: null"
-    assert told["crc"].endswith("(right)")
+    reported = {part.name: part.value for part in field_map.parts(batch, 41)}
+    assert (reported["baseOffset"], reported["recordsCount"], reported["key"]) == ("40", "2", "1 bytes")
+    assert reported["timestampDelta"] == "7: 1007 (1970-01-01T00:00:01.007Z)"
+    assert reported["offsetDelta"] == "1: offset 41"
+    assert reported["headerValueLength"] == "-1: null"
+    assert reported["crc"].endswith("(right)")
 
 
 def test_flags_and_markers():
     marker = forge.record(b"\0\0\0\1", b"\0\0\0\0\0\7")
     (batch,) = batches(forge.batch([marker], attributes=0x30, producer_id=1))
-    told = {part.name: part.value for part in field_map.parts(batch)}
-    assert told["attributes"] == "0"
-    assert told["key"] == "version 0, type 1 (COMMIT)"
-    assert told["value"] == "version 0, coordinatorEpoch 7"
+    reported = {part.name: part.value for part in field_map.parts(batch)}
+    assert reported["attributes"] == "0"
+    assert reported["key"] == "version 0, type 1 (COMMIT)"
+    assert reported["value"] == "version 0, coordinatorEpoch 7"
     assert "48 (none, transactional, control)" in [part.value for part in field_map.parts(batch)]
 
 
-def test_a_broken_record_ends_it_behind_what_stands_before():
+def test_a_broken_record_ends_the_batch_after_the_records_before_it():
     (batch,) = batches(forge.batch([forge.record(b"a", b"b"), b"\x7f"]))
     seen = []
     with pytest.raises(DamageError):

@@ -136,7 +136,7 @@ def test_a_count_of_zero_has_no_records_whatever_follows():
 @pytest.mark.parametrize(
     ("base", "delta", "last"), [(0, 0, 0), (BIG, 1, 0), (BIG - 1, 3, 1), (5, -7, BIG - 1), (-1, 9, -1), (-3, 1, -2)]
 )
-def test_sequences_wrap_behind_the_greatest(base, delta, last):
+def test_sequences_wrap_after_the_greatest(base, delta, last):
     made = opened(forge.batch([], base_sequence=base, last_offset_delta=delta))
     assert made.last_sequence == last
 

@@ -109,7 +109,7 @@ def test_a_segment_with_an_offset_that_does_not_fit_is_split(tmp_path):
     assert (loaded.log_end_offset, len(loaded.splits), loaded.fails) == (FAR + 1, 1, None)
 
 
-def test_what_is_cut_behind_a_split_is_told_by_its_place_in_the_file(tmp_path):
+def test_what_is_cut_after_a_split_is_reported_by_its_place_in_the_file(tmp_path):
     outcome = start(tmp_path, {0: one(0) + one(FAR) + one(FAR + 1, crc=7) + one(FAR + 2)})
     assert outcome.log_end_offset == FAR + 1
     (cut,) = outcome.cuts
@@ -140,7 +140,7 @@ def test_an_offset_below_the_base_offset_cannot_be_split_away(tmp_path):
     assert "fail" in outcome.fails
 
 
-def test_the_report_tells_of_a_split(tmp_path):
+def test_the_report_shows_a_split(tmp_path):
     start(tmp_path, {0: one(0) + one(FAR) + one(FAR + 1, crc=3)})
     done = kdump("check", tmp_path / "topic-0")
     assert b"a broker would split it first" in done.stdout

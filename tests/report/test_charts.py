@@ -106,11 +106,11 @@ def test_names_that_look_like_numbered_ones_stay_apart():
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 256])
 def test_ranges_that_are_many_are_drawn_together_and_none_is_lost(count):
     places = [number / max(1, count - 1) for number in range(count)]  # the last one is the end of the file
-    stretches = [charts._Stretch(place, place, 1 << 10, f"range {number}") for number, place in enumerate(places)]
-    drawn = list(charts._thinned(stretches, 64))
+    ranges = [charts._Stretch(place, place, 1 << 10, f"range {number}") for number, place in enumerate(places)]
+    drawn = list(charts._thinned(ranges, 64))
     assert len(drawn) == min(count, 64)
     assert sum(one.bytes for one in drawn) == count << 10
-    assert (drawn[0].start, drawn[-1].end) == (stretches[0].start, stretches[-1].end)
+    assert (drawn[0].start, drawn[-1].end) == (ranges[0].start, ranges[-1].end)
     assert all(one.end <= other.start for one, other in pairwise(drawn))
     if count == 256:
         assert drawn[0].text == "0% to 1% of the file: 4.0 KiB damaged"

@@ -193,7 +193,7 @@ def test_an_empty_folder_is_no_partition(tmp_path):
     assert b"There is no partition here" in done.stdout or done.returncode == 1
 
 
-def test_a_transaction_in_two_phase_commit_is_told_from_one_past_its_timeout(tmp_path):
+def test_a_transaction_in_two_phase_commit_is_distinguished_from_one_past_its_timeout(tmp_path):
     log_dirs.write(tmp_path, "orders-0", {0: data(0, producer=7)})
     value = struct.pack(">hqhib", 0, 7, 0, 2**31 - 1, 1) + struct.pack(">ih6siiqq", 1, 6, b"orders", 1, 0, 0, 0)
     tx = batch([record(struct.pack(">hh2s", 0, 2, b"tx"), value)])
@@ -219,7 +219,7 @@ def test_a_segment_that_blocks_retention_is_named_with_its_reason(tmp_path):
     assert "Of segment 0 of orders-0: its largest timestamp lies 1 d in the future; it blocks" in lines[at + 1]
 
 
-def test_missing_offsets_are_told_from_damage(tmp_path):
+def test_missing_offsets_are_distinguished_from_damage(tmp_path):
     sound = [batch([record(b"k", b"v")], base_offset=n, base_timestamp=1_700_000_000_000) for n in range(4)]
     log_dirs.write(tmp_path, "orders-0", {0: sound[0] + sound[2]})
     done = kdump("report", tmp_path)
@@ -258,8 +258,8 @@ def test_what_keeps_a_broker_from_starting_is_wrong_and_says_why(tmp_path):
         for line in lines
     )
     assert any("DO NOT START" not in line and "leader-epoch-checkpoint" in line for line in lines)
-    told = kdump("check", tmp_path).stdout.decode()
-    assert f"DO NOT START broker 7: {tmp_path}/backup: " in told
+    reported = kdump("check", tmp_path).stdout.decode()
+    assert f"DO NOT START broker 7: {tmp_path}/backup: " in reported
 
 
 def test_preallocated_indexes_are_no_matter_of_retention(tmp_path):

@@ -39,7 +39,7 @@ def test_a_tombstone_has_no_value():
     assert words("__consumer_offsets", KEY, None)["value"] is None
 
 
-def test_bytes_left_over_are_told_of_beside_what_was_read():
+def test_bytes_left_over_are_reported_beside_what_was_read():
     value = words("__consumer_offsets", KEY, bytes.fromhex("0000 000000000000002a 0000 000000000000006f 05"))["value"]
     assert value["data"]["offset"] == 42
     assert value["reason"] == "bytes are left over behind OffsetCommitValue v0: 1"

@@ -40,7 +40,7 @@ def rows(found):
 
 
 @pytest.mark.parametrize("at", [0, 91])
-def test_a_row_tells_what_the_batch_does(at):
+def test_a_row_gives_what_the_batch_does(at):
     data = bytes(at) + b"".join(batch(number) for number in range(5))
     found, batches = first_run(data, at)
     assert (found.batch_count, found.size, found.end) == (5, len(data) - at, len(data))
@@ -224,19 +224,19 @@ def test_checksums_of_batches_of_any_size(size):
 def test_the_least_and_the_greatest_of_a_column(times, data):
     found, _ = first_run(b"".join(batch(number, max_timestamp=time) for number, time in enumerate([*times, 0])))
     row = data.draw(st.integers(0, len(times)))
-    behind = data.draw(st.integers(row + 1, len(times) + 1))
-    column = [*times, 0][row:behind]
-    assert found.least("max_timestamp", row, behind) == min(column)
-    assert found.greatest("max_timestamp", row, behind) == max(column)
+    after = data.draw(st.integers(row + 1, len(times) + 1))
+    column = [*times, 0][row:after]
+    assert found.least("max_timestamp", row, after) == min(column)
+    assert found.greatest("max_timestamp", row, after) == max(column)
     assert found.field("max_timestamp", row) == column[0]
     assert (found.least("base_offset"), found.greatest("last_offset")) == (0, 3 * len(times) + 2)
 
 
 @pytest.mark.parametrize(
-    ("column", "row", "behind"), [(0, 1, 1), (0, 2, 1), (0, -1, 1), (0, 0, 3), (-1, 0, 1), (WIDTH, 0, 1)]
+    ("column", "row", "after"), [(0, 1, 1), (0, 2, 1), (0, -1, 1), (0, 0, 3), (-1, 0, 1), (WIDTH, 0, 1)]
 )
-def test_there_is_no_extreme_of_rows_that_are_not_there(column, row, behind):
+def test_there_is_no_extreme_of_rows_that_are_not_there(column, row, after):
     found, _ = first_run(batch(0) + batch(1))
     for extreme in (batches.least, batches.greatest):
         with pytest.raises(ValueError, match="no such rows"):
-            extreme(found.rows, column, row, behind)
+            extreme(found.rows, column, row, after)

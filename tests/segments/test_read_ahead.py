@@ -53,7 +53,7 @@ def packed(number, codec=compression.ZSTD, payload=None):
     return forge.batch(records, base_offset=number * 3, attributes=codec, payload=payload)
 
 
-def told(regions):
+def reported(regions):
     """What each region holds, or how it is broken."""
     for region in regions:
         for each in map(region.batch, range(region.batch_count)) if isinstance(region, Run) else [region]:
@@ -64,15 +64,15 @@ def told(regions):
 
 
 def read(source, limit=DEFAULT_LIMIT, *, unpack=True):
-    leash = read_ahead.Leash(source)
-    regions = walk(leash, 0, source.size, limit=limit, runs=PLAIN_DATA if unpack else DATA)
-    return read_ahead.read(regions, leash, source.size, unpack=unpack)
+    guard = read_ahead.Leash(source)
+    regions = walk(guard, 0, source.size, limit=limit, runs=PLAIN_DATA if unpack else DATA)
+    return read_ahead.read(regions, guard, source.size, unpack=unpack)
 
 
 def read_making(source, make):
-    leash = read_ahead.Leash(source)
-    regions = walk(leash, 0, source.size, limit=DEFAULT_LIMIT, runs=PLAIN_DATA)
-    return read_ahead.read(regions, leash, source.size, unpack=False, make=make)
+    guard = read_ahead.Leash(source)
+    regions = walk(guard, 0, source.size, limit=DEFAULT_LIMIT, runs=PLAIN_DATA)
+    return read_ahead.read(regions, guard, source.size, unpack=False, make=make)
 
 
 def readers():
@@ -93,8 +93,8 @@ def test_the_same_pieces_in_the_same_order(log, codec, unpack):
     batches[60] = packed(60, compression.GZIP, payload=b"")
     batches[COUNT - 1] = batches[COUNT - 1][:-1]
     with LocalFile(log(*batches)) as source:
-        plain = list(told(walk(source)))
-        assert list(told(read(source, unpack=unpack))) == plain
+        plain = list(reported(walk(source)))
+        assert list(reported(read(source, unpack=unpack))) == plain
     assert plain[-1][2] is Trailing
     assert "zstd" in plain[50][2] or codec != compression.ZSTD
 
@@ -105,7 +105,7 @@ def test_batches_to_be_unpacked_stand_alone(log, unpack):
         assert {type(region) for region in read(source, unpack=unpack)} == {Batch if unpack else Run}
 
 
-def test_what_ends_the_stream_is_raised_behind_what_stands_before_it(log):
+def test_an_error_that_ends_the_stream_is_raised_after_the_records_before_it(log):
     class Broken(LocalFile):
         def read(self, position, size):
             if position:
@@ -193,12 +193,12 @@ class Signalling(read_ahead.Leash):
 def test_a_search_through_damage_ends_with_the_stream(monkeypatch):
     monkeypatch.setattr(reader_threads, "STRETCHES", COUNT)  # the threads reach the damage though nothing is read
     source = Endless()
-    leash = Signalling(source)
-    reader = resync.ResyncReader(leash, 0, source.size, "resync", 0, limit=None, runs=PLAIN_DATA)
-    crew = reader_threads.Crew(read_ahead.Stretches(reader.read(), unpack=True, check=False), leash, None)
-    crew.start(2)
+    guard = Signalling(source)
+    reader = resync.ResyncReader(guard, 0, source.size, "resync", 0, limit=None, runs=PLAIN_DATA)
+    workers = reader_threads.Crew(read_ahead.Stretches(reader.read(), unpack=True, check=False), guard, None)
+    workers.start(2)
     assert source.searching.wait(PATIENCE)
-    crew.end()
+    workers.end()
     wait_for_their_end()
     assert source.reads == Endless.LAST
 
@@ -222,13 +222,13 @@ def test_threads_that_begin_late_are_not_waited_for(log, monkeypatch):
     run, take = reader_threads.Crew._run, read_ahead.Stretches.take
     takers, go_on = [], threading.Event()
 
-    def late(crew):
+    def late(workers):
         go_on.wait(PATIENCE)
-        run(crew)
+        run(workers)
 
-    def taken(stretches, *most):
+    def taken(ranges, *most):
         takers.append(threading.current_thread().name)
-        return take(stretches, *most)
+        return take(ranges, *most)
 
     monkeypatch.setattr(reader_threads.Crew, "_run", late)
     monkeypatch.setattr(read_ahead.Stretches, "take", taken)
@@ -254,16 +254,16 @@ class Numbers:
 
 def by_hand(count, make):
     """Return a crew without threads of its own, and a function that takes a stretch as a thread does."""
-    crew = reader_threads.Crew(Numbers(count), SimpleNamespace(is_over=False), make)
+    workers = reader_threads.Crew(Numbers(count), SimpleNamespace(is_over=False), make)
 
     def take():
-        assert crew._room.acquire(blocking=False)
-        return crew._take(BaseException)
+        assert workers._room.acquire(blocking=False)
+        return workers._take(BaseException)
 
-    return crew, take
+    return workers, take
 
 
-def test_a_reader_that_waits_for_a_stretch_prepares_others():
+def test_a_reader_that_waits_for_a_range_prepares_others():
     made = []
 
     def make(number):
@@ -272,16 +272,16 @@ def test_a_reader_that_waits_for_a_stretch_prepares_others():
             first.ready.release()
         return 0
 
-    crew, take = by_hand(COUNT, make)
+    workers, take = by_hand(COUNT, make)
     first = take()
-    assert crew.next() is first
+    assert workers.next() is first
     assert made == [1, 2, 3]
-    assert [crew.next().regions for _ in range(3)] == [[1], [2], [3]]
+    assert [workers.next().regions for _ in range(3)] == [[1], [2], [3]]
 
 
-def test_a_reader_takes_a_stretch_that_no_thread_has_taken():
-    crew, _ = by_hand(2, lambda _: pytest.fail("made although it is read at once"))
-    assert [crew.next().regions for _ in range(3)] == [[0], [1], []]
+def test_a_reader_takes_a_range_that_no_thread_has_taken():
+    workers, _ = by_hand(2, lambda _: pytest.fail("made although it is read at once"))
+    assert [workers.next().regions for _ in range(3)] == [[0], [1], []]
 
 
 def test_one_processor_has_no_threads(log, monkeypatch):
@@ -303,8 +303,8 @@ def test_one_processor_has_no_threads(log, monkeypatch):
 def test_threads_start_where_much_is_left(log, monkeypatch, size, codec, begin):
     monkeypatch.setattr(read_ahead, "FIRST", 1000)
     monkeypatch.setattr(costs, "READING_AHEAD", 50_000)
-    begun, crew = [], reader_threads.Crew
-    monkeypatch.setattr(reader_threads, "Crew", lambda *given: begun.append(given) or crew(*given))
+    begun, workers = [], reader_threads.Crew
+    monkeypatch.setattr(reader_threads, "Crew", lambda *given: begun.append(given) or workers(*given))
     data = packed(0, codec)
     with LocalFile(log(*[data] * (size // len(data)))) as source:
         assert sum(region.size for region in read(source)) == source.size
@@ -315,8 +315,8 @@ def test_small_compressed_batches_have_no_threads(log, monkeypatch):
     """The lock would change hands for each of them; larger ones that follow are worth it."""
     monkeypatch.setattr(read_ahead, "FIRST", 1)
     monkeypatch.setattr(costs, "UNPACKED_AHEAD", 1000)
-    begun, crew = [], reader_threads.Crew
-    monkeypatch.setattr(reader_threads, "Crew", lambda *given: begun.append(given) or crew(*given))
+    begun, workers = [], reader_threads.Crew
+    monkeypatch.setattr(reader_threads, "Crew", lambda *given: begun.append(given) or workers(*given))
     small = [packed(number) for number in range(COUNT)]
     with LocalFile(log(*small)) as source:
         assert len(list(read(source))) == COUNT
@@ -358,12 +358,12 @@ def test_a_system_that_gives_no_more_threads(log, few_threads):
     assert len(started) == given
 
 
-def test_threads_that_die_leave_nobody_waiting(log, monkeypatch):
+def test_threads_that_die_leave_no_reader_waiting(log, monkeypatch):
     def fail(_):
         raise SystemError("a codec's own")
 
     died, both = [], threading.Semaphore(0)
-    monkeypatch.setattr(threading, "excepthook", lambda told: (died.append(told.exc_type), both.release()))
+    monkeypatch.setattr(threading, "excepthook", lambda reported: (died.append(reported.exc_type), both.release()))
     monkeypatch.setattr(Batch, "unpack", fail)
     with LocalFile(log(*map(packed, range(COUNT)))) as source, closing(read(source)) as stream:
         next(stream)
@@ -416,11 +416,11 @@ def test_no_more_is_made_than_may_be_held():
         made.append(number)
         return reader_threads.MADE + 1
 
-    crew, take = by_hand(4, make)
+    workers, take = by_hand(4, make)
     first, second, third = take(), take(), take()
-    crew._prepare(first)
-    crew._prepare(second)
+    workers._prepare(first)
+    workers._prepare(second)
     assert made == [0]
-    crew.done(first)  # it is read: there is room again
-    crew._prepare(third)
+    workers.done(first)  # it is read: there is room again
+    workers._prepare(third)
     assert made == [0, 2]

@@ -80,7 +80,7 @@ def test_damage_at_the_end_says_from_which_offset_on():
 
 
 @pytest.mark.parametrize("zeros", [17, 61, 5000, 3 << 20])
-def test_a_zero_tail_is_padding_behind_damage_too(zeros):
+def test_a_zero_tail_is_padding_after_damage_too(zeros):
     assert shape(one(0) + bytes(zeros)) == "BP"
     found = read(one(0) + one(1, crc=1) + bytes(zeros))
     assert [type(region) for region in found[1:]] == [Damage, Padding]
@@ -106,7 +106,7 @@ def test_cut_at_every_byte():
 
 
 @pytest.mark.parametrize("garbage", [b"\0" * 40 + b"x", b"\x02" * 300, b"\xff" * 5000, bytes(range(256)) * 40])
-def test_garbage_between_behind_and_in_front(garbage):
+def test_garbage_between_after_and_before(garbage):
     assert shape(one(0) + garbage + one(1)) == "BDB"
     assert shape(garbage + one(0)) == "DB"
     assert shape(one(0) + garbage) in ("BD", "BT")
@@ -228,7 +228,7 @@ def test_checksums_before_the_range_are_forgotten_and_a_leap_reads_nothing_betwe
     assert source.bytes_read - before <= 2 * STRETCH
 
 
-def test_a_long_batch_behind_damage():
+def test_a_long_batch_after_damage():
     """One that is longer than what is summed at once, and crosses the blocks that are read."""
     long = one(1, size=AT_ONCE + 3 * walk.BLOCK)
     assert shape(one(0) + b"\x01" * 99 + long + b"\x01" * 99 + one(2)) == "BDBDB"
@@ -348,9 +348,9 @@ def test_a_guess_does_little_whatever_values_look_like(tmp_path, name, times):
     fill = FILLS[name]
     path = tmp_path / "0.log"
     large = forge.batch([forge.record(b"k", fill * times)], base_offset=1)
-    behind = forge.batch([forge.record(b"k", b"v")], base_offset=2)
+    after = forge.batch([forge.record(b"k", b"v")], base_offset=2)
     first = forge.batch([forge.record(b"k", b"v")])
-    path.write_bytes(first + large + behind)
+    path.write_bytes(first + large + after)
     os.truncate(path, 1 << 30)
     start = len(first) + 1000
     with Noted(path) as source:
@@ -360,7 +360,7 @@ def test_a_guess_does_little_whatever_values_look_like(tmp_path, name, times):
 
 
 @pytest.mark.parametrize("size", [16 << 10, 100 << 10, 1000 << 10])
-def test_a_guess_finds_a_batch_of_another_epoch_behind_random_values(tmp_path, size):
+def test_a_guess_finds_a_batch_of_another_epoch_after_random_values(tmp_path, size):
     """Some bytes of these look like a batch of hundreds of megabytes: that ends no search."""
     source = random.Random(7)
     path = tmp_path / "0.log"

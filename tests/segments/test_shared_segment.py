@@ -37,7 +37,7 @@ def log(tmp_path):
         each.close()
 
 
-def told(run):
+def reported(run):
     """What a run says of its batches: all but where these lie in a block."""
     return [(each.position, each.size, *each.header, each.last_offset, each.last_sequence) for each in run.batches()]
 
@@ -73,7 +73,7 @@ def flat(regions):
     for region in regions:
         run = batch_runs.alone(region) if isinstance(region, Batch) else region
         if isinstance(run, Run):
-            yield from zip(told(run), look(run), strict=True)
+            yield from zip(reported(run), look(run), strict=True)
         else:
             yield type(run), run.position, run.size
 
@@ -83,7 +83,7 @@ def test_the_same_is_reported_as_by_a_run_in_memory(log):
     source = log(b"".join(data))
     (whole,) = read(source, on_error="stop", runs=DATA)
     (brief,) = shared_segment.whole(shared_segment.brief(iter([whole]), look), source)
-    assert told(brief) == told(whole)
+    assert reported(brief) == reported(whole)
     assert brief.found == whole.stack(Cursor()).agreeing()
     assert (brief.batch_count, brief.size, brief.end) == (whole.batch_count, whole.size, whole.end)
     assert [bytes(each.raw) for each in brief.batches()] == data

@@ -19,7 +19,7 @@ from tools.prove.answers_on_spark import make_logs
 
 BROKERS = GOLDEN / "brokers"
 AT = "2026-11-22"
-TOLD = {answers.UNREADABLE, answers.DAMAGE, answers.DERIVED}
+REPORTED = {answers.UNREADABLE, answers.DAMAGE, answers.DERIVED}
 NOT_USED = "; it is not used (kdump check says more)"
 CASES = {
     "offsets": [({}, ()), ({"time": "2023-11-14,1700000220000"}, ("--time", "2023-11-14", "--time", "1700000220000"))],
@@ -58,8 +58,8 @@ def rows(spark, output, *paths, **options):
     frame = spark.read.format("kdump").option("paths", json.dumps([str(path) for path in paths]))
     frame = frame.option("output", output).option("at", AT).options(**options).load()
     found = [row.asDict(recursive=True) for row in frame.collect()]
-    told = [(row["kind"], row["text"]) for row in found if row["kind"] in TOLD]
-    return [row for row in found if row["kind"] not in TOLD], told
+    reported = [(row["kind"], row["text"]) for row in found if row["kind"] in REPORTED]
+    return [row for row in found if row["kind"] not in REPORTED], reported
 
 
 def lines(output, *paths, options=(), status=(0,)):
@@ -86,18 +86,18 @@ def in_order(found):
 @pytest.mark.parametrize("broker", ["4.2.2", "2.8.2", "."])
 def test_rows_are_the_lines_of_the_command(spark, broker, output, options, flags):
     expected, _ = lines(output, BROKERS / broker, options=flags)
-    found, told = rows(spark, output, BROKERS / broker, minPartitions="40", **options)
+    found, reported = rows(spark, output, BROKERS / broker, minPartitions="40", **options)
     assert in_order(found) == in_order(expected)
-    assert told == []
+    assert reported == []
 
 
 @pytest.mark.parametrize("output", words.ANSWERS)
 def test_two_thousand_partitions_of_two_brokers_some_damaged(spark, two_thousand, output):
     """What is said of damage are rows, each once, in however many tasks."""
     expected, said = lines(output, *two_thousand, status=(0, 3, 4))
-    found, told = rows(spark, output, *two_thousand, minPartitions="40")
+    found, reported = rows(spark, output, *two_thousand, minPartitions="40")
     assert in_order(found) == in_order(expected)
-    assert sorted(text for _, text in told) == said
+    assert sorted(text for _, text in reported) == said
     assert said or output in ("du", "groups", "retention", "compaction")
 
 
@@ -108,10 +108,10 @@ def test_what_is_damaged_are_rows(spark, tmp_path):
     (tmp_path / "replication-offset-checkpoint").write_text("0\n2\n")
     for output in ("stats", "producers", "offsets"):
         expected, said = lines(output, tmp_path, status=(0, 3, 4))
-        found, told = rows(spark, output, tmp_path, minPartitions="40")
+        found, reported = rows(spark, output, tmp_path, minPartitions="40")
         assert in_order(found) == in_order(expected)
-        kinds = {kind: [text for of, text in told if of == kind] for kind in TOLD}
-        assert sorted(text for _, text in told) == said
+        kinds = {kind: [text for of, text in reported if of == kind] for kind in REPORTED}
+        assert sorted(text for _, text in reported) == said
         assert not kinds["derived"]
         # the checkpoint, which a broker refuses; producers begin at a snapshot, after the damaged batch
         assert len(kinds["damage"]) == 1 + (output != "producers")

@@ -27,7 +27,7 @@ def test_they_are_the_same_on_the_other_side():
         assert vars(again) == vars(reader)
 
 
-def test_what_is_missing_is_told_with_the_python_and_its_host():
+def test_what_is_missing_is_reported_with_the_python_and_its_host():
     for reader in readers():
         command = [sys.executable, "-c", UNPICKLE, "kdump"]
         done = subprocess.run(command, input=cloudpickle.dumps(reader), capture_output=True, check=False)

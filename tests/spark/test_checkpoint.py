@@ -89,7 +89,7 @@ def test_a_step_costs_what_is_new_however_many_there_were():
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 30])
-def test_the_next_run_tells_what_a_killed_one_had_committed(count):
+def test_the_next_run_gives_what_a_killed_one_had_committed(count):
     output = Memory()
     steps(output, count)
     checkpoint = Checkpoint(output, {})

@@ -48,8 +48,8 @@ def table(out, *columns):
 def test_a_cluster_exports_what_the_json_lines_hold(cluster, tmp_path):
     folders = [GOLDEN / "brokers" / name for name in ("4.2.2/txn-0", "4.2.2/c-lz4-0", "2.8.2/fmtmix-0", "0.8.2.1")]
     running = export(cluster, folders, tmp_path / "out", "--partition-by", "none", "--min-partitions", "4")
-    _, told = running.communicate(timeout=400)
-    assert running.returncode == 0, told
+    _, reported = running.communicate(timeout=400)
+    assert running.returncode == 0, reported
     lines = dump(
         "dump", "-o", "jsonl", "--show-secrets", "--every-replica", "--type", "data,tombstone", *folders
     ).splitlines()
@@ -99,10 +99,10 @@ def test_an_executor_killed_in_the_middle_loses_and_doubles_nothing(cluster, tmp
         (victim,) = executors(cluster.workers[0])
         os.kill(victim, signal.SIGKILL)
         assert running.poll() is None, "the export was still going on"
-        _, told = running.communicate(timeout=500)
+        _, reported = running.communicate(timeout=500)
     finally:
         running.kill()
-    assert running.returncode == 0, told
+    assert running.returncode == 0, reported
     found = table(tmp_path / "out", "offset", "value")
     assert found.num_rows == RECORDS
     assert pc.count_distinct(found["offset"]).as_py() == RECORDS

@@ -55,24 +55,24 @@ def life(monkeypatch):
 
     What gets its place on this machine goes past Hadoop.
     """
-    told = SimpleNamespace(at=1 << 30, done=0)
+    reported = SimpleNamespace(at=1 << 30, done=0)
     init = Folder.__init__
 
     def dying(self, *given):
         init(self, *given)
-        self._files, self._texts = Dying(self._files, told), Dying(self._texts, told)
+        self._files, self._texts = Dying(self._files, reported), Dying(self._texts, reported)
 
     place = files.take_place
 
     def take_place(*given):
-        told.done += 1
-        if told.done > told.at:
+        reported.done += 1
+        if reported.done > reported.at:
             raise KilledError
         place(*given)
 
     monkeypatch.setattr(Folder, "__init__", dying)
     monkeypatch.setattr(files, "take_place", take_place)
-    return told
+    return reported
 
 
 def prepare(spark, out, rows, before=()):
@@ -182,13 +182,13 @@ def test_killed_anywhere_a_reader_sees_the_old_or_the_new(spark, tmp_path, monke
 
 def look(out, olds, news, mode):
     """Hold what readers see of a killed export against what it was and what it is to be."""
-    seen, told = by_glob(out), by_manifest(out)
-    assert told in (None, olds, news)
+    seen, reported = by_glob(out), by_manifest(out)
+    assert reported in (None, olds, news)
     assert len(seen) == len(set(seen))
     assert set(seen) <= set(news) or set(seen) <= set(olds)
     if seen not in ([], olds, news):  # what is being moved is said to be, and no manifest speaks of it
         assert (out / commit.COMMIT).exists()
-        assert told in (None, olds if mode == "append" else None)
+        assert reported in (None, olds if mode == "append" else None)
 
 
 def test_a_file_of_another_is_not_overwritten(spark, tmp_path):
@@ -250,7 +250,7 @@ def test_an_output_that_somebody_made_while_it_was_replaced_is_for_people_to_jud
     assert by_glob(out) == by_manifest(out) == sorted(NEW)
 
 
-def test_a_commit_that_is_none_of_kdumps_is_told(spark, tmp_path):
+def test_a_commit_that_is_none_of_kdumps_is_reported(spark, tmp_path):
     out = tmp_path / "out"
     publish(spark, out, OLD, "error")
     (out / commit.COMMIT).write_text("{}")

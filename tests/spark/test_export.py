@@ -122,26 +122,26 @@ def test_folders_are_topic_and_utc_date_and_the_topic_stays_in_the_files(spark, 
 
 
 def test_the_manifest_accounts_for_every_byte(exported):
-    told = manifest(exported[0])
-    assert list(prove_spark.unaccounted(told)) == []
-    assert {file["file"] for file in told["files"]} == {
+    reported = manifest(exported[0])
+    assert list(prove_spark.unaccounted(reported)) == []
+    assert {file["file"] for file in reported["files"]} == {
         str(path) for path in BROKERS.rglob("*.log") if path.stem.isdecimal()
     }
-    assert told["totals"]["rows"] == told["rowsWritten"] == exported[1].rows
+    assert reported["totals"]["rows"] == reported["rowsWritten"] == exported[1].rows
     assert parquet.read_table(Path(exported[0]) / "_damaged").num_rows == 0
 
 
 def test_damage_is_written_beside_and_accounted_for(spark, tmp_path):
     folders = sorted({path.parent for path in (GOLDEN / "damaged").rglob("[0-9]*.log")})
     summary = export(*folders, out=tmp_path / "out", partition_by=())
-    told = manifest(tmp_path / "out")
+    reported = manifest(tmp_path / "out")
     assert summary.damaged_ranges > 100
-    for file in told["files"]:
+    for file in reported["files"]:
         assert sum(file["bytes"].values()) == file["size"]
         assert sum(one["length"] for one in file["damaged"]) == file["bytes"]["damaged"] + file["bytes"]["trailing"]
         assert not file["bytes"]["unreadable"]
     lost = parquet.read_table(tmp_path / "out" / "_damaged").to_pylist()
-    assert len(lost) == sum(len(file["damaged"]) for file in told["files"])
+    assert len(lost) == sum(len(file["damaged"]) for file in reported["files"])
     for row in lost:
         assert Path(row["file"]).read_bytes()[row["position"] : row["position"] + row["length"]] == row["bytes"]
     lines = kdump(
@@ -310,24 +310,24 @@ def test_nothing_is_added_where_a_run_before_left_out_what_it_could_not_read(spa
 
     assert run() == 3
     path = out / "_manifest.json"
-    told = json.loads(path.read_text())
-    told["runs"][0]["files"][0]["damaged"].append(
+    reported = json.loads(path.read_text())
+    reported["runs"][0]["files"][0]["damaged"].append(
         {"position": 0, "length": 0, "damage": "unreadable", "reason": "Input/output error"}
     )
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(reported))
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     for options in ({}, {"skipUnreadable": "true"}):
         with pytest.raises(UsageError, match=f"{folder}/{0:020}.log could not be read, so records are missing there"):
             run(**options)
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
-    told["runs"][0]["options"]["skipUnreadable"] = "true"  # then it was damage
-    path.write_text(json.dumps(told))
+    reported["runs"][0]["options"]["skipUnreadable"] = "true"  # then it was damage
+    path.write_text(json.dumps(reported))
     assert run(skipUnreadable="true") == (0 if goes_on else 3)
     with pytest.raises(UsageError, match="could not be read"):
         run()
 
 
-def test_each_damaged_range_is_told_once(spark, tmp_path, capfd):
+def test_each_damaged_range_is_reported_once(spark, tmp_path, capfd):
     folder = segment(tmp_path / "t-0", range(3))
     path = folder / f"{0:020}.log"
     data = bytearray(path.read_bytes())
@@ -336,7 +336,7 @@ def test_each_damaged_range_is_told_once(spark, tmp_path, capfd):
     path.write_bytes(data)
     met = []
     made = job.Export(paths=(str(folder),), out=str(tmp_path / "out"), options={}, conf={})
-    job.run(made, job.Listener(lambda _: None, lambda *_: None, damage=lambda *told: met.append(told)))
+    job.run(made, job.Listener(lambda _: None, lambda *_: None, damage=lambda *reported: met.append(reported)))
     ((file, damage),) = met
     assert (file, damage.position, damage.size, damage.kind) == (str(path), 0, size, "crc")
 
@@ -348,13 +348,13 @@ def test_missing_rows_are_noticed(spark, tmp_path, monkeypatch):
     with pytest.raises(KdumpError, match="3 rows were read, but 2 are in"):
         export(folder, out=tmp_path / "out")
     monkeypatch.setattr(job.Output, "rows", real)
-    told = account.told
-    monkeypatch.setattr(account, "told", lambda *args, **kwargs: told(*args, **kwargs)._replace(rows=4))
+    reported = account.told
+    monkeypatch.setattr(account, "told", lambda *args, **kwargs: reported(*args, **kwargs)._replace(rows=4))
     with pytest.raises(KdumpError, match="hold 4 records to export, but 3 were read"):
         export(folder, out=tmp_path / "out2")
 
 
-def test_what_cannot_be_found_is_told_before_spark_starts(monkeypatch, tmp_path):
+def test_what_cannot_be_found_is_reported_before_spark_starts(monkeypatch, tmp_path):
     monkeypatch.setattr(session, "start", None)
     with pytest.raises(KdumpError, match="No such file or directory"):
         export(tmp_path / "nowhere", out=tmp_path / "out")
@@ -391,16 +391,16 @@ def test_the_command_runs_with_a_bare_path(tmp_path):
         capture_output=True,
         check=False,
     )
-    told = done.stderr.decode()
-    assert done.returncode == 3, told
-    assert "kdump: 2 files, 3 batches, 3 records, 1 damaged ranges" in told
-    assert "out/_damaged has the bytes" in told
+    reported = done.stderr.decode()
+    assert done.returncode == 3, reported
+    assert "kdump: 2 files, 3 batches, 3 records, 1 damaged ranges" in reported
+    assert "out/_damaged has the bytes" in reported
     assert done.stdout == b""
     assert len(rows(tmp_path / "out")) == 3
 
 
 @pytest.mark.xdist_group("spark-processes")
-def test_executors_whose_python_lacks_something_are_told_by_name(tmp_path):
+def test_executors_whose_python_lacks_something_are_reported_by_name(tmp_path):
     if shutil.which("java") is None:
         pytest.skip("Java is not installed: Spark needs Java 17 or later")
     segment(tmp_path / "t-0", range(3))
@@ -415,8 +415,8 @@ def test_executors_whose_python_lacks_something_are_told_by_name(tmp_path):
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    told = rf"kdump: Spark failed: {python} on \S.* has no \w+: pip install 'kdump\[spark\]' there,"
-    assert re.search(told, done.stderr), done.stderr
+    reported = rf"kdump: Spark failed: {python} on \S.* has no \w+: pip install 'kdump\[spark\]' there,"
+    assert re.search(reported, done.stderr), done.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -430,7 +430,7 @@ def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_p
     assert "kdump: damage was met" in done.stderr
 
 
-def test_masters_that_cannot_be_are_told_before_spark_starts(monkeypatch):
+def test_masters_that_cannot_be_are_reported_before_spark_starts(monkeypatch):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     for master in ("nonsense", "local[0]", "local[2,0]"):
@@ -454,7 +454,7 @@ def test_masters_that_cannot_be_are_told_before_spark_starts(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("raised", "reported"),
     [
         (
             "ModuleNotFoundError: No module named 'kdump'",
@@ -468,7 +468,7 @@ def test_masters_that_cannot_be_are_told_before_spark_starts(monkeypatch):
         ("ZeroDivisionError: division by zero", "in a task: ZeroDivisionError: division by zero"),
     ],
 )
-def test_what_ends_a_task_is_told_without_the_stack(monkeypatch, raised, told):
+def test_the_error_that_ends_a_task_is_reported_without_the_stack(monkeypatch, raised, reported):
     from py4j.protocol import Py4JError
 
     stack = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    code\n'
@@ -478,7 +478,7 @@ def test_what_ends_a_task_is_told_without_the_stack(monkeypatch, raised, told):
             "Lost task 0.3 (TID 3) (worker-7 executor 1): An exception was thrown from the Python worker:\n"
             f"{stack}{raised}\n\n\tat org.apache.Spark"
         )
-    assert told in str(error.value)
+    assert reported in str(error.value)
     assert "Traceback" not in str(error.value)
 
 
@@ -532,8 +532,8 @@ def test_files_of_a_size_are_few_and_hold_the_same_rows(spark, tmp_path, monkeyp
     assert summary.rows == len(written)
     assert len(data_files(few)) == len({path.parent for path in data_files(few)}) == 12  # one for each topic and date
     assert len(data_files(many)) >= 36
-    told = manifest(few)
-    assert {one["file"]: one["rows"] for one in told["output"] if "_damaged" not in one["file"]} == {
+    reported = manifest(few)
+    assert {one["file"]: one["rows"] for one in reported["output"] if "_damaged" not in one["file"]} == {
         str(path.relative_to(few)): parquet.read_metadata(path).num_rows for path in data_files(few)
     }
 
@@ -586,16 +586,16 @@ def test_steps_write_few_files(spark, tmp_path):
 
 
 @pytest.mark.parametrize("follows", [False, True])
-def test_it_tells_how_far_listing_and_planning_are(spark, tmp_path, follows):
+def test_it_reports_how_far_listing_and_planning_are(spark, tmp_path, follows):
     small_partitions(tmp_path / "in", count=5)
     made = job.Export(paths=(str(tmp_path / "in"),), out=str(tmp_path / "out"), options={}, conf={})
-    told = []
-    listener = job.Listener(lambda _: None, lambda *done: told.append(done))
+    reported = []
+    listener = job.Listener(lambda _: None, lambda *done: reported.append(done))
     if follows:
         spark_export.Follower(made, listener).run(forever=False)
     else:
         spark_export.run(made, listener)
-    texts = [what for what, _, _ in told]
+    texts = [what for what, _, _ in reported]
     assert texts[:6] == [*(f"listing: {n} segments of {n} partitions so far" for n in range(1, 6)), ""]
     if not follows:
         first = texts.index("reading headers")

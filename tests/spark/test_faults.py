@@ -50,21 +50,21 @@ def export(spark, monkeypatch, capfd):
 @pytest.fixture
 def strike(spark, monkeypatch):
     """Make a file meet a fault within a block, in this process and in Spark's workers."""
-    told = Path(os.environ["KDUMP_TEST_FAULTS"])
+    reported = Path(os.environ["KDUMP_TEST_FAULTS"])
 
     @contextmanager
     def do(fault, path):
         if fault in NUMBERS:
-            told.write_text(json.dumps({"open": {str(path): NUMBERS[fault]}}))
+            reported.write_text(json.dumps({"open": {str(path): NUMBERS[fault]}}))
         elif fault == "broken disk":
-            told.write_text(json.dumps({"disk": path.stat().st_ino}))
+            reported.write_text(json.dumps({"disk": path.stat().st_ino}))
         with monkeypatch.context() as patch:
             faults.FAULTS[fault][0](path, patch)
             yield
-        told.unlink(missing_ok=True)
+        reported.unlink(missing_ok=True)
 
     yield do
-    told.unlink(missing_ok=True)
+    reported.unlink(missing_ok=True)
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_failfast_takes_nothing_where_a_segment_cannot_be_read(export, strike, f
         assert left(folder) == []
 
 
-def test_a_segment_that_vanishes_behind_the_plan_is_named(export, folder, monkeypatch):
+def test_a_segment_that_vanishes_after_the_plan_is_named(export, folder, monkeypatch):
     plan = planning.plan
 
     def planned(*given):
@@ -184,7 +184,7 @@ def test_a_path_that_is_not_there_is_named(export, folder, way):
 
 @every_way
 @pytest.mark.parametrize("place", ["file/out", "/proc/kdump"])
-def test_an_output_that_has_no_place_is_told(export, folder, place, way):
+def test_an_output_that_has_no_place_is_reported(export, folder, place, way):
     (folder.parent / "file").write_bytes(b"")
     out = folder.parent / place
     status, said = export(folder, out, *WAYS[way])
@@ -256,7 +256,7 @@ def command(folder, out):
 
 
 @pytest.mark.xdist_group("spark-processes")
-def test_it_needs_nobody_who_listens(folder):
+def test_it_needs_no_listener(folder):
     reader, writer = os.pipe()
     os.close(reader)
     out = folder.parent / "out"

@@ -30,10 +30,10 @@ def lines(*paths, status):
     """What check prints, in the terms of rows; files that cannot be read come first."""
     done = kdump("check", "-o", "jsonl", *paths)
     assert done.returncode == status, done.stderr.decode()
-    told = [json.loads(line) for line in done.stdout.splitlines()]
+    reported = [json.loads(line) for line in done.stdout.splitlines()]
     found = [
         {name: value for name, value in line.items() if name not in OF_A_START}
-        for line in told
+        for line in reported
         if line["kind"] in ("finding", "remark") and line["check"] != "directory id twice"  # of a start, too
     ]
     for line in found:

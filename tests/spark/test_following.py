@@ -83,17 +83,17 @@ def test_ten_incremental_exports_are_one_full_export(spark, tmp_path):
     ]
     assert len(damaged(out)) == 1
     assert run(source, out) == following.Added(job.Summary(0, 0, 0, 0, 0, 0, pytest.approx(0, abs=60)), 0, ())
-    told = manifest(out)
-    assert len(told["runs"]) == 10
+    reported = manifest(out)
+    assert len(reported["runs"]) == 10
     held = {str(log): log.stat().st_size for log in source.rglob("*.log")}
     taken = dict.fromkeys(held, 0)
-    for file in [file for one in told["runs"] for file in one["files"]]:
+    for file in [file for one in reported["runs"] for file in one["files"]]:
         assert file["start"] == taken[file["file"]], "each run begins where the one before has ended"
         assert sum(file["bytes"].values()) == file["size"] == file["end"] - file["start"]
         taken[file["file"]] = file["end"]
     assert taken == held
-    assert told["totals"]["size"] == sum(held.values())
-    assert told["totals"]["bytes"] == manifest(full)["totals"]["bytes"]
+    assert reported["totals"]["size"] == sum(held.values())
+    assert reported["totals"]["bytes"] == manifest(full)["totals"]["bytes"]
     with pytest.raises(UsageError, match="holds no _checkpoint"):
         run(source, full)
     with pytest.raises(UsageError, match="written by --incremental or --follow"):
@@ -107,9 +107,9 @@ def test_a_run_of_several_steps_is_one_entry_of_the_manifest(spark, tmp_path):
     log.append(6)
     added = run(tmp_path / "t-0", tmp_path / "out", notes, options={"maxRecordsPerTrigger": "6"})
     assert (added.steps, added.summary.rows, added.summary.files) == (3, 18, 1)
-    (told,) = manifest(tmp_path / "out")["runs"]
-    assert (told["rowsWritten"], told["totals"]["batches"], len(told["files"])) == (18, 6, 1)
-    assert told["files"][0]["end"] == log.file.stat().st_size
+    (reported,) = manifest(tmp_path / "out")["runs"]
+    assert (reported["rowsWritten"], reported["totals"]["batches"], len(reported["files"])) == (18, 6, 1)
+    assert reported["files"][0]["end"] == log.file.stat().st_size
     assert notes == ["6 records added: 1 files, 0 damaged ranges"] * 3
     assert sorted(path.name for path in (tmp_path / "out" / "_checkpoint").iterdir() if path.suffix == ".json") == [
         "2.json",
@@ -117,7 +117,7 @@ def test_a_run_of_several_steps_is_one_entry_of_the_manifest(spark, tmp_path):
     ]
 
 
-def test_what_was_deleted_before_it_was_read_is_told_and_stands_in_the_manifest(spark, tmp_path):
+def test_what_was_deleted_before_it_was_read_is_reported_and_stands_in_the_manifest(spark, tmp_path):
     log, out, notes = Log(tmp_path / "in" / "t-0"), tmp_path / "out", []
     log.append()
     run(tmp_path / "in", out)
@@ -133,7 +133,7 @@ def test_what_was_deleted_before_it_was_read_is_told_and_stands_in_the_manifest(
     assert notes[0] == added.lost[0]
 
 
-def test_a_segment_that_is_deleted_while_a_step_runs_is_planned_again_and_told(spark, tmp_path, monkeypatch):
+def test_a_segment_that_is_deleted_while_a_step_runs_is_planned_again_and_reported(spark, tmp_path, monkeypatch):
     log, out, notes = Log(tmp_path / "in" / "t-0"), tmp_path / "out", []
     log.append()
     run(tmp_path / "in", out)
@@ -181,10 +181,10 @@ def test_a_run_that_is_killed_anywhere_loses_and_doubles_nothing(spark, tmp_path
     offsets = [*range(6), *range(9, 18), *range(21, 24)]
     assert [row["offset"] for row in rows(out)] == offsets
     assert len(damaged(out)) == 2
-    told = manifest(out)
-    assert told["totals"]["rows"] == len(offsets)
-    assert told["totals"]["size"] == log.file.stat().st_size
-    assert len(told["runs"]) == 2
+    reported = manifest(out)
+    assert reported["totals"]["rows"] == len(offsets)
+    assert reported["totals"]["size"] == log.file.stat().st_size
+    assert len(reported["runs"]) == 2
     assert not list(tmp_path.glob(".out.kdump-*"))
 
 

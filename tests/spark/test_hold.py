@@ -44,12 +44,12 @@ def ended():
     return done.pid
 
 
-def test_the_second_is_told_who_holds_it(output):
+def test_the_second_writer_reports_the_holder_of_the_lock(output):
     with hold.held(output):
-        told = json.loads(lock(output).read_text())
+        reported = json.loads(lock(output).read_text())
         with pytest.raises(KdumpError) as error, hold.held(output):
             pass
-        who = f"kdump on {told['host']}, process {os.getpid()}, since {told['since']}"
+        who = f"kdump on {reported['host']}, process {os.getpid()}, since {reported['since']}"
         assert str(error.value) == f"{output.path} is held by {who}: one export at a time writes there"
     assert not list(lock(output).parent.iterdir())
     with hold.held(output):

@@ -42,11 +42,11 @@ def log_dir(tmp_path):
     return tmp_path
 
 
-def read(path, told=None, **given):
+def read(path, reported=None, **given):
     """What a batch gives: partition and offset of each record."""
     options = words.parse({"path": str(path), "subscribe": "orders", "columns": "topic,partition,offset", **given})
     options = replace(options, kafka=options.kafka.for_batch())
-    note = (lambda _: None) if told is None else told.append
+    note = (lambda _: None) if reported is None else reported.append
     splits = [split for planned in planning.plan(options, note) for split in planned.splits]
     rows = [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
     assert {row["topic"] for row in rows} <= {"orders"}
@@ -146,17 +146,17 @@ def test_the_earliest_offset_is_the_log_start_offset(log_dir):
 def test_what_is_asked_for_and_is_not_there_ends_the_query_or_is_said(log_dir, given, lost, expected):
     with pytest.raises(DataLossError, match=re.escape(f"{lost} (failOnDataLoss=false")):
         read(log_dir, **given)
-    told = []
-    assert read(log_dir, told, failOnDataLoss="false", **given) == expected
-    assert told == [f"{lost}; going on with what is left"]
+    reported = []
+    assert read(log_dir, reported, failOnDataLoss="false", **given) == expected
+    assert reported == [f"{lost}; going on with what is left"]
 
 
 def test_a_partition_that_was_assigned_and_is_not_there_is_lost(log_dir):
     options = words.parse({"path": str(log_dir), "assign": '{"orders":[0,5],"gone":[1]}'})
     options = replace(options, kafka=options.kafka.for_batch(), fail_on_data_loss=False)
-    told = []
-    planning.plan(options, told.append)
-    assert [text.partition(";")[0] for text in told] == [
+    reported = []
+    planning.plan(options, reported.append)
+    assert [text.partition(";")[0] for text in reported] == [
         "there is no partition of topic gone",
         "there is no partition orders-5",
     ]
@@ -169,14 +169,14 @@ def test_all_partitions_must_be_named_where_one_is(log_dir):
         read(log_dir, endingOffsetsByTimestamp='{"orders":{"1":4}}')
 
 
-def test_a_partition_in_two_log_dirs_is_told(log_dir):
+def test_a_partition_in_two_log_dirs_is_reported(log_dir):
     Clock(log_dir / "second" / "orders-1").append()
-    told = []
-    assert len(read(log_dir, told)) == 18
-    assert told == ["orders-1 is in 2 folders: option dedupe gives each of its offsets once"]
-    told.clear()
-    assert read(log_dir, told, dedupe="true", startingOffsets='{"orders":{"0":4,"1":1}}') == both(4, 12, (1, 3))
-    assert told == []
+    reported = []
+    assert len(read(log_dir, reported)) == 18
+    assert reported == ["orders-1 is in 2 folders: option dedupe gives each of its offsets once"]
+    reported.clear()
+    assert read(log_dir, reported, dedupe="true", startingOffsets='{"orders":{"0":4,"1":1}}') == both(4, 12, (1, 3))
+    assert reported == []
 
 
 def test_batches_that_reach_between_the_edges_are_given(log_dir):
@@ -241,7 +241,7 @@ def test_a_stream_begins_at_the_latest_offset_and_new_partitions_at_the_earliest
         ({"startingTimestamp": at(77), "startingOffsetsByTimestampStrategy": "latest"}, 9),
     ],
 )
-def test_a_stream_begins_where_it_is_told_to(tmp_path, given, first):
+def test_a_stream_begins_at_the_given_position(tmp_path, given, first):
     log = Clock(tmp_path / "orders-0")
     log.append(2)
     log.roll()

@@ -80,8 +80,8 @@ def test_where_nothing_is_said_a_batch_begins_at_the_earliest_offset_and_a_strea
     query = asked()
     assert (query.for_batch().start, query.for_batch().end) == (Edge(offset=EARLIEST), None)
     assert (query.for_stream().start, query.for_stream().end) == (Edge(offset=LATEST), None)
-    told = asked(startingOffsets="earliest")
-    assert told.for_stream().start == Edge(offset=EARLIEST)
+    reported = asked(startingOffsets="earliest")
+    assert reported.for_stream().start == Edge(offset=EARLIEST)
 
 
 def test_a_stream_has_no_end_and_says_which_option_it_does_not_use():
@@ -129,16 +129,16 @@ def test_what_means_nothing_here_is_named_without_its_value():
         "fetchOffset.retryIntervalMs": "10",
         "kafkaConsumer.pollTimeoutMs": "10",
     }
-    told = {"groupIdPrefix" if name == "GROUPIDPREFIX" else name for name in given}
-    assert set(parse(subscribe="a", **given).ignored) == told
-    assert set(parse(**given).ignored) == told
+    reported = {"groupIdPrefix" if name == "GROUPIDPREFIX" else name for name in given}
+    assert set(parse(subscribe="a", **given).ignored) == reported
+    assert set(parse(**given).ignored) == reported
 
 
 ONE = '{"a":{"0":5}}'
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ({"subscribe": "a", "assign": '{"a":[0]}'}, "only one of subscribe, subscribePattern and assign can be given"),
         (
@@ -197,8 +197,8 @@ ONE = '{"a":{"0":5}}'
         ),
     ],
 )
-def test_what_is_refused(given, told):
-    with pytest.raises(UsageError, match=re.escape(told)):
+def test_what_is_refused(given, reported):
+    with pytest.raises(UsageError, match=re.escape(reported)):
         parse(**given)
 
 
@@ -207,10 +207,10 @@ def test_an_end_that_is_the_latest_offset_is_not_before_any_start():
     assert query.end == Edge(offsets={("orders", 0): LATEST})
 
 
-def test_every_option_that_is_taken_or_ignored_is_told():
-    told = {name.lower() for option in kafka_options.OPTIONS for name in option.name.split(", ")}
+def test_every_option_that_is_taken_or_ignored_is_reported():
+    reported = {name.lower() for option in kafka_options.OPTIONS for name in option.name.split(", ")}
     shared = {option.name.lower() for option in words.OPTIONS}
-    assert {name.lower() for name in kafka_options.NAMES} <= told
+    assert {name.lower() for name in kafka_options.NAMES} <= reported
     taken = (option.name.split(", ") for option in kafka_options.OPTIONS if option.fate == kafka_options.TAKEN)
     known = {*shared, *(name.lower() for name in kafka_options.NAMES), "kafka.isolation.level"}
     assert {name.lower() for names in taken for name in names} <= known

@@ -113,7 +113,7 @@ def test_what_is_ignored_is_said_once_without_values(capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ({"subscribe": "multi", "assign": '{"multi":[0]}'}, "only one of subscribe, subscribePattern and assign"),
         ({"subscribe": "multi", "startingOffsets": "latest"}, "a batch cannot begin at the latest offset"),
@@ -124,12 +124,12 @@ def test_what_is_ignored_is_said_once_without_values(capsys):
         ({"subscribe": "nothing"}, "there is no partition of topic nothing"),
     ],
 )
-def test_what_is_refused_is_told_on_the_driver(spark, given, told):
+def test_what_is_refused_is_reported_on_the_driver(spark, given, reported):
     from pyspark.errors import PySparkException
 
     with pytest.raises(PySparkException) as error:
         spark.read.format("kdump").options(**given).load(str(BROKER)).count()
-    assert told in str(error.value)
+    assert reported in str(error.value)
 
 
 def test_a_stream_with_an_end_is_refused(spark, tmp_path):

@@ -30,7 +30,7 @@ def test_another_log_in_the_place_of_a_segment_without_a_sound_batch_is_read(tmp
     assert stream.trigger() == list(range(3, 9))
 
 
-def test_retention_before_the_next_trigger_is_told(tmp_path):
+def test_retention_before_the_next_trigger_is_reported(tmp_path):
     log = Log(tmp_path / "t-0")
     strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
     log.append()
@@ -57,7 +57,7 @@ def test_retention_of_what_was_read_is_no_loss(tmp_path):
     assert stream.trigger() == [3, 4, 5]
 
 
-def test_compaction_that_writes_a_segment_anew_loses_and_doubles_nothing(tmp_path):
+def test_compaction_that_rewrites_a_segment_loses_and_doubles_nothing(tmp_path):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
     log.append(3)
     assert stream.trigger() == list(range(9))
@@ -67,7 +67,7 @@ def test_compaction_that_writes_a_segment_anew_loses_and_doubles_nothing(tmp_pat
     assert stream.trigger() == [9, 10, 11]
 
 
-def test_limits_do_not_go_back_where_compaction_wrote_a_segment_anew(tmp_path):
+def test_limits_do_not_go_back_after_compaction_rewrites_a_segment(tmp_path):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
     log.append(4)
     assert stream.trigger() == list(range(12))
@@ -78,7 +78,7 @@ def test_limits_do_not_go_back_where_compaction_wrote_a_segment_anew(tmp_path):
     assert stream.trigger(TriggerLimits(records=1)) == [15, 16, 17]
 
 
-def test_a_log_that_another_leader_cut_back_is_told_and_read_from_there(tmp_path):
+def test_a_log_that_another_leader_cut_back_is_reported_and_read_from_there(tmp_path):
     log = Log(tmp_path / "t-0")
     strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
     log.append(3)
@@ -141,7 +141,7 @@ def test_a_batch_across_the_end_of_what_was_read_is_another_one(tmp_path):
     assert "cut back to offset 3" in stream.told[0]
 
 
-def test_a_topic_that_was_created_again_is_told_and_read_from_its_beginning(tmp_path):
+def test_a_topic_that_was_created_again_is_reported_and_read_from_its_beginning(tmp_path):
     log = Log(tmp_path / "t-0")
     strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
     (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
@@ -157,7 +157,7 @@ def test_a_topic_that_was_created_again_is_told_and_read_from_its_beginning(tmp_
     assert len(lenient.told) == 1
 
 
-def test_a_folder_that_is_gone_is_told_once_and_goes_on_where_it_was(tmp_path):
+def test_a_folder_that_is_gone_is_reported_once_and_goes_on_where_it_was(tmp_path):
     log, other = Log(tmp_path / "in" / "t-0"), Log(tmp_path / "in" / "t-1")
     strict, lenient = Stream(tmp_path / "in"), Stream(tmp_path / "in", fail_on_data_loss=False)
     log.append()
@@ -187,7 +187,7 @@ def test_topics_of_a_narrower_choice_are_not_gone(tmp_path):
     assert stream.trigger() == [3, 4, 5]
 
 
-def test_what_a_planned_trigger_lacks_when_it_is_run_again_is_told(tmp_path):
+def test_what_a_planned_trigger_lacks_when_it_is_run_again_is_reported(tmp_path):
     """A driver that was killed runs the trigger again that it had planned; retention did not wait for it."""
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, fail_on_data_loss=False)
     log.append()
@@ -201,7 +201,7 @@ def test_what_a_planned_trigger_lacks_when_it_is_run_again_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_another_log_in_place_of_a_planned_one_is_told_when_a_trigger_is_run_again(tmp_path, named):
+def test_another_log_in_place_of_a_planned_one_is_reported_when_a_trigger_is_run_again(tmp_path, named):
     """A driver is killed; before it starts again, the topic is deleted and created anew."""
     log = Log(tmp_path / "t-0")
     strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)

@@ -100,7 +100,7 @@ def test_a_query_of_kafkas_source_keeps_its_edges():
     assert options.starting_offset == 5
 
 
-def test_only_who_asks_for_it_is_told_of_filters():
+def test_only_a_caller_that_asks_gets_a_report_of_filters():
     """A source that takes filters ends every job while Spark's switch is off, as it is by default."""
     for given, takes in ({}, False), ({"pushdown": "false"}, False), ({"pushdown": "true"}, True):
         reader = KdumpDataSource({"path": str(BROKER), **given}).reader(None)

@@ -90,8 +90,8 @@ def test_rows_hold_what_the_records_hold(folder):
 @pytest.mark.parametrize("folder", DAMAGED, ids=lambda path: path.name)
 def test_every_byte_of_a_damaged_segment_is_in_one_row_of_the_account(folder):
     for row in read(folder, output="account"):
-        told = row["batchBytes"] + row["damagedBytes"] + row["paddingBytes"] + row["trailingBytes"]
-        assert told == row["end"] - row["start"]
+        reported = row["batchBytes"] + row["damagedBytes"] + row["paddingBytes"] + row["trailingBytes"]
+        assert reported == row["end"] - row["start"]
     lost = read(folder, output="damaged")
     assert sum(row["length"] for row in lost) == sum(
         row["damagedBytes"] + row["trailingBytes"] for row in read(folder, output="account")
@@ -144,7 +144,7 @@ def test_a_wrong_index_is_not_believed(tmp_path):
 
 @pytest.mark.parametrize("index", [True, False])
 @pytest.mark.parametrize("damage", [b"\0" * 4000, b"\xff" * 4000, b"\0" * 8 + b"\x7f\xff\xff\xff", b"\1" * 30])
-def test_splits_of_a_damaged_segment_tell_what_the_whole_tells(tmp_path, damage, index):
+def test_splits_of_a_damaged_segment_report_the_same_as_the_whole(tmp_path, damage, index):
     data = bytearray(large(tmp_path / "t-0", index=index))
     path = tmp_path / "t-0" / "00000000000000000000.log"
     for position in range(0, len(data) - len(damage), len(data) // 7):
@@ -255,7 +255,7 @@ def test_only_a_failing_disk_may_be_skipped_and_only_where_that_is_asked_for(tmp
         read(tmp_path, skipUnreadable="true")
 
 
-def test_errors_of_a_failing_disk_are_told_from_others(tmp_path, monkeypatch):
+def test_errors_of_a_failing_disk_are_distinguished_from_others(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(b"x")
     with local.LocalFile(tmp_path / "file") as source:
         for number, kind in ((errno.EIO, FailingDiskError), (errno.EACCES, UnreadableError)):
@@ -287,7 +287,7 @@ def test_damage_ends_a_read_of_records_by_default(given, mode):
     assert words.parse({"path": "x", **given}).mode == mode
 
 
-def test_each_damaged_range_that_records_leave_out_is_told(tmp_path, capsys):
+def test_each_damaged_range_that_records_leave_out_is_reported(tmp_path, capsys):
     data = bytearray(large(tmp_path / "t-0"))
     data[5000] ^= 1
     path = tmp_path / "t-0" / "00000000000000000000.log"
@@ -370,7 +370,7 @@ def test_checkpoints_of_the_log_dir_mark_records(tmp_path):
     assert [row["offset"] for row in rows if row["belowLogStart"]] == list(range(5))
 
 
-def test_a_huge_damaged_stretch_is_several_rows(tmp_path, monkeypatch):
+def test_a_huge_damaged_range_is_several_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "DAMAGED_BYTES", 1000)
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / "00000000000000000000.log").write_bytes(b"\xff" * 2500)
@@ -509,15 +509,18 @@ def test_outcomes_are_those_of_the_whole_partition_however_it_is_pruned(tmp_path
     assert [(row["offset"], row["transactionState"]) for row in rows] == [(1, "aborted")]
 
 
-def test_the_survey_tells_the_rows_that_are_read():
+def test_the_survey_gives_the_rows_that_are_read():
     for folder in FOLDERS:
         splits, options = plan(folder)
         for split in splits:
-            told = split.stretch
+            reported = split.stretch
             rows = sum(batch.num_rows for batch in reading.read(split, options))
-            assert told.told
-            assert rows == told.records - told.control_records, split.name
-            assert told.batch_bytes + told.padding_bytes + told.trailing_bytes + told.damaged_bytes == split.size
+            assert reported.told
+            assert rows == reported.records - reported.control_records, split.name
+            assert (
+                reported.batch_bytes + reported.padding_bytes + reported.trailing_bytes + reported.damaged_bytes
+                == split.size
+            )
 
 
 def test_a_batch_beyond_the_limit_is_damage(tmp_path):
@@ -554,7 +557,7 @@ def test_batches_in_no_transaction_are_counted_at_once_as_one_by_one(tmp_path, m
     segments = [segment for partition in found for segment in partition.segments]
     assert len(segments) > 100
     fast = [header_scan.survey(segment, split_bytes) for segment in segments]
-    assert any(len(told.stretches) > 1 for told in fast) == (split_bytes < 1 << 20)
+    assert any(len(reported.stretches) > 1 for reported in fast) == (split_bytes < 1 << 20)
     monkeypatch.setattr(header_scan, "_plain", lambda *_: 0)
     assert [header_scan.survey(segment, split_bytes) for segment in segments] == fast
 

@@ -85,7 +85,7 @@ def test_what_vanishes_from_a_bucket_is_looked_for_there(bucket, monkeypatch):
     for missing, tries in (("", 1), (".gone", streaming.TRIES)):
         looks = []
 
-        def look(_told, looks=looks, missing=missing):
+        def look(_reported, looks=looks, missing=missing):
             looks.append(1)
             raise UnreadableError(shown + missing, "it cannot be read")
 
@@ -161,7 +161,7 @@ def test_what_stands_here_is_no_uri(tmp_path, monkeypatch):
         assert remote.as_written(path) == (LOCAL, path)
 
 
-def test_a_scheme_that_nothing_opens_is_told():
+def test_a_scheme_that_nothing_opens_is_reported():
     with pytest.raises(UsageError, match=r"ftp://host/path: .*"):
         read("ftp://user:secret@host/path")
 

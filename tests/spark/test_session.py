@@ -75,7 +75,7 @@ def test_the_release_that_is_installed_is_new_enough():
     session.check_version()
 
 
-def test_a_program_that_registers_the_source_is_told_too(monkeypatch, tmp_path):
+def test_a_program_that_registers_the_source_gets_the_error_too(monkeypatch, tmp_path):
     from kdump import spark_source
 
     (tmp_path / "pyspark").mkdir()

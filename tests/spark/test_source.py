@@ -39,7 +39,7 @@ def test_the_arrow_schema_is_the_one_spark_expects(spark):
         assert to_arrow_schema(StructType.fromDDL(schema.ddl(fields)), **zone).equals(arrow_schema.arrow(fields))
 
 
-def test_decoded_is_a_column_of_text_behind_the_others(spark):
+def test_decoded_is_the_last_column_and_text(spark):
     from pyspark.sql import functions as spark_sql
 
     assert "decoded" not in load(spark, BROKER / "__consumer_offsets-0").columns
@@ -50,7 +50,7 @@ def test_decoded_is_a_column_of_text_behind_the_others(spark):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ({"startingOfset": "1"}, "did you mean 'startingOffset'?"),
         ({"mode": "LENIENT"}, "option mode: expected PERMISSIVE, DROPMALFORMED or FAILFAST, found 'LENIENT'"),
@@ -63,12 +63,12 @@ def test_decoded_is_a_column_of_text_behind_the_others(spark):
         ({"startingOffset": "5", "endingOffset": "4"}, "option endingOffset: 4 is below startingOffset 5"),
     ],
 )
-def test_wrong_options_are_told_on_the_driver(spark, options, told):
+def test_wrong_options_are_reported_on_the_driver(spark, options, reported):
     from pyspark.errors import AnalysisException
 
     with pytest.raises(AnalysisException) as error:
         load(spark, BROKER / "c-zstd-0", **options)
-    assert told in str(error.value)
+    assert reported in str(error.value)
 
 
 @pytest.mark.parametrize("output", ["records", "batches", "damaged", "findings", "stats", "offsets"])
@@ -76,16 +76,16 @@ def test_what_the_source_says_and_raises_steers_no_terminal(tmp_path, capsys, ou
     """Names of folders may be anything: Spark prints errors as they are, and so do terminals."""
     logs = hostile.write(tmp_path / "logs")
     mode = {"mode": "PERMISSIVE"} if output == "records" else {}
-    told = []
+    reported = []
     for path in (logs, *sorted(logs.iterdir()), *(logs / f"{name}-gone" for name in hostile.NAMES)):
         source = KdumpDataSource({"path": str(path), "output": output, **mode})
         try:
             reader = source.reader(None)
             for partition in reader.partitions():
-                told += [batch.num_rows for batch in reader.read(partition)]
+                reported += [batch.num_rows for batch in reader.read(partition)]
         except (UnreadableError, UsageError) as error:
-            told.append(str(error))
-        shown = f"{told.pop() if told else ''}\n{capsys.readouterr().err}".encode("utf-8", "backslashreplace")
+            reported.append(str(error))
+        shown = f"{reported.pop() if reported else ''}\n{capsys.readouterr().err}".encode("utf-8", "backslashreplace")
         assert not terminals.Screen(shown, 0).faults, path
 
 

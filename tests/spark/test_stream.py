@@ -127,7 +127,7 @@ def test_damage_is_passed_and_goes_to_its_own_output_once(tmp_path):
 
 @pytest.mark.parametrize("limits", [TriggerLimits(files=1), TriggerLimits(bytes=1), TriggerLimits(records=1), NONE])
 @pytest.mark.parametrize("tail", [b"", b"\xff" * 50])
-def test_a_rolled_segment_without_a_sound_batch_is_passed_and_told_once(tmp_path, limits, tail):
+def test_a_rolled_segment_without_a_sound_batch_is_passed_and_reported_once(tmp_path, limits, tail):
     log = Log(tmp_path / "t-0")
     log.append()
     with log.file.open("ab") as file:
@@ -259,7 +259,7 @@ def test_what_has_no_size_since_it_is_no_file_is_no_empty_segment(tmp_path, make
         stream.trigger()
 
 
-def test_a_segment_that_vanishes_while_a_trigger_is_planned_is_looked_for_anew(tmp_path, monkeypatch):
+def test_a_segment_that_vanishes_while_a_trigger_is_planned_is_looked_for_again(tmp_path, monkeypatch):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
     log.append()
     old = log.file
@@ -366,7 +366,7 @@ class OlderSpark:
         return [row["offset"] for row in rows]
 
 
-def test_where_spark_does_not_tell_where_the_stream_stands_it_goes_on_there(tmp_path):
+def test_a_stream_continues_without_a_position_from_spark(tmp_path):
     log, gone, stream = Log(tmp_path / "t-0"), Log(tmp_path / "t-1"), OlderSpark(tmp_path, fail_on_data_loss=False)
     assert stream.trigger() == []
     log.append(2)
@@ -384,7 +384,7 @@ def test_where_spark_does_not_tell_where_the_stream_stands_it_goes_on_there(tmp_
     assert again.trigger() == []
 
 
-def test_where_spark_looks_before_it_tells_where_the_stream_stands_nothing_is_read_twice(tmp_path):
+def test_nothing_is_read_twice_if_spark_looks_before_it_gives_the_position(tmp_path):
     log, stream = Log(tmp_path / "t-0"), OlderSpark(tmp_path)
     log.append(2)
     stream.trigger()
@@ -405,7 +405,7 @@ def test_options_that_a_release_of_spark_has_no_room_for_are_said(tmp_path, monk
     assert "pushdown needs 4.1 or later" in capsys.readouterr().err
 
 
-def test_a_file_that_vanishes_while_it_is_read_is_told_where_the_query_runs(tmp_path, capsys):
+def test_a_file_that_vanishes_while_it_is_read_is_reported_where_the_query_runs(tmp_path, capsys):
     log = Log(tmp_path / "t-0")
     log.append(attributes=0x10, producer_id=1, producer_epoch=0)
     old = log.file
@@ -422,13 +422,13 @@ def test_a_file_that_vanishes_while_it_is_read_is_told_where_the_query_runs(tmp_
     assert [row["offset"] for row in rows] == [7, 8, 9], "what was aborted is known, though it began in the lost file"
     capsys.readouterr()
     reader.commit(end)
-    told = f"kdump: {old} was deleted while it was to be read: of offsets from 0 up to 3 some may be missing\n"
-    assert capsys.readouterr().err == told
+    reported = f"kdump: {old} was deleted while it was to be read: of offsets from 0 up to 3 some may be missing\n"
+    assert capsys.readouterr().err == reported
     reader.stop()
     assert capsys.readouterr().err == ""
 
 
-def test_a_transaction_whose_end_is_damaged_is_not_given_as_committed_and_told(tmp_path, capsys):
+def test_a_transaction_with_a_damaged_end_is_reported_and_not_returned_as_committed(tmp_path, capsys):
     log = Log(tmp_path / "t-0")
     log.append(attributes=0x10, producer_id=1, producer_epoch=0)
     log.end(1, 0, crc=1)
@@ -446,9 +446,9 @@ def test_read_committed_takes_nothing_of_what_came_after_its_look_at_transaction
     real = streaming.together
 
     def together(*given, **more):
-        told = real(*given, **more)
+        reported = real(*given, **more)
         log.append(attributes=0x10, producer_id=1, producer_epoch=0)
-        return told
+        return reported
 
     with monkeypatch.context() as patched:
         patched.setattr(streaming, "together", together)

@@ -82,8 +82,8 @@ def test_rows_are_in_the_table_and_their_account_beside_it(export, tmp_path):
     out, account = tmp_path / "out", tmp_path / "out.kdump"
     assert export()[2:5] == (5, 1, 20)
     assert offsets(out) == [0, 1, 2, 3, 4]
-    told = json.loads((account / "_manifest.json").read_text())
-    (run,) = told["runs"]
+    reported = json.loads((account / "_manifest.json").read_text())
+    (run,) = reported["runs"]
     assert (run["format"], run["rowsWritten"], run["totals"]["bytes"]["damaged"]) == (FORM, 5, 20)
     assert sum(run["totals"]["bytes"].values()) == run["totals"]["size"]
     assert {one["file"].partition("/")[0] for one in run["output"]} == {"_damaged"}
@@ -106,7 +106,7 @@ def test_what_others_have_written_is_not_overwritten(export, tmp_path):
     assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4, 9]
 
 
-def test_a_run_that_ended_behind_the_commit_of_the_table_is_not_made_twice(export, tmp_path, monkeypatch):
+def test_a_run_that_ended_after_the_commit_of_the_table_is_not_made_twice(export, tmp_path, monkeypatch):
     def ends(*_):
         raise KdumpError("the end")
 

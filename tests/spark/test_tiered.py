@@ -47,7 +47,7 @@ def test_each_offset_is_given_once(tmp_path, more):
     assert [row["offset"] for row in rows(log_dir, remote=store.root, **more)] == [*range(9)]
 
 
-def test_records_behind_a_broken_chunk_are_given_and_the_chunk_is_damage(tmp_path, capsys):
+def test_records_after_a_broken_chunk_are_given_and_the_chunk_is_damage(tmp_path, capsys):
     store = Store(tmp_path / "store", 100, compress=True)
     segment = of(0, 20)
     store.write(segment)

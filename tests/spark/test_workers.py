@@ -76,13 +76,13 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_read(run, tmp_path):
 def test_results_come_in_order_and_are_merged_in_order(spark, monkeypatch, count):
     monkeypatch.setattr(workers, "FAN", 2)
     monkeypatch.setattr(workers, "TASKS", 20)
-    told = []
-    them = workers.SparkWorkers(spark, lambda *done: told.append(done))
+    reported = []
+    them = workers.SparkWorkers(spark, lambda *done: reported.append(done))
     assert list(them.results(str, range(count))) == [str(number) for number in range(count)]
     merged = list(them.results(lambda number: [number], range(count), lambda one, two: one + two))
     assert [number for row in merged for number in row] == list(range(count))
     assert len(merged) <= 2
-    assert told[0] == ("reading", 0, 0)
+    assert reported[0] == ("reading", 0, 0)
 
 
 def test_a_driver_of_its_own_says_nothing_but_the_answer():

@@ -129,7 +129,7 @@ def test_a_message_has_few_lines_and_no_hint_that_does_not_work():
     assert len(message(duckdb.Error("x\n" * 1000)).split("\n")) == engine.MOST_LINES
 
 
-def test_an_error_of_a_scan_is_told_as_it_is(ask, monkeypatch):
+def test_an_error_of_a_scan_is_reported_as_it_is(ask, monkeypatch):
     from kdump.errors import UnreadableError
 
     def fails(*_):

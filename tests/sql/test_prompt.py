@@ -40,9 +40,9 @@ def test_a_semicolon_in_a_text_ends_nothing(text, complete):
 
 @pytest.fixture
 def prompt():
-    asked, told = [], []
-    one = Prompt(views(), lambda *given: asked.append(given), told.append, told.append)
-    one.asked, one.told = asked, told
+    asked, reported = [], []
+    one = Prompt(views(), lambda *given: asked.append(given), reported.append, reported.append)
+    one.asked, one.told = asked, reported
     return one
 
 
@@ -57,7 +57,7 @@ def test_commands_with_a_dot(prompt, capsys):
 
 
 @pytest.mark.parametrize("line", [".nosuch", ".mode xml", ".out", "."])
-def test_a_wrong_command_is_told(prompt, line):
+def test_a_wrong_command_is_reported(prompt, line):
     prompt.take(line)
     assert len(prompt.told) == 1
 
@@ -73,10 +73,10 @@ def test_ctrl_c_ends_a_query_and_not_the_prompt(capsys):
 def test_a_person_at_a_terminal(tmp_path):
     ours, theirs = pty.openpty()
     history = tmp_path / "state" / "kdump" / "sql_history"
-    told = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "TERM": "dumb", "NO_COLOR": "1"}
-    told.pop("KDUMP_HISTORY", None)
+    reported = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "TERM": "dumb", "NO_COLOR": "1"}
+    reported.pop("KDUMP_HISTORY", None)
     words = [sys.executable, "-m", "kdump", "sql", FOLDER]
-    process = subprocess.Popen(words, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, env=told)
+    process = subprocess.Popen(words, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, env=reported)
     os.close(theirs)
 
     def shown_until(text):

@@ -57,8 +57,8 @@ def test_columns_that_scripts_rely_on_stay():
 
 
 def test_every_question_with_lines_has_a_view():
-    told = {table.name for name in QUESTIONS for table in question_named(name).tables}
-    assert told <= VIEWS.keys()
+    reported = {table.name for name in QUESTIONS for table in question_named(name).tables}
+    assert reported <= VIEWS.keys()
     assert {name for name in QUESTIONS if not question_named(name).tables} == {"explain"}
 
 

@@ -76,8 +76,8 @@ def test_any_bytes(target):
 
 @given(st.lists(batches(), max_size=3), st.binary(max_size=20))
 @OFTEN
-def test_any_batches_are_read_and_printed_alike_by_all_builds(entries, behind):
-    data = b"".join(entries) + behind
+def test_any_batches_are_read_and_printed_alike_by_all_builds(entries, after):
+    data = b"".join(entries) + after
     assert attempt("segment", data) == ""
     assert attempt("kernel", data) == ""
 

@@ -10,7 +10,7 @@ def frame(block, *, size=None):
     return MAGIC + bytes(HEADER - 4) + (len(block) if size is None else size).to_bytes(4, "little") + block + bytes(4)
 
 
-def test_a_distance_of_0_is_found_behind_literals_of_any_length():
+def test_a_distance_of_0_is_found_after_literals_of_any_length():
     text = bytes(range(100)) * 40
     sound = lz4.block.compress(text, store_size=False)
     assert not has_distance_0(b"before" + frame(sound))

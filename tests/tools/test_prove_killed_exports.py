@@ -36,19 +36,19 @@ def test_an_output_is_read_by_glob_and_by_its_manifest(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("named", "told"),
+    ("named", "reported"),
     [
         ({"2.parquet": 1}, "names topic_name=t/date=d/2.parquet, which is not"),
         ({"1.parquet": 3}, "the manifest says 3"),
     ],
 )
-def test_a_manifest_of_other_files_is_told(tmp_path, named, told):
+def test_a_manifest_of_other_files_is_reported(tmp_path, named, reported):
     lake(tmp_path, {"1.parquet": [A, B]}, named)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=reported):
         look(tmp_path)
 
 
-def test_a_file_that_is_half_there_is_told(tmp_path):
+def test_a_file_that_is_half_there_is_reported(tmp_path):
     lake(tmp_path, {"1.parquet": [A, B]}, None)
     path = tmp_path / "topic_name=t" / "date=d" / "1.parquet"
     path.write_bytes(path.read_bytes()[:-9])
@@ -57,7 +57,7 @@ def test_a_file_that_is_half_there_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "told", "is_moving", "adds", "faults"),
+    ("rows", "reported", "is_moving", "adds", "faults"),
     [
         ([A], [A], False, True, Faults()),
         ([A, B, C], [A, B, C], False, True, Faults()),
@@ -71,10 +71,10 @@ def test_a_file_that_is_half_there_is_told(tmp_path):
         ([A, B], None, True, False, Faults(misleading=1)),
     ],
 )
-def test_what_is_wrong_is_counted(rows, told, is_moving, adds, faults):
+def test_what_is_wrong_is_counted(rows, reported, is_moving, adds, faults):
     """From A to A, B and C where it adds, else to B and C."""
     new = {A, B, C} if adds else {B, C}
-    assert judge(Seen(sorted(rows), told, [], is_moving), {A}, new, adds=adds, moves=False) == faults
+    assert judge(Seen(sorted(rows), reported, [], is_moving), {A}, new, adds=adds, moves=False) == faults
 
 
 def test_steps_may_have_come_but_nothing_without_a_journal():

@@ -21,8 +21,8 @@ BASE = {field.name: None for field in schema.RECORDS} | {
 
 
 def line(**given):
-    told = BASE | {"kind": "record", "key": None, "value": "v", "headers": [], "timestampType": "CreateTime"}
-    return json.dumps(told | {"timestamp": "2023-11-14T22:13:20.005Z"} | given).encode()
+    reported = BASE | {"kind": "record", "key": None, "value": "v", "headers": [], "timestampType": "CreateTime"}
+    return json.dumps(reported | {"timestamp": "2023-11-14T22:13:20.005Z"} | given).encode()
 
 
 def row(**given):
@@ -38,7 +38,7 @@ def test_equal_rows_have_no_differences():
 
 
 @pytest.mark.parametrize(
-    ("lines", "rows", "told"),
+    ("lines", "rows", "reported"),
     [
         ([line()], [], "not in Spark"),
         ([], [row()], "only in Spark"),
@@ -50,11 +50,11 @@ def test_equal_rows_have_no_differences():
         ([line(belowLogStart=True)], [row(belowLogStart=None)], "belowLogStart is False"),
     ],
 )
-def test_differences_are_told(lines, rows, told):
-    assert told in next(iter(prove_spark.differences(lines, rows)))
+def test_differences_are_reported(lines, rows, reported):
+    assert reported in next(iter(prove_spark.differences(lines, rows)))
 
 
-def test_bytes_that_nothing_accounts_for_are_told(tmp_path):
+def test_bytes_that_nothing_accounts_for_are_reported(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(bytes(10))
     entry = {"file": str(path), "size": 10, "bytes": {"batches": 4, "notRead": 6}}

@@ -64,7 +64,7 @@ def beside(request, monkeypatch, begun):
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_batches_that_are_alike_tell_the_same_in_one_go(tmp_path, damaged, beside):
+def test_alike_batches_in_one_call_give_the_same_as_one_by_one(tmp_path, damaged, beside):
     for log in sorted((GOLDEN / "brokers").glob("*/*/*.log")):
         place = tmp_path / log.relative_to(GOLDEN).parent
         shutil.copytree(log.parent, place, dirs_exist_ok=True)
@@ -77,7 +77,7 @@ def test_batches_that_are_alike_tell_the_same_in_one_go(tmp_path, damaged, besid
     assert beside is None or len(beside) > 10
 
 
-def test_damage_at_random_tells_the_same(folder, beside):
+def test_damage_at_random_gives_the_same(folder, beside):
     rng = random.Random(27)
     sound = []
     for base in range(0, 600, 3):
@@ -109,17 +109,19 @@ def outcomes(folder, segments, *, entries=(), only=None):
     def fail(error):
         raise error
 
-    told = follow(partition, notes.append, fail)
+    reported = follow(partition, notes.append, fail)
     assert list(map(scan, partition.segments)) == [Scan(one_by_one(where)) for where in partition.segments]
     found = []
     for where in partition.segments:
         with where.open() as source:
-            found += [told.of(region) for region in read(source, on_error="resync") if isinstance(region, RecordBatch)]
-    return found, told, notes
+            found += [
+                reported.of(region) for region in read(source, on_error="resync") if isinstance(region, RecordBatch)
+            ]
+    return found, reported, notes
 
 
 def test_interleaved_transactions_over_two_segments(folder):
-    found, told, notes = outcomes(
+    found, reported, notes = outcomes(
         folder,
         {
             0: [data(0, 7), data(1, 8), data(2, 7)],
@@ -133,12 +135,12 @@ def test_interleaved_transactions_over_two_segments(folder):
         },
     )
     assert found == ["aborted", "committed", "aborted", "aborted", "committed", "committed", "open", "committed"]
-    assert (told.last_stable_offset, len(told.open), notes) == (6, 1, [])
+    assert (reported.last_stable_offset, len(reported.open), notes) == (6, 1, [])
 
 
 def test_what_is_in_no_transaction(folder):
-    found, told, _ = outcomes(folder, {0: [forge.batch([forge.record(None, None)])]})
-    assert (found, told.last_stable_offset, told.early_end) == (["none"], None, None)
+    found, reported, _ = outcomes(folder, {0: [forge.batch([forge.record(None, None)])]})
+    assert (found, reported.last_stable_offset, reported.early_end) == (["none"], None, None)
     assert outcomes(folder, {0: []})[1].last_stable_offset is None
 
 
@@ -151,10 +153,10 @@ def test_an_end_in_a_segment_that_was_not_named_is_not_known(folder):
 
 def test_the_index_stands_in_for_a_marker_that_cannot_be_read(folder):
     lost = data(0, 7) + data(1, 8) + marker(2, 8, COMMIT) + marker(3, 7, ABORT, crc=1) + data(4, 9)
-    found, told, notes = outcomes(folder, {0: [lost]}, entries=[entry(7, 0, 3)])
+    found, reported, notes = outcomes(folder, {0: [lost]}, entries=[entry(7, 0, 3)])
     assert (found, notes) == (["aborted", "committed", "committed", "open"], [])
-    assert told.last_stable_offset == 4
-    assert told.early_end == "1 transaction without an end; read_committed ends at the last stable offset, 4"
+    assert reported.last_stable_offset == 4
+    assert reported.early_end == "1 transaction without an end; read_committed ends at the last stable offset, 4"
 
 
 def test_what_follows_a_marker_that_cannot_be_read_is_another_transaction(folder):
@@ -163,8 +165,8 @@ def test_what_follows_a_marker_that_cannot_be_read_is_another_transaction(folder
     ended = [lost, marker(3, 7, COMMIT)]
     assert outcomes(folder, {0: ended}, entries=[entry(7, 0, 1)])[0] == ["aborted", "committed", "committed"]
     segments = {0: [data(0, 7)], 1: [marker(1, 7, ABORT, crc=1), data(2, 8)]}
-    found, told, _ = outcomes(folder, segments, entries=[entry(7, 0, 1)])
-    assert (found, told.last_stable_offset) == (["aborted", "open"], 2)
+    found, reported, _ = outcomes(folder, segments, entries=[entry(7, 0, 1)])
+    assert (found, reported.last_stable_offset) == (["aborted", "open"], 2)
 
 
 def test_many_transactions_of_a_producer_keep_little(folder):
@@ -175,8 +177,8 @@ def test_many_transactions_of_a_producer_keep_little(folder):
     with partition.segments[0].open() as source:
         for region in read(source):
             follower.add(region)
-    told = follower.told()
-    assert ([end.last_offset for end in told.ended], told.open, told.wrong) == ([1], (), ())
+    reported = follower.told()
+    assert ([end.last_offset for end in reported.ended], reported.open, reported.wrong) == ([1], (), ())
 
 
 def test_an_entry_that_the_log_refutes_is_said_and_not_believed(folder):
@@ -208,18 +210,20 @@ def test_what_may_have_ended_in_damage_is_not_known(folder):
     """Either marker may be the one that is lost: nothing tells which transaction the sound one ends."""
     lost = marker(2, 8, COMMIT, **DAMAGED_MARKER)
     log = [data(0, 7), data(1, 8), lost, data(3, 7), data(4, 9), marker(5, 7, ABORT), marker(6, 8, COMMIT)]
-    found, told, notes = outcomes(folder, {0: [*log, data(7, 7), marker(8, 7, COMMIT)]})
+    found, reported, notes = outcomes(folder, {0: [*log, data(7, 7), marker(8, 7, COMMIT)]})
     assert found == [None, None, "aborted", "open", "aborted", "committed", "committed", "committed"]
-    assert (told.last_stable_offset, notes) == (4, [])
-    assert told.held_back[1].startswith("transactions at offsets 0 to 1, 1 to 1 may have ended in what cannot be read")
+    assert (reported.last_stable_offset, notes) == (4, [])
+    assert reported.held_back[1].startswith(
+        "transactions at offsets 0 to 1, 1 to 1 may have ended in what cannot be read"
+    )
 
 
-def test_an_index_tells_what_was_aborted_before_and_behind_damage(folder):
+def test_an_index_gives_what_was_aborted_before_and_after_damage(folder):
     lost = [data(0, 7), data(1, 8), marker(2, 8, COMMIT, **DAMAGED_MARKER), data(3, 7)]
-    found, told, _ = outcomes(folder, {0: [*lost, marker(4, 7, ABORT)]}, entries=[entry(7, 0, 4)])
+    found, reported, _ = outcomes(folder, {0: [*lost, marker(4, 7, ABORT)]}, entries=[entry(7, 0, 4)])
     assert found == ["aborted", None, "aborted", "aborted"]
     assert outcomes(folder, {0: lost[:3], 3: [lost[3], marker(4, 7, ABORT)]}, entries=[entry(7, 0, 4)])[0] == found
-    assert [(one.producer_id, one.first_offset) for one in told.doubts] == [(7, 0), (8, 1)]
+    assert [(one.producer_id, one.first_offset) for one in reported.doubts] == [(7, 0), (8, 1)]
 
 
 def test_damage_that_is_a_large_batch_holds_no_marker(folder):
@@ -277,9 +281,9 @@ def test_a_segment_that_cannot_be_read_leaves_unknown_what_may_have_ended_in_it(
         return real(segment)
 
     monkeypatch.setattr(type(lost), "open", opens)
-    told = follow(partition, lambda _: None, failed.append)
+    reported = follow(partition, lambda _: None, failed.append)
     assert len(failed) == 1
-    assert [told.of(region) for region in every] == [
+    assert [reported.of(region) for region in every] == [
         "aborted" if indexed else None,
         None,
         "committed",
@@ -293,8 +297,8 @@ def test_a_segment_that_cannot_be_read_leaves_unknown_what_may_have_ended_in_it(
         "open",
     ]
     surveyed = together((attempt(where, 1 << 20).told for where in partition.segments), whole=partition.whole)
-    assert surveyed == told
-    assert [surveyed.among(7, 10).of(region) for region in every[7:]] == [told.of(region) for region in every[7:]]
+    assert surveyed == reported
+    assert [surveyed.among(7, 10).of(region) for region in every[7:]] == [reported.of(region) for region in every[7:]]
 
 
 def regions(where):
@@ -308,9 +312,9 @@ def test_a_last_segment_that_cannot_be_read_may_have_ended_what_is_open(folder, 
     (partition,) = Finder().find([str(folder)])
     (batch,) = regions(partition.segments[0])
     monkeypatch.setattr(outcomes_module, "_scan", scan_of(partition.segments[0]))
-    told = follow(partition, lambda _: None, lambda _: None)
-    assert (told.of(batch), told.last_stable_offset) == (None, None)
-    assert "offsets 0 to 0, 1 to the end may have ended" in (told.unknown or "")
+    reported = follow(partition, lambda _: None, lambda _: None)
+    assert (reported.of(batch), reported.last_stable_offset) == (None, None)
+    assert "offsets 0 to 0, 1 to the end may have ended" in (reported.unknown or "")
 
 
 def scan_of(only):

@@ -78,7 +78,7 @@ def test_a_marker_that_cannot_be_read_is_damage(key):
         Replay().add(batches(bad)[0])
 
 
-def test_aborted_data_is_told_from_other_data():
+def test_aborted_data_is_distinguished_from_other_data():
     aborted = AbortedRanges(transactions.ended(batches(LOG)))
     assert [batch.base_offset for batch in batches(LOG) if aborted.hold(batch)] == [0, 5, 7]
     by_index = AbortedRanges([AbortedTxn(0, 7, 0, 6, 3)])

@@ -76,7 +76,7 @@ def large(tmp_path, *more):
     return count
 
 
-def test_the_index_tells_where_a_large_log_ends(tmp_path):
+def test_the_index_gives_the_end_of_a_large_log(tmp_path):
     count = large(tmp_path, {"producer": 9}, {})
     with (tmp_path / "orders-0" / f"{0:020}.log").open("r+b") as log:  # far from the end nothing is read
         log.seek(1 << 20)
@@ -98,7 +98,7 @@ def test_the_last_stable_offset_of_a_large_log_is_left_out_or_read(tmp_path):
         assert bool(ends.passed_over) != stable
 
 
-def test_a_snapshot_near_the_end_tells_the_last_stable_offset(tmp_path):
+def test_a_snapshot_near_the_end_gives_the_last_stable_offset(tmp_path):
     count = large(tmp_path, {"producer": 9}, {})
     entry = ProducerEntry(8, 0, 0, 3, 0, 1000, 0, 2)
     (tmp_path / "orders-0" / f"{count:020}.snapshot").write_bytes(producer_snapshot.encode([entry]))

@@ -23,7 +23,7 @@ def events(*batches):
     return made.take()
 
 
-def told(*batches):
+def reported(*batches):
     return [(event.offset, event.what, event.name) for event in events(*batches)]
 
 
@@ -47,9 +47,9 @@ def test_partitions_that_come_later_are_added():
     assert found[1].details == {"partitions": [1], "replicas": [1]}
 
 
-def test_a_transaction_tells_its_events_at_its_end():
-    assert told([BEGIN], [TOPIC, PARTITION]) == []
-    assert told([BEGIN], [TOPIC, PARTITION], [END]) == [(1, "TopicCreated", "orders")]
+def test_a_transaction_gives_its_events_at_its_end():
+    assert reported([BEGIN], [TOPIC, PARTITION]) == []
+    assert reported([BEGIN], [TOPIC, PARTITION], [END]) == [(1, "TopicCreated", "orders")]
 
 
 def test_a_topic_is_followed_through_its_ids():
@@ -95,7 +95,7 @@ def test_a_topic_is_followed_through_its_ids():
     ],
 )
 def test_what_befalls_a_partition(changes, events_seen):
-    found = told([TOPIC, PARTITION], *([change(**fields)] for fields in changes))[1:]
+    found = reported([TOPIC, PARTITION], *([change(**fields)] for fields in changes))[1:]
     assert [what for _, what, _ in found] == events_seen
     assert {name for _, _, name in found} == {"orders-0"}
 
@@ -126,7 +126,7 @@ def test_what_befalls_a_partition(changes, events_seen):
     ],
 )
 def test_what_befalls_the_cluster(records, what, name):
-    assert told(*([record] for record in records))[-1][1:] == (what, name)
+    assert reported(*([record] for record in records))[-1][1:] == (what, name)
 
 
 def test_a_quota_names_its_entity():

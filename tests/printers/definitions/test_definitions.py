@@ -156,7 +156,7 @@ def test_what_strimzi_has_no_resource_for_is_a_comment(image):
 
 
 @pytest.mark.parametrize("name", ["Orders", "a_b", "-a", "a" * 300, "ü", "a b"])
-def test_names_that_kubernetes_refuses_are_told_apart(name):
+def test_names_that_kubernetes_refuses_are_distinguished(name):
     made = strimzi.resource_name(name)
     assert strimzi.NAME.fullmatch(made)
     assert made != strimzi.resource_name(name + "x")
