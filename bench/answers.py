@@ -23,9 +23,9 @@ from kdump.answers.producers import Producers
 from kdump.answers.transactions import Transactions, ended
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
+from kdump.errors import Reporter
 from kdump.formats import record_layout
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.records import control, magic_2
 from tools import arguments
 
@@ -99,7 +99,7 @@ def _reader(collectors: list[Collector]) -> LogDirPass:
     def fail(text: object) -> None:
         sys.exit(f"the log is not healthy: {text}")
 
-    return LogDirPass(collectors, LogDirStates(in_words(fail), fail), damage=fail, fail=fail)
+    return LogDirPass(collectors, Reporter(damage=fail, fail=fail))
 
 
 MEASURED: Final[dict[str, Callable[[Partition], None]]] = {

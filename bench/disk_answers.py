@@ -29,6 +29,7 @@ from kdump.answers.statistics import Statistics
 from kdump.answers.topic_configs import GivenConfig, TopicConfigs
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
+from kdump.errors import Reporter
 from kdump.formats import record_layout
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
@@ -93,7 +94,7 @@ def answer(folder: Path, new: Callable[[], Collector]) -> int:
     collector = new()
     partitions = list(Finder(Wanted(siblings=True, leftovers=True)).find([str(folder)]))
     states = LogDirStates(in_words(print), print)
-    LogDirPass([collector], states, damage=print, fail=print).run(partitions)
+    LogDirPass([collector], Reporter(damage=print, fail=print), states).run(partitions)
     out = io.BytesIO()
     write_jsonl(collector.answer(NOW), out)
     return out.tell()

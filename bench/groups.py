@@ -20,9 +20,9 @@ from pathlib import Path
 from bench import indexes, runs
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import LogDirPass
+from kdump.errors import Reporter
 from kdump.formats.record_layout import BatchHeader
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.records import magic_2
 
 RATE = 200_000
@@ -68,7 +68,7 @@ def seconds(collector: LogEnds, log_dir: Path) -> float:
     """Return the processor seconds that a collector takes over a log dir."""
     partitions = list(Finder(Wanted(siblings=True)).find([str(log_dir)]))
     began = time.process_time()
-    LogDirPass([collector], LogDirStates(in_words(fail), fail), damage=fail, fail=fail).run(partitions)
+    LogDirPass([collector], Reporter(damage=fail, fail=fail)).run(partitions)
     return time.process_time() - began
 
 

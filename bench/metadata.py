@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.__main__ import MANY
 from kdump.answers.metadata.image import image_of
+from kdump.errors import Reporter
 from kdump.formats.record_layout import MAGIC_2, BatchHeader
 from kdump.internal_topics import cluster_metadata, frame, interpreter
 from kdump.internal_topics.schema import by_type
@@ -139,7 +140,7 @@ def main() -> None:
         times = []
         for _ in range(options.times):
             begun = time.process_time()
-            image = image_of(partitions, damage=said.append)
+            image = image_of(partitions, Reporter(damage=said.append))
             times.append(time.process_time() - begun)
         if profile is not None:
             profile.disable()

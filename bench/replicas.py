@@ -19,7 +19,8 @@ from bench.indexes import STEM, best_of_three, make
 from kdump.answers.collector import Place
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.brokers import BrokerReplica, PairDifference
-from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.errors import raise_it
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from tools import arguments

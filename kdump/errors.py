@@ -7,7 +7,10 @@ met, with the position at which it was met, and becomes a :class:`kdump.segments
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MOST_TOLD: Final = 100
 """Characters of a value that an error or a finding tells whole."""
@@ -124,3 +127,31 @@ def _cut(shown: str, whole: str) -> str:
 def refused(path: str, damage: DamageError) -> str:
     """Return the sentence on a file beside the logs that a broker refuses: every command has it, with status 3."""
     return f"{path}: {damage}; it is not used, and a broker refuses it (kdump check reports what to do)"
+
+
+def unsaid(_: object) -> None:
+    """Report nothing."""
+
+
+def raise_it(error: UnreadableError) -> None:
+    """Raise an unreadable file as an error: the default where no one collects them."""
+    raise error
+
+
+class Reporter(NamedTuple):
+    """The receivers of what a reader meets. A reader takes one as its argument ``report``.
+
+    ``damage`` takes a sentence on damaged bytes, ``wrong`` one on a derived file that is not used, ``note`` one that
+    changes no exit status, ``fail`` an unreadable file or folder, ``progress`` a number of bytes that are done. It is
+    picklable where its functions are.
+    """
+
+    damage: Callable[[str], None] = unsaid
+    wrong: Callable[[str], None] = unsaid
+    note: Callable[[str], None] = unsaid
+    fail: Callable[[UnreadableError], None] = raise_it
+    progress: Callable[[int], None] = unsaid
+
+
+SILENT: Final = Reporter(fail=unsaid)
+"""Reports nothing, and raises nothing."""

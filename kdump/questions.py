@@ -28,7 +28,6 @@ from kdump.answers.disk_usage import By, OtherUsage, PartitionUsage, SegmentUsag
 from kdump.answers.explain.explanation import Explanation, OffsetRange
 from kdump.answers.groups.group_records import DEFAULT_RETENTION_MS
 from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine, WriterLine
-from kdump.answers.log_dir_pass import Sayings
 from kdump.answers.metadata.answer import TopicLine
 from kdump.answers.metadata.events import Event
 from kdump.answers.offsets import PartitionOffsets
@@ -43,10 +42,10 @@ from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference
 from kdump.answers.what_if import WhatIfAnswer, target
 from kdump.api import Path, Time, given_paths, moment, numbers
-from kdump.errors import UsageError
+from kdump.errors import Reporter, UsageError, raise_it
 from kdump.log_dirs.absent import BY_PATH, COPY, absent, with_names
 from kdump.log_dirs.file_names import Name
-from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.timestamps import now
 
@@ -185,7 +184,7 @@ class Inputs(NamedTuple):
     brokers: tuple[tuple[str, ...], ...] = ()
 
 
-def ask(name: str, inputs: Inputs, say: Sayings, **options: Any) -> Iterator[AnswerLine]:
+def ask(name: str, inputs: Inputs, say: Reporter, **options: Any) -> Iterator[AnswerLine]:
     """Yield the lines of a question of :data:`kdump.answers.QUESTIONS`; ``options`` are fields of its options.
 
     ``say`` is called with each problem. Raises UsageError; UnreadableError where there is no answer.
@@ -199,7 +198,7 @@ def ask(name: str, inputs: Inputs, say: Sayings, **options: Any) -> Iterator[Ans
         yield from asked.ask(_found(asked, inputs, say), chosen)
 
 
-def _found(asked: LogQuestion[Any], inputs: Inputs, say: Sayings) -> Asking:
+def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
     """Return a question with the partitions of its inputs."""
     every, also = asked.every_folder, asked.also
     names = Wanted(topics=inputs.topics, partitions=inputs.partitions)
@@ -250,7 +249,7 @@ def _answer(
         brokers=brokers,
     )
     said: tuple[list[str], list[str], list[str]] = ([], [], [])
-    say = Sayings(said[0].append, said[1].append, said[2].append, raise_it)
+    say = Reporter(said[0].append, said[1].append, said[2].append, raise_it)
     lines = tuple(ask(name, inputs, say, **options))
     damage, wrong, notes = (tuple(dict.fromkeys(texts)) for texts in said)
     return Answer(lines, damage, wrong, notes, question_named(name).lines)

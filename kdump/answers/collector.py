@@ -11,12 +11,12 @@ from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self
 
+from kdump.errors import SILENT, Reporter
 from kdump.log_dirs.file_names import Name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kdump.errors import UnreadableError
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import Batches
@@ -41,10 +41,6 @@ class Reading(NamedTuple):
     since: int = 0
 
 
-def unsaid(_: object) -> None:
-    """Say nothing."""
-
-
 def once(say: Callable[[str], None]) -> Callable[[str], None]:
     """Return what says each sentence once: several passes may meet the same damage."""
     said: set[str] = set()
@@ -60,16 +56,12 @@ def once(say: Callable[[str], None]) -> Callable[[str], None]:
 class Place(NamedTuple):
     """A partition's folder, and the state of the log dir that holds it.
 
-    A collector calls ``damage`` with records that it cannot read, ``wrong`` with a derived file that it does not use,
-    ``note`` with what it cannot know, ``fail`` with a file that cannot be read. It keeps none of them after ``end``.
+    A collector keeps no ``report`` after ``end``: it must be picklable then.
     """
 
     partition: Partition
     log_dir: LogDirState
-    damage: Callable[[str], None] = unsaid
-    wrong: Callable[[str], None] = unsaid
-    note: Callable[[str], None] = unsaid
-    fail: Callable[[UnreadableError], None] = unsaid
+    report: Reporter = SILENT
 
     @property
     def key(self) -> tuple[str, int] | None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
+from kdump.errors import raise_it
 from kdump.internal_topics.secrets import connect_config
-from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
 from kdump.log_reader.reader import PartitionReader
 

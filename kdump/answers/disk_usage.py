@@ -215,7 +215,7 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
             first = end.first if len(live) == 1 and end.first is not None else _first_batch(live)
             oldest, newest = _time(first), _time(end.last or last_batch(live[:-1]))
     except UnreadableError as error:
-        place.fail(error)
+        place.report.fail(error)
     earliest = (live[0].base_offset or 0) if live else None
     if state == "current" and (live or place.log_start is not None):
         earliest = place.earliest(earliest or 0)
@@ -242,10 +242,10 @@ def _say(place: Place, segment: Segment, end: SegmentEnd) -> None:
     """Report what cannot be read at the end of a log."""
     if isinstance(end.damage, Trailing):
         found = log_end.tail(segment, end.damage)
-        say = place.damage if found.is_damage else place.note
+        say = place.report.damage if found.is_damage else place.report.note
         say(f"{segment.name}: byte {end.damage.position}: {found.text}")
     elif end.damage is not None:
-        place.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")
+        place.report.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")
 
 
 def _path(partition: Partition) -> str:
@@ -273,7 +273,7 @@ def _first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
 def _latest(place: Place, segment: Segment, end: SegmentEnd) -> int | None:
     """Return the log end offset, None where the last segment ends in damage."""
     if isinstance(end.damage, Damage):
-        place.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")
+        place.report.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")
         return None
     return end.offset
 

@@ -6,8 +6,8 @@ import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-from kdump.answers.collector import Needs, Place, Reading, unsaid
-from kdump.errors import DamageError, UnreadableError
+from kdump.answers.collector import Needs, Place, Reading
+from kdump.errors import DamageError, Reporter, UnreadableError, unsaid
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import stretches
 from kdump.records.record_batch import Batches, RecordBatch
@@ -25,31 +25,12 @@ if TYPE_CHECKING:
 
 
 class LogDirPass:
-    """Feeds ``collectors``.
+    """Feeds ``collectors``, with the state of each log dir; by default ``states`` reports like the pass."""
 
-    ``damage`` is called with each range that cannot be read, as a sentence; ``wrong`` with each derived file that is
-    not used; ``note`` with what changes nothing, such as a log end that a copy of a running broker's files may have;
-    ``fail`` with each file that cannot be read; ``progress`` with the bytes done.
-    """
-
-    def __init__(
-        self,
-        collectors: Sequence[Collector],
-        states: LogDirStates,
-        *,
-        damage: Callable[[str], None],
-        fail: Callable[[UnreadableError], None],
-        wrong: Callable[[str], None] = lambda _: None,
-        note: Callable[[str], None] = lambda _: None,
-        progress: Callable[[int], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, collectors: Sequence[Collector], report: Reporter, states: LogDirStates | None = None) -> None:
         self.collectors = collectors
-        self._states = states
-        self._damage = damage
-        self._fail = fail
-        self._wrong = wrong
-        self._note = note
-        self._progress = progress
+        self._report = report
+        self._states = states_of(report) if states is None else states
 
     def run(self, partitions: Iterable[Partition]) -> None:
         """Go through partitions in order."""
@@ -58,7 +39,7 @@ class LogDirPass:
 
     def place(self, partition: Partition) -> Place:
         """Return a partition with the state of its log dir."""
-        return Place(partition, self._states.of(partition), self._damage, self._wrong, self._note, self._fail)
+        return Place(partition, self._states.of(partition), self._report)
 
     def partition(self, place: Place) -> None:
         """Go through one partition: the batches of its segments, if any collector wants them."""
@@ -66,7 +47,7 @@ class LogDirPass:
         if reading:
             self._read(place.partition.segments, reading, since)
         else:
-            self._progress(place.partition.size)
+            self._report.progress(place.partition.size)
         for collector in self.collectors:
             collector.end()
 
@@ -78,7 +59,7 @@ class LogDirPass:
                 since = since if number == first else 0
                 self._segment(segment, reading, since=since, is_last=number == len(segments) - 1)
             else:
-                self._progress(segment.size)
+                self._report.progress(segment.size)
 
     def alongside(self, place: Place) -> PassTap | None:
         """Return what feeds the collectors while something else reads the partition, None where they need no batch.
@@ -102,7 +83,7 @@ class LogDirPass:
         try:
             asked = collector.begin(place)
         except UnreadableError as error:
-            self._fail(error)
+            self._report.fail(error)
             return Reading(Needs.FILES)
         return asked if isinstance(asked, Reading) else Reading(asked)
 
@@ -114,9 +95,9 @@ class LogDirPass:
         for region in self.regions(segment, since=since, is_last=is_last, runs=runs):
             self.feed(reading, segment, region)
             end = region.position + region.size
-            self._progress(end - done)
+            self._report.progress(end - done)
             done = end
-        self._progress(segment.size - done)
+        self._report.progress(segment.size - done)
 
     def feed(self, reading: Sequence[Collector], segment: Segment, region: Region) -> None:
         """Give a region of a segment to collectors."""
@@ -134,7 +115,7 @@ class LogDirPass:
         try:
             collector.add(batch)
         except DamageError as damage:
-            self._damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
+            self._report.damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
 
     def regions(self, segment: Segment, *, is_last: bool, since: int = 0, runs: RunKinds = DATA) -> Iterator[Region]:
         """Yield the regions of a segment, batches of the kinds ``runs`` together; report what cannot be read.
@@ -148,19 +129,19 @@ class LogDirPass:
         try:
             with segment.open() as source:
                 if base is not None and since > base:
-                    done = Seeker(segment, source, self._wrong).by_offset(since, None).start
+                    done = Seeker(segment, source, self._report.wrong).by_offset(since, None).start
                 for region in resync.read(source, done, on_error="resync", first_offset=base, runs=runs):
                     lost = _lost(region, is_last=is_last)
                     if isinstance(region, Trailing):
                         found = log_end.tail(segment, region)
-                        say = self._damage if found.is_damage else self._note
+                        say = self._report.damage if found.is_damage else self._report.note
                         say(f"{segment.name}: byte {region.position}: {found.text}")
                     elif lost is not None:
-                        self._damage(f"{segment.name}: byte {lost.position}: {lost.reason}")
+                        self._report.damage(f"{segment.name}: byte {lost.position}: {lost.reason}")
                     yield region if lost is None else lost
                     done = region.position + region.size
         except UnreadableError as error:
-            self._fail(error)
+            self._report.fail(error)
             yield Damage(done, max(0, segment.size - done), UNREADABLE, error.reason, done)
 
 
@@ -236,31 +217,9 @@ def size_after(partition: Partition, offset: int) -> int:
     return size
 
 
-class Sayings(NamedTuple):
-    """Where to say what was met: damaged records, derived files that are not used, remarks, unreadable files."""
-
-    damage: Callable[[str], None]
-    wrong: Callable[[str], None]
-    note: Callable[[str], None]
-    fail: Callable[[UnreadableError], None]
-
-    def states(self) -> LogDirStates:
-        """Return a reader of log-dir files that says here what it does not use."""
-        return LogDirStates(in_words(self.damage), self.fail)
-
-    def reader(
-        self, collectors: Sequence[Collector], states: LogDirStates, progress: Callable[[int], None] = lambda _: None
-    ) -> LogDirPass:
-        """Return what feeds collectors, and says here what it meets."""
-        return LogDirPass(
-            collectors,
-            states,
-            damage=self.damage,
-            fail=self.fail,
-            wrong=self.wrong,
-            note=self.note,
-            progress=progress,
-        )
+def states_of(report: Reporter) -> LogDirStates:
+    """Return a reader of the files of log dirs; a wrong file is reported as damage."""
+    return LogDirStates(in_words(report.damage), report.fail)
 
 
 class Merging(Protocol):
@@ -282,16 +241,16 @@ class Collectors(list["Collector"]):
             collector.merge(more)
 
 
-def feed(collectors: Collectors, partitions: Sequence[Partition], say: Sayings) -> None:
+def feed(collectors: Collectors, partitions: Sequence[Partition], report: Reporter) -> None:
     """Feed collectors with partitions."""
-    say.reader(collectors, say.states()).run(partitions)
+    LogDirPass(collectors, report).run(partitions)
 
 
 class Gathered(NamedTuple, Generic[M]):
     """What was gathered from partitions in a row.
 
-    Their segments take ``size`` bytes. ``said`` has each thing to say, in order: a field of :class:`Sayings`, and its
-    argument.
+    Their segments take ``size`` bytes. ``said`` has each call of the reporter in order: a field of :class:`Reporter`,
+    and its argument.
     """
 
     into: M
@@ -307,29 +266,30 @@ class Gathered(NamedTuple, Generic[M]):
 def gather_with(
     workers: Workers,
     into: M,
-    work: Callable[[M, Sequence[Partition], Sayings], None],
+    work: Callable[[M, Sequence[Partition], Reporter], None],
     partitions: Sequence[Partition],
-    say: Sayings,
-    progress: Callable[[int], None] = lambda _: None,
+    report: Reporter,
 ) -> None:
     """Let workers do ``work`` on partitions, each with a copy of ``into``, which must be new.
 
-    It ends as if one process had gone through all partitions in order, and so does what is said.
+    The result and the calls of ``report`` are those of one process that reads all partitions in order. Progress is
+    reported once for each worker's share.
     """
     for gathered in workers.results(
         partial(_gathered, copy.deepcopy(into), work), stretches(partitions, workers.count), Gathered.merge
     ):
         into.merge(gathered.into)
         for name, what in gathered.said:
-            getattr(say, name)(what)
-        progress(gathered.size)
+            getattr(report, name)(what)
+        report.progress(gathered.size)
 
 
 def _gathered(
-    empty: M, work: Callable[[M, Sequence[Partition], Sayings], None], partitions: Sequence[Partition]
+    empty: M, work: Callable[[M, Sequence[Partition], Reporter], None], partitions: Sequence[Partition]
 ) -> Gathered[M]:
     done = Gathered(copy.deepcopy(empty), sum(partition.size for partition in partitions), [])
-    work(done.into, partitions, Sayings(*(partial(_keep, done.said, name) for name in Sayings._fields)))
+    receivers = {name: partial(_keep, done.said, name) for name in Reporter._fields if name != "progress"}
+    work(done.into, partitions, Reporter(**receivers))
     return done
 
 

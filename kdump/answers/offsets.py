@@ -260,16 +260,18 @@ class _PartitionPass:
                 if record.timestamp == self._largest_timestamp:
                     return self._largest_timestamp, record.offset
         except DamageError as damage:
-            self._place.damage(f"{self._place.partition.name}: batch of offset {self._largest.last_offset}: {damage}")
+            self._place.report.damage(
+                f"{self._place.partition.name}: batch of offset {self._largest.last_offset}: {damage}"
+            )
         return self._largest_timestamp, None
 
 
 def _newest_epoch(place: Place) -> int | None:
     """Return the newest epoch in the partition's ``leader-epoch-checkpoint``, None when it has none."""
     try:
-        entries = place.partition.leader_epochs(place.damage)
+        entries = place.partition.leader_epochs(place.report.damage)
     except UnreadableError as error:
-        place.fail(error)
+        place.report.fail(error)
         return None
     return max((entry.epoch for entry in entries or ()), default=None)
 

@@ -9,8 +9,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.answers.collector import unsaid
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, UnreadableError, unsaid
 from kdump.formats import producer_snapshot
 from kdump.log_dirs.files import read_whole
 from kdump.segments.regions import Damage
@@ -164,7 +163,7 @@ class ProducerReplay:
         if before is not None:
             self._later.clear()
         self.end_offset = max(self.since, last_base if before is None else 0)
-        self._note = place.note
+        self._note = place.report.note
 
     def add(self, batches: Batches) -> EndedTransaction | None:
         """Take the next batches; those before ``since`` change nothing. Return the transaction that a single one ends.
@@ -241,10 +240,10 @@ def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
             with partition.files.open(found[offset]) as source:
                 data = read_whole(source)
             if not data:
-                place.note(f"{path}: it is empty, as a killed broker leaves it: not used")
+                place.report.note(f"{path}: it is empty, as a killed broker leaves it: not used")
                 continue
             yield ProducerSnapshot(offset, path, producer_snapshot.read(data))
         except UnreadableError as error:
-            place.fail(error)
+            place.report.fail(error)
         except DamageError as damage:
-            place.wrong(f"{path}: {damage}")
+            place.report.wrong(f"{path}: {damage}")

@@ -122,7 +122,7 @@ def _note_missing_snapshot(place: Place) -> None:
     if segments and segments[0].base_offset and len(segments) > 1:
         text = f"{text}, and those of deleted segments are missing"
     if len(segments) > 1:  # of one segment a broker has no older snapshot either
-        place.note(f"{place.partition.name}: {text}")
+        place.report.note(f"{place.partition.name}: {text}")
 
 
 HELP: Final = (

@@ -12,19 +12,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from kdump.answers.collector import Place
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import Reporter, UnreadableError, UsageError, unsaid
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.log_dirs.file_names import Name
+from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.collector import AnswerLine, Collector
-    from kdump.answers.log_dir_pass import LogDirPass, Sayings
+    from kdump.answers.log_dir_pass import LogDirPass
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.image import MetadataLog
     from kdump.log_dirs.finder import Wanted
-    from kdump.log_dirs.log_dir_state import LogDirStates
     from kdump.log_dirs.partition import Partition
 
     Feed = Callable[[Collector, Iterable[Partition]], None]
@@ -181,7 +181,7 @@ class LogQuestion(Generic[O]):
     def lines_of(self, collector: Collector, asking: Asking, options: O) -> Iterator[AnswerLine]:
         """Yield the lines of a collector that has been fed, after the remarks on it."""
         for text in self.notes(asking, collector) if self.notes is not None else ():
-            asking.say.note(text)
+            asking.report.note(text)
         yield from collector.answer(asking.at)
         if self.more is not None:
             yield from self.more(asking, options, collector)
@@ -198,12 +198,12 @@ class Asking:
         found: Sequence[Partition],
         asked: Wanted,
         at: int,
-        say: Sayings,
+        report: Reporter,
         where: str = "",
         states: LogDirStates | None = None,
     ) -> None:
-        self.found, self.asked, self.at, self.say, self.where = list(found), asked, at, say, where
-        self.states = say.states() if states is None else states
+        self.found, self.asked, self.at, self.report, self.where = list(found), asked, at, report, where
+        self.states = LogDirStates(in_words(report.damage), report.fail) if states is None else states
 
     def takes(self, partition: Partition) -> bool:
         """Tell whether the question is about a partition."""
@@ -220,25 +220,27 @@ class Asking:
             return None
         from kdump.answers.metadata.image import image_of  # many modules, for few runs
 
-        return image_of(self.found, damage=self.say.damage, fail=self.say.fail)
+        return image_of(self.found, self.report)
 
     def metadata_log(self) -> MetadataLog:
         """Return the metadata log of the paths. Raises UnreadableError where it is absent."""
-        from kdump.answers.metadata.image import NOTHING, Copies, MetadataLog, Said
+        from kdump.answers.metadata.image import NOTHING, Copies, MetadataLog
 
-        copies = Copies(self.found, Said(self.say.damage, self.say.note, self.say.fail))
+        copies = Copies(self.found, self.report)
         if not copies:
             raise UnreadableError(self.where, NOTHING)
-        return MetadataLog(copies, self.say.damage)
+        return MetadataLog(copies)
 
     def places(self) -> Iterator[Place]:
         """Yield the partitions that the question is about, each with the state of its log dir."""
-        for one in self.meant():
-            yield Place(one, self.states.of(one), self.say.damage, self.say.wrong, fail=self.say.fail)
+        report = self.report._replace(note=unsaid)
+        yield from (Place(one, self.states.of(one), report) for one in self.meant())
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return a pass of this process that feeds collectors."""
-        return self.say.reader(collectors, self.states)
+        from kdump.answers.log_dir_pass import LogDirPass  # it imports the readers of segments
+
+        return LogDirPass(collectors, self.report, self.states)
 
     def feed(self, collector: Collector, partitions: Iterable[Partition]) -> None:
         """Feed a collector with partitions."""

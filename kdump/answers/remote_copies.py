@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING
 from kdump.log_reader import remote_segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.errors import UnreadableError
+    from kdump.errors import Reporter
     from kdump.log_dirs.partition import Partition
 
 
 def copied_offsets(
     partitions: Iterable[Partition],
     image: ClusterImage | None,
-    *,
-    damage: Callable[[str], None],
-    fail: Callable[[UnreadableError], None],
+    report: Reporter,
 ) -> dict[tuple[str, int], int]:
     """Return the last offset of each partition that is in remote storage, as its topic among ``partitions`` says.
 
     Where ``image`` knows the id of a topic, segments of others of its name do not count.
     """
-    listed = remote_segments.of_partitions(partitions, damage=damage, fail=fail)
+    listed = remote_segments.of_partitions(partitions, damage=report.damage, fail=report.fail)
     ids = {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()}
     found: dict[tuple[str, int], int] = {}
     for (topic, topic_id, partition), end in listed.last_copied.items():

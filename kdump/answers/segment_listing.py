@@ -54,7 +54,7 @@ class SegmentListing(Collector):
                 try:
                     self._found.append(_listed(segment, *place.key, place))
                 except UnreadableError as error:
-                    place.fail(error)
+                    place.report.fail(error)
         return Needs.FILES
 
     def merge(self, other: SegmentListing) -> None:
@@ -75,7 +75,7 @@ def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentS
         first = region if isinstance(region, RecordBatch) else None
     is_damaged = isinstance(end.damage, Damage)
     if is_damaged:
-        place.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")  # type: ignore[union-attr]  # it is damaged
+        place.report.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")  # type: ignore[union-attr]  # it is damaged
     base = segment.base_offset
     name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
     return SegmentSpan(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from kdump.answers.collector import Collector, Needs, unsaid
+from kdump.answers.collector import Collector, Needs
 from kdump.answers.coordinator import PARTITIONS, topic_partitions
-from kdump.errors import DamageError
+from kdump.errors import DamageError, unsaid
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
 from kdump.internal_topics.decode import decode
 from kdump.internal_topics.transaction_state import STATES, TOPIC
@@ -88,7 +88,7 @@ class TransactionalIds(Collector):
     def begin(self, place: Place) -> Needs:
         if place.partition.topic != TOPIC or place.partition.partition is None:
             return Needs.FILES
-        self._log, self._note = _CoordinatorLog(place.partition.partition), place.note
+        self._log, self._note = _CoordinatorLog(place.partition.partition), place.report.note
         return Needs.RECORDS
 
     @property

@@ -392,7 +392,7 @@ def ended(
                 try:
                     found = replay.add(region)
                 except DamageError as damage:
-                    place.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
+                    place.report.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
                     continue
                 if found is not None and found.first_offset is not None:
                     yield _ended(place.key, found, replay.state.producers[found.producer_id], ids, at)

@@ -14,7 +14,7 @@ from kdump.answers.metadata.image import image_of
 from kdump.broker_start import folder_names, ids, log_folder, metadata_log
 from kdump.broker_start.start import NO_DIRECTORIES, StartOptions, brokers
 from kdump.checks.evidence import committed, epochs_of, evidence_of
-from kdump.errors import DamageError, UnreadableError, many
+from kdump.errors import SILENT, DamageError, UnreadableError, many
 from kdump.formats import checkpoints
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs import file_names
@@ -219,4 +219,4 @@ class _BrokerShortfalls:
     @cached_property
     def _image(self) -> ClusterImage | None:
         copies = [folder.partition for folder in self._folders.get((metadata_log.TOPIC, 0), ())]
-        return image_of(copies, damage=lambda _: None, fail=lambda _: None) if copies else None
+        return image_of(copies, SILENT) if copies else None

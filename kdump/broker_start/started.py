@@ -14,7 +14,7 @@ from kdump.broker_start.shortfall import committed_offsets, of_groups
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks import kraft_snapshot
 from kdump.checks.folder import leftover_of
-from kdump.errors import UnreadableError
+from kdump.errors import Reporter, UnreadableError
 from kdump.findings import of_a_copy
 from kdump.findings.codes import Code
 from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
@@ -49,7 +49,7 @@ def metadata_image(
         return None
     if len(copies) > 1:
         damage("there are several copies")
-    return image_of(copies, damage=damage, fail=fail)
+    return image_of(copies, Reporter(damage=damage, fail=fail))
 
 
 def known(results: Sequence[CheckedPartition]) -> dict[str, int]:

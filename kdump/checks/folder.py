@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.checks import log_dir
 from kdump.checks.log_dir import HALF_WRITTEN, broken
-from kdump.errors import DamageError, UnreadableError, many
+from kdump.errors import DamageError, UnreadableError, many, raise_it
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, is_sibling
 from kdump.log_dirs.files import read_whole
-from kdump.log_dirs.finder import raise_it
 from kdump.log_dirs.partition import index_swaps
 
 if TYPE_CHECKING:

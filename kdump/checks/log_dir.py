@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import kraft_snapshot
-from kdump.errors import StoreError, UnreadableError
+from kdump.errors import StoreError, UnreadableError, raise_it
 from kdump.findings import Finding, Level, text_of
 from kdump.findings.codes import Code
 from kdump.formats import clean_shutdown, meta_properties
 from kdump.log_dirs import file_names, log_dir_state
-from kdump.log_dirs.finder import raise_it
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates, WrongFile
 

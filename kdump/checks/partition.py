@@ -8,12 +8,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
-from kdump.errors import DamageError, StoreError, UnreadableError
+from kdump.errors import DamageError, StoreError, UnreadableError, raise_it
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, SWAP, beside_log
 from kdump.log_dirs.files import read_whole
-from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import Batches
 from kdump.segments import log_end, resync, shared_segment, walk
 from kdump.segments.regions import DATA, Trailing

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import folder
 from kdump.checks.evidence import epochs_of
-from kdump.errors import IncompleteCopyError, PartlyUnreadableError, StoreError, many
+from kdump.errors import IncompleteCopyError, PartlyUnreadableError, StoreError, many, raise_it
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.internal_topics import remote_log_metadata
 from kdump.log_dirs import file_names
-from kdump.log_dirs.finder import raise_it
 from kdump.log_dirs.tiered_log import folder_id, local_id
 from kdump.log_reader.remote_segments import COPIED, COPYING, DELETING, TopicIdPartition
 from kdump.primitives.timestamps import span

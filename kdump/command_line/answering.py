@@ -11,6 +11,7 @@ from kdump.command_line import option_values, session
 from kdump.command_line.limit_options import PATHS, Shared
 from kdump.command_line.options import LAYOUT, LAYOUTS, LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.command_line.workers import WORKERS, WhoReads
+from kdump.errors import Reporter
 from kdump.log_dirs.absent import BY_PATH, absent, with_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
@@ -117,7 +118,6 @@ class Answering:
         all is well, which is not known of a topic that is not there.
         """
         from kdump.answers.collector import once
-        from kdump.answers.log_dir_pass import Sayings  # many modules: --help does without
 
         self.session = session.Session(quiet=options.pop("quiet"))
         at: int | None = options.pop("at")
@@ -126,7 +126,7 @@ class Answering:
         self._who = WhoReads.taken(options)
         self._also = also
         out = self.session  # some answers need two passes over a log
-        self.say = Sayings(once(out.damage), once(out.wrong_index), once(out.note), out.fail)
+        self.report = Reporter(once(out.damage), once(out.wrong_index), once(out.note), out.fail)
         self.paths: tuple[str, ...] = options.pop("paths")
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
         self._named = asked.topics
@@ -175,7 +175,7 @@ class Answering:
         run.watched(found)
         workers = self.workers(found)
         if workers is not None:
-            gather_with(workers, Collectors(collectors), feed, found, self.say, run.progress)
+            gather_with(workers, Collectors(collectors), feed, found, self.report._replace(progress=run.progress))
         else:
             self.reader(collectors).run(found)
         run.progress.clear()
@@ -204,7 +204,9 @@ class Answering:
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return a pass that feeds the collectors and says on standard error what is wrong."""
-        return self.say.reader(collectors, self.say.states(), self.session.progress)
+        from kdump.answers.log_dir_pass import LogDirPass
+
+        return LogDirPass(collectors, self.report._replace(progress=self.session.progress))
 
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
         """Print the answer in the form asked for; return the exit status. ``tables`` makes those for people."""

@@ -31,7 +31,7 @@ class CommandAsking(Asking):
     """A question that a command asks: its collectors are fed as the options of the command say."""
 
     def __init__(self, run: Answering, found: list[Partition], asked: Any = None) -> None:
-        super().__init__(found, run.asked if asked is None else asked, run.at, run.say, ", ".join(run.paths))
+        super().__init__(found, run.asked if asked is None else asked, run.at, run.report, ", ".join(run.paths))
         self._run = run
 
     def feed(self, collector: Collector, partitions: Iterable[Partition]) -> None:

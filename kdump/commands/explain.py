@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.answers.collector import Place, once
+from kdump.answers.collector import Place
 from kdump.answers.explain.evidence import MetFolders, topic_history
 from kdump.answers.explain.explanation import OffsetRange, explain_all
+from kdump.answers.log_dir_pass import states_of
 from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import AT, FORM, Answering
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, in_paths
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import UnreadableError, UsageError, unsaid
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
 from kdump.log_dirs.absent import with_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import NO_SEGMENT, Finder
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_reader import remote_segments
 
 if TYPE_CHECKING:
@@ -110,19 +110,18 @@ def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
 
 
 def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]:
-    session, damage = run.session, once(run.session.damage)
+    session, report = run.session, run.report._replace(note=unsaid)
     metadata = Finder(run.asked._replace(topics=(METADATA,), leftovers=False, remote=None), fail=session.fail)
-    wrong = once(session.wrong_index)
-    states = LogDirStates(in_words(damage), session.fail)
+    states = states_of(report)
     found = run.partitions() or _loose(run, ranges)
     if not run.met and not session.met:
         session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
     run.shortfalls(found, names={Name(one.topic, one.partition) for one in ranges})
-    places = [Place(one, states.of(one), damage, wrong, fail=session.fail) for one in found]
+    places = [Place(one, states.of(one), report) for one in found]
 
     def listed() -> RemoteSegments:
         finder = Finder(run.asked._replace(topics=(REMOTE_METADATA,), leftovers=False, remote=None), fail=session.fail)
-        return remote_segments.of_partitions(finder.find(run.paths), damage=damage, fail=session.fail)
+        return remote_segments.of_partitions(finder.find(run.paths), damage=report.damage, fail=session.fail)
 
-    history = topic_history(metadata.find(run.paths), damage, session.fail, listed)
+    history = topic_history(metadata.find(run.paths), report, listed)
     return explain_all(ranges, places, history, run.at, session.fail, MetFolders(run.met, run.unread))

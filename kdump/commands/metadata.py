@@ -13,7 +13,7 @@ from kdump.command_line.answering import FORM, Answering
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, AtLeast
 from kdump.command_line.option_values import Moment
 from kdump.command_line.options import SHOW_SECRETS
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output
 from kdump.primitives.near_names import did_you_mean
@@ -156,7 +156,7 @@ for _decorate in _OPTIONS:
 
 
 def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
-    from kdump.answers.metadata.image import NOTHING, Copies, MetadataLog, Said
+    from kdump.answers.metadata.image import NOTHING, Copies, MetadataLog
     from kdump.answers.metadata.records import TOPIC
 
     session = run.session
@@ -168,10 +168,10 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
         found = [each for each in Finder(anywhere, fail=session.fail).find(given) if each.topic is None]
     _of_one_cluster(found)
     damage, note = map(lru_cache(maxsize=1000), (session.damage, session.note))  # a difference reads the log twice
-    copies = Copies(found, Said(damage, note, session.fail))
+    copies = Copies(found, Reporter(damage=damage, note=note, fail=session.fail))
     if not copies and not session.met:
         session.fail(UnreadableError(given[0], NOTHING))
-    return MetadataLog(copies, damage) if copies else None
+    return MetadataLog(copies) if copies else None
 
 
 def _of_one_cluster(found: Iterable[Partition]) -> None:

@@ -12,14 +12,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from kdump import checking
-from kdump.answers.collector import unsaid
 from kdump.answers.disk_usage import DiskUsage, PartitionUsage
-from kdump.answers.log_dir_pass import Sayings
+from kdump.answers.log_dir_pass import LogDirPass, states_of
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.command_line.findings_output import Telling
 from kdump.command_line.session import Session
 from kdump.commands.check import report
+from kdump.errors import SILENT, unsaid
 from kdump.log_dirs.absent import with_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import is_terminal
@@ -71,10 +71,9 @@ def overview(paths: tuple[str, ...]) -> int:
     found = list(finder.find(paths, None))
     if len(found) == len(paths) == 1 and _is_its_segment(paths[0], found[0]):
         return _segment(paths[0], found[0], run)
-    silent = Sayings(unsaid, unsaid, unsaid, unsaid)  # the check reports what is wrong
-    states = silent.states()
+    states = states_of(SILENT)  # the check reports what is wrong
     usage = DiskUsage()
-    silent.reader([usage], states).run(list(with_names(found, unsaid)))
+    LogDirPass([usage], SILENT, states).run(list(with_names(found, unsaid)))
     lines = [line for line in usage.answer(0) if isinstance(line, PartitionUsage)]
     for text in _what(paths, lines, states, found):
         _print(text)

@@ -13,7 +13,7 @@ import click
 from kdump.command_line import session
 from kdump.command_line.answering import write_answer
 from kdump.command_line.limit_options import CACHE, JOBS, AtLeast
-from kdump.errors import FailingDiskError, UnreadableError, UsageError, many
+from kdump.errors import FailingDiskError, Reporter, UnreadableError, UsageError, many
 from kdump.output import files
 from kdump.parallel import costs
 from kdump.primitives import timestamps
@@ -168,7 +168,6 @@ def _is_of_disk(error: UnreadableError) -> bool:
 
 
 def _prepare(run: session.Session, volumes: Volumes, wish: RebuildWish, jobs: int | None) -> RebuiltCluster:
-    from kdump.answers.metadata.image import Said
     from kdump.rebuild.cluster import prepare
 
     parts = [folder.partition for folder in volumes.folders]
@@ -176,7 +175,11 @@ def _prepare(run: session.Session, volumes: Volumes, wish: RebuildWish, jobs: in
         jobs = costs.processes_beside(parts, costs.READING_HEADERS)
     run.watch(sum(part.size for part in parts))
     rebuilt = prepare(
-        volumes, wish, Said(run.damage, run.note, run.fail), jobs=jobs, done=lambda each: run.progress(each.size)
+        volumes,
+        wish,
+        Reporter(damage=run.damage, note=run.note, fail=run.fail),
+        jobs=jobs,
+        done=lambda each: run.progress(each.size),
     )
     run.progress.clear()
     for each in rebuilt.plans:

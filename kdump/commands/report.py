@@ -13,7 +13,7 @@ from kdump.command_line.limit_options import ANY_PATH, PATHS
 from kdump.command_line.option_values import Moment
 from kdump.command_line.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.command_line.workers import WORKERS
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import Reporter, UnreadableError, UsageError
 from kdump.findings import Level
 from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
 from kdump.log_dirs.remote import without_secret
@@ -129,7 +129,6 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
 def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) -> LogDirReport:
     from kdump import checking
     from kdump.answers.collector import once
-    from kdump.answers.log_dir_pass import Sayings
     from kdump.broker_start import started
     from kdump.report import gathering
     from kdump.report.document import ReportAsked, document
@@ -139,7 +138,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
     if not session.met and not any(holds_a_log(one.others, log_dirs=True) or one.segments for one in partitions):
         session.fail(UnreadableError(", ".join(map(without_secret, run.paths)), NO_SEGMENT))
     said = dict.fromkeys(sorted(session.said.failed))
-    say = Sayings(
+    say = Reporter(
         _both(said, session.damage), _both(said, session.wrong_index), once(session.note), _both(said, session.fail)
     )
     session.watched(partitions)

@@ -15,7 +15,7 @@ import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import StoreError, UnreadableError
+from kdump.errors import StoreError, UnreadableError, raise_it
 from kdump.formats import record_layout
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import (
@@ -89,11 +89,6 @@ def _is_text(head: bytes) -> bool:
     """Tell whether the beginning of a file is text for people."""
     text = head.decode("utf-8", "ignore")
     return len(text.encode()) > len(head) - 4 and all(letter.isprintable() or letter in "\t\r\n" for letter in text)
-
-
-def raise_it(error: UnreadableError) -> None:
-    """Raise what cannot be read: what a finder does that nobody told otherwise."""
-    raise error
 
 
 class Finder:

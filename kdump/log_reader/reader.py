@@ -8,9 +8,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from kdump.errors import UnreadableError
+from kdump.errors import UnreadableError, raise_it
 from kdump.log_dirs import local
-from kdump.log_dirs.finder import raise_it
 from kdump.log_reader import region_stream, segment_choice
 from kdump.log_reader.batch_selection import BatchSelection, Take
 from kdump.log_reader.filter import Filter

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.errors import raise_it
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.reader import PartitionReader
 from kdump.schemas.decoder import FORMATS, PayloadDecoder
 from kdump.schemas.store import TOPIC, SchemaStore

@@ -9,11 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import UnreadableError, many
+from kdump.errors import UnreadableError, many, raise_it
 from kdump.formats.record_layout import BATCH_HEADER, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import HIGH_WATERMARKS, LOG_STARTS, TIME_INDEX
-from kdump.log_dirs.finder import raise_it
 from kdump.log_dirs.log_dir_state import READERS, LogDirStates, in_words
 from kdump.rows.selection import SegmentFacts
 from kdump.segments.regions import Range

@@ -17,13 +17,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import kernel
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, UnreadableError, raise_it
 from kdump.formats import checkpoints, leader_epoch, record_layout
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import next_data
-from kdump.log_dirs.finder import raise_it
 from kdump.log_salvage import merge, one_copy
 from kdump.log_salvage.epoch_history import EpochHistory, noted
 from kdump.log_salvage.one_copy import OutOfOrderError

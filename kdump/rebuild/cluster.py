@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.answers.metadata.image_parts import TOPIC_RESOURCE
 from kdump.answers.metadata.snapshot_record import SCRAM_SINCE
 from kdump.answers.metadata.topics import id_text
-from kdump.errors import UsageError
+from kdump.errors import Reporter, UsageError
 from kdump.primitives.near_names import did_you_mean
 from kdump.rebuild import coordinators, first_start, metadata, plan, warnings
 from kdump.rebuild.account import (
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.answers.metadata.image import Said
     from kdump.broker_start.release import StartRelease
     from kdump.rebuild.metadata import LostCluster
     from kdump.rebuild.nodes import Listeners, NewNode
@@ -73,7 +72,7 @@ class RebuiltCluster(NamedTuple):
 def prepare(
     volumes: Volumes,
     wish: RebuildWish,
-    said: Said,
+    said: Reporter,
     *,
     jobs: int = 1,
     done: Callable[[PartitionPlan], None] = lambda _: None,

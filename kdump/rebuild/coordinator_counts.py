@@ -15,6 +15,7 @@ from kdump.answers.groups.topic_log import ShareStateLog
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.metadata.topics import id_text
 from kdump.answers.transactional_ids import TransactionalIds
+from kdump.errors import Reporter
 from kdump.internal_topics import transaction_state
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.primitives.java_text import java_utf8
@@ -37,7 +38,7 @@ def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[Unreadable
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in kept}
     known = LogDirStates(lambda _: None, fail, known=states)
-    LogDirPass([groups, ids], known, damage=lambda _: None, fail=fail).run(folder.partition for folder in kept)
+    LogDirPass([groups, ids], Reporter(fail=fail), known).run(folder.partition for folder in kept)
     found: dict[str, set[tuple[int, str]]] = {}
     for topic, partition, text in _ids(groups, ids):
         found.setdefault(topic, set()).add((partition, text))

@@ -14,7 +14,7 @@ from kdump.answers.collector import Place
 from kdump.answers.groups.collector import ConsumerGroups, GroupsWanted
 from kdump.answers.groups.lines import CommittedLine, GroupLine
 from kdump.answers.transactional_ids import TransactionalIds
-from kdump.errors import DamageError
+from kdump.errors import SILENT, DamageError
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirState
@@ -99,7 +99,7 @@ def read(
 
 def _feed(collector: Collector, plan: PartitionPlan, damage: Callable[[str], None]) -> None:
     partition = Partition(LOCAL, f"{plan.topic}-{plan.partition}", plan.topic, plan.partition, ())
-    collector.begin(Place(partition, _NO_STATE, damage))
+    collector.begin(Place(partition, _NO_STATE, SILENT._replace(damage=damage)))
     for batch in batches(plan):
         try:
             collector.add(batch)

@@ -13,6 +13,7 @@ from kdump.answers.producers import ActiveProducer, Producers
 from kdump.answers.retention.deletions import Retention, SegmentRetention
 from kdump.answers.retention.rules import rules_of
 from kdump.answers.topic_configs import TopicConfigs
+from kdump.errors import Reporter
 from kdump.log_dirs.log_dir_state import LogDirStates
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def look(
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in folders}
     retention, producers = Retention(TopicConfigs(image), rules_of(release)), Producers()
     known = LogDirStates(lambda _: None, fail, known=states)
-    reader = LogDirPass([retention, producers], known, damage=lambda _: None, fail=fail)  # the plan names the damage
+    reader = LogDirPass([retention, producers], Reporter(fail=fail), known)  # the plan names the damage
     reader.run(one.partition for one in folders)
     deleted: dict[str, int] = {}
     for line in retention.answer(at):

@@ -22,11 +22,11 @@ from uuid import uuid4
 
 from kdump.answers.metadata import snapshot_writer
 from kdump.answers.metadata.cluster_image import ClusterImage
-from kdump.answers.metadata.image import Copies, MetadataLog, Said
+from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.metadata.image_parts import BROKER_RESOURCE, TOPIC_RESOURCE
 from kdump.answers.metadata.snapshot_record import METADATA_VERSION, level_name
 from kdump.answers.metadata.topics import PartitionImage, id_text
-from kdump.errors import DamageError, UnreadableError, UsageError
+from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
 from kdump.formats import leader_epoch, quorum_state
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.log_dirs import file_names
@@ -137,7 +137,7 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
     """
     end, epoch = 0, 0
     for copy in copies:
-        for snapshot in Copies([copy], Said(note, note, lambda error: note(str(error)))).snapshots:
+        for snapshot in Copies([copy], Reporter(damage=note, note=note, fail=lambda error: note(str(error)))).snapshots:
             end, epoch = max(end, snapshot.end_offset), max(epoch, snapshot.epoch)
         logs = [each for each in copy.segments if not file_names.is_kraft_snapshot(each.path)]
         for segment in logs[-1:]:
@@ -171,7 +171,7 @@ def _of_checkpoint(data: bytes) -> int:
     return max((entry.epoch for entry in leader_epoch.read(data)), default=0)
 
 
-def found(volumes: Volumes, release: StartRelease | None, said: Said) -> LostCluster:
+def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> LostCluster:
     """Return the image of the lost cluster: of the metadata log, and of folders as far as that is missing.
 
     ``release`` is the one that is to start. Raises UsageError where there is no metadata log and no release is named.
@@ -183,11 +183,11 @@ def found(volumes: Volumes, release: StartRelease | None, said: Said) -> LostClu
         breaks.append(text)
         said.damage(text)
 
-    replay = Copies(copies, Said(damage, said.note, said.fail))
+    replay = Copies(copies, said._replace(damage=damage))
     if not replay:
         image, changes = _without_log(folders, release, said.fail)
         return LostCluster(image, (), (), 0, 0, tuple(changes))
-    log = MetadataLog(replay, damage)
+    log = MetadataLog(replay)
     image = log.image()
     if image.open_transaction is not None:
         said.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")

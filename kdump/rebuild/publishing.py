@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.metadata.image import Copies, Said
+from kdump.answers.metadata.image import Copies
+from kdump.errors import SILENT
 from kdump.log_dirs import file_names
 from kdump.output import access, files
 from kdump.rebuild import account, copying, metadata
@@ -48,7 +49,7 @@ def publish(
         with Journal(folder, str(out), who) as journal:
             copying.write(folder, placed, who, jobs=jobs, journal=journal, done=progress)
             copying.write_lost(folder, rebuilt.plans, rebuilt.unknown, who)
-            copies = Copies(volumes.metadata_copies, Said(_nothing, _nothing, _nothing))
+            copies = Copies(volumes.metadata_copies, SILENT)
             secret = who.without(access.of_files(copies.sources()))  # the snapshot holds the credentials that they hold
             name, data = metadata.snapshot(rebuilt.image)
             for node in rebuilt.to.nodes:

@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start import folder_names
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import UnreadableError, UsageError, raise_it
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA_TOPIC
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, Name
-from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import Partition

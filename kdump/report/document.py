@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kdump import __version__
 from kdump.answers.collector import Place, as_json
 from kdump.answers.metadata.events import without_secrets
-from kdump.answers.metadata.image import Copies, MetadataLog, Said
+from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.brokers import BrokerReplica
 from kdump.broker_start.started import verdicts
+from kdump.errors import Reporter
 from kdump.findings import status
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
-    from kdump.answers.log_dir_pass import Sayings
     from kdump.answers.topic_configs import GivenConfig
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
@@ -131,7 +131,11 @@ class ReportAsked:
 
 
 def document(
-    asked: ReportAsked, found: ReportCollectors, partitions: Sequence[Partition], say: Sayings, said: Iterable[str] = ()
+    asked: ReportAsked,
+    found: ReportCollectors,
+    partitions: Sequence[Partition],
+    say: Reporter,
+    said: Iterable[str] = (),
 ) -> LogDirReport:
     """Return the document of what was gathered. The metadata log and differing replicas are read here."""
     at, now = asked.at, asked.now()
@@ -218,12 +222,12 @@ def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
     return ReportAnswer(asked.line("retention", "--at", "TIME", *asked.with_configs()), lines)
 
 
-def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) -> ReportAnswer | None:
+def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
     """Return what happened to the cluster around the time asked for; by default the newest. None without the log."""
-    copies = Copies(live_of(partitions), Said(lambda _: None, lambda _: None, say.fail))
+    copies = Copies(live_of(partitions), Reporter(fail=say.fail))
     if not copies:
         return None
-    past = MetadataLog(copies, lambda _: None).history(at=None if asked.around is not None else asked.at)
+    past = MetadataLog(copies).history(at=None if asked.around is not None else asked.at)
     history = map(without_secrets, past)
     around = asked.around
     if around is None:
@@ -238,7 +242,7 @@ def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) -
     return ReportAnswer(" ".join(["kdump", "metadata", *map(shell_path, asked.paths), *options]), _lines(kept))
 
 
-def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Sayings) -> ReportAnswer | None:
+def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
     """Return how the copies of several brokers differ; None where there is one broker."""
     states = LogDirStates(in_words(lambda _: None), lambda _: None)
     owners: dict[object, list[Place]] = {}

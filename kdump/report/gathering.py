@@ -15,7 +15,7 @@ from kdump.answers.damaged_ranges import DamagedRanges
 from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
-from kdump.answers.log_dir_pass import gather_with
+from kdump.answers.log_dir_pass import LogDirPass, gather_with, states_of
 from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.remote_copies import copied_offsets
 from kdump.answers.retention.deletions import Retention
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kdump.answers.collector import Collector
-    from kdump.answers.log_dir_pass import Sayings
     from kdump.answers.topic_configs import GivenConfig
     from kdump.broker_start.started import Started
     from kdump.checks.everything import CheckedPartition
+    from kdump.errors import Reporter
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
@@ -84,14 +84,14 @@ class ReportCollectors:
 
 
 def collectors_for(
-    partitions: Sequence[Partition], asked: Wanted, say: Sayings, configs: Sequence[GivenConfig] = ()
+    partitions: Sequence[Partition], asked: Wanted, say: Reporter, configs: Sequence[GivenConfig] = ()
 ) -> ReportCollectors:
     """Return new collectors for partitions; configs and topic ids come from the metadata log among them.
 
     ``configs`` count before those.
     """
-    image = image_of(live_of(partitions), damage=say.damage, fail=say.fail)
-    copied = copied_offsets(partitions, image, damage=say.damage, fail=say.fail)
+    image = image_of(live_of(partitions), say)
+    copied = copied_offsets(partitions, image, say)
     answer = ReportCollectors(
         usage=DiskUsage(),
         statistics=Statistics(hours=True),
@@ -113,15 +113,15 @@ class ReportPass:
         into: ReportCollectors,
         asked: Wanted,
         at: int,
-        say: Sayings,
+        say: Reporter,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._into, self._asked, self._say, self._progress = into, asked, say, progress
         self._how = everything.CheckOptions(records=False, at=at, compacted=into.compacted)
-        states = say.states()
-        self._files = say.reader([into.usage], states)
-        self._logs = say.reader(into.of_logs, states)
-        self._coordinators = say.reader(into.of_coordinators, states)
+        states = states_of(say)
+        self._files = LogDirPass([into.usage], say, states)
+        self._logs = LogDirPass(into.of_logs, say, states)
+        self._coordinators = LogDirPass(into.of_coordinators, say, states)
         self._dirs = LogDirs()
 
     def run(self, partitions: Iterable[Partition]) -> None:
@@ -169,7 +169,7 @@ def gather(
     partitions: Sequence[Partition],
     asked: Wanted,
     at: int,
-    say: Sayings,
+    say: Reporter,
     *,
     workers: Workers | None = None,
     progress: Callable[[int], None] = lambda _: None,
@@ -179,7 +179,7 @@ def gather(
     ``at`` is now in ms. The sayings may be called with the same sentence more than once.
     """
     if workers is not None:
-        gather_with(workers, into, partial(_feed, asked, at), partitions, say, progress)
+        gather_with(workers, into, partial(_feed, asked, at), partitions, say._replace(progress=progress))
     else:
         ReportPass(into, asked, at, say, progress).run(partitions)
     dirs = LogDirs()
@@ -188,13 +188,12 @@ def gather(
     _look_up_ends(into, partitions, say)
 
 
-def _feed(asked: Wanted, at: int, into: ReportCollectors, partitions: Sequence[Partition], say: Sayings) -> None:
+def _feed(asked: Wanted, at: int, into: ReportCollectors, partitions: Sequence[Partition], say: Reporter) -> None:
     ReportPass(into, asked, at, say).run(partitions)
 
 
-def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], say: Sayings) -> None:
+def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], say: Reporter) -> None:
     wanted = into.groups.partitions()
     into.groups.ends = LogEnds(wanted, into.groups.ends.topic_ids)
     if wanted:
-        reader = say.reader([into.groups.ends], say.states())
-        reader.run(one for one in live_of(partitions) if one.topic not in TOPICS)
+        LogDirPass([into.groups.ends], say).run(one for one in live_of(partitions) if one.topic not in TOPICS)

@@ -15,12 +15,11 @@ import pyarrow.compute as pc
 
 from kdump import checking, questions
 from kdump.answers.collector import as_json
-from kdump.answers.log_dir_pass import Sayings
 from kdump.arrow import answer_lines
 from kdump.arrow.header_rows import RECORD_COLUMNS, HeaderRows, of_batches
 from kdump.arrow.stream import RowStream, joined
 from kdump.checks.everything import CheckOptions
-from kdump.errors import UnreadableError
+from kdump.errors import Reporter, UnreadableError
 from kdump.findings import status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.absent import absent
@@ -58,7 +57,7 @@ class StoppedError(Exception):
     """The query has been stopped; what is read for it ends."""
 
 
-class Reporter(Protocol):
+class QueryReporter(Protocol):
     """Where to report what is met: a session of the command line, for one."""
 
     def damaged_range(self, file: str, damage: Damage) -> None:
@@ -83,7 +82,7 @@ class Reporter(Protocol):
 class ReportedOnce:
     """Reports each thing once, however often a view is scanned; scans may run in several threads."""
 
-    def __init__(self, reporter: Reporter) -> None:
+    def __init__(self, reporter: QueryReporter) -> None:
         self._to, self._said, self._lock = reporter, set[object](), threading.Lock()
 
     def _new(self, what: object) -> bool:
@@ -128,9 +127,9 @@ class ReportedOnce:
             self._to.meets(status)
 
     @property
-    def sayings(self) -> Sayings:
+    def reporter(self) -> Reporter:
         """The same for collectors of answers."""
-        return Sayings(self.damage, self.wrong, self.note, self.fail)
+        return Reporter(self.damage, self.wrong, self.note, self.fail)
 
 
 class SqlInputs(NamedTuple):
@@ -169,7 +168,7 @@ class ViewRead:
 class QueryReading:
     """What the views of one query read."""
 
-    def __init__(self, inputs: SqlInputs, reporter: Reporter) -> None:
+    def __init__(self, inputs: SqlInputs, reporter: QueryReporter) -> None:
         self.inputs, self.report = inputs, ReportedOnce(reporter)
         self.scans: list[ViewRead] = []
         self.records_read = self.batches_read = 0
@@ -394,7 +393,7 @@ class QueryReading:
         asked = questions.Inputs(
             inputs.paths, wanted.topics, wanted.partitions, inputs.at, wanted.max_batch_bytes, inputs.remote, brokers
         )
-        return questions.ask(question, asked, self.report.sayings, **options)
+        return questions.ask(question, asked, self.report.reporter, **options)
 
 
 def _without_clients(name: str, value: Any) -> Any:

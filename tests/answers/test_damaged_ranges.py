@@ -4,6 +4,7 @@ import pytest
 
 from kdump.answers.damaged_ranges import MOST, PARTS, DamagedBytes, DamagedFile, DamagedRanges
 from kdump.answers.log_dir_pass import LogDirPass
+from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from testing.forge import batch, record
@@ -13,9 +14,9 @@ from tests.helpers import log_dirs
 def gathered(folder):
     collector = DamagedRanges()
     partitions = Finder(Wanted(siblings=True, log_dirs=True)).find([str(folder)])
-    LogDirPass([collector], LogDirStates(in_words(pytest.fail), pytest.fail), damage=str, fail=pytest.fail).run(
-        partitions
-    )
+    LogDirPass(
+        [collector], Reporter(damage=str, fail=pytest.fail), LogDirStates(in_words(pytest.fail), pytest.fail)
+    ).run(partitions)
     lines = list(collector.answer(0))
     files = [line for line in lines if isinstance(line, DamagedFile)]
     return files, [line for line in lines if isinstance(line, DamagedBytes)]

@@ -9,6 +9,7 @@ from kdump.answers.collector import Place, as_json
 from kdump.answers.explain.evidence import TopicHistory, topic_history
 from kdump.answers.explain.explanation import OffsetRange, explain_all
 from kdump.answers.metadata.events import Event
+from kdump.errors import SILENT, Reporter
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from testing import GOLDEN, forge
@@ -39,7 +40,11 @@ def lines(first, last, *brokers, of=UNKNOWN, at=NOW):
     said = []
     states = LogDirStates(in_words(said.append), raise_)
     finder = Finder(Wanted(siblings=True, log_dirs=True, leftovers=True))
-    places = [Place(one, states.of(one), said.append) for one in finder.find(list(map(str, brokers))) if one.topic]
+    places = [
+        Place(one, states.of(one), SILENT._replace(damage=said.append))
+        for one in finder.find(list(map(str, brokers)))
+        if one.topic
+    ]
     return list(map(as_json, explain_all([OffsetRange("orders", 0, first, last)], places, of, at, raise_))), said
 
 
@@ -377,7 +382,9 @@ def test_a_long_range_is_looked_at_in_blocks(tmp_path):
 
 def test_topics_and_configs_come_from_a_metadata_log():
     folder = next(GOLDEN.glob("**/__cluster_metadata-0")).parent
-    found = topic_history(Finder(Wanted(siblings=True, log_dirs=True)).find([str(folder)]), raise_, raise_)
+    found = topic_history(
+        Finder(Wanted(siblings=True, log_dirs=True)).find([str(folder)]), Reporter(damage=raise_, fail=raise_)
+    )
     assert found.image is not None
     assert found.config("no such topic", "retention.ms") == "604800000"
     assert found.number("no such topic", "cleanup.policy") is None

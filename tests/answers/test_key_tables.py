@@ -13,6 +13,7 @@ from kdump.answers.compaction.compacted_logs import Compaction
 from kdump.answers.compaction.key_tables import KeyPart, KeySizes, OffsetMap, all_keys
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.topic_configs import GivenConfig, TopicConfigs
+from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from testing import GOLDEN, forge
@@ -37,7 +38,7 @@ def cleaned(folder, *, by_kernel=True, most=1000, held=1000):
         if not by_kernel:
             patch.setattr(kernel, "COMPILED", False)
         states = LogDirStates(said.append, said.append)
-        LogDirPass([answer], states, damage=said.append, fail=said.append).run(partitions)
+        LogDirPass([answer], Reporter(damage=said.append, fail=said.append), states).run(partitions)
     return [as_json(line) for line in answer.answer(NOW)], said
 
 

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from kdump.answers.collector import Collector, Needs, Reading
-from kdump.answers.log_dir_pass import Collectors, LogDirPass, Sayings, feed, gather_with
-from kdump.errors import KdumpError
+from kdump.answers.log_dir_pass import Collectors, LogDirPass, feed, gather_with
+from kdump.errors import KdumpError, Reporter
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.primitives.processes import Processes
@@ -56,7 +56,8 @@ def log_dir(tmp_path, *contents):
 def run(collectors, partitions):
     said = {"damage": [], "note": []}
     states = LogDirStates(in_words(said["damage"].append), raise_)
-    LogDirPass(collectors, states, damage=said["damage"].append, note=said["note"].append, fail=raise_).run(partitions)
+    report = Reporter(damage=said["damage"].append, note=said["note"].append, fail=raise_)
+    LogDirPass(collectors, report, states).run(partitions)
     return said
 
 
@@ -91,7 +92,7 @@ def test_processes_gather_what_one_gathers(tmp_path):
     partitions = list(Finder(Wanted(siblings=True)).find([str(tmp_path)]))
     alone, several, said = Offsets(), Offsets(), []
     one_by_one = run([alone], partitions)
-    say = Sayings(*(partial(lambda name, text: said.append((name, text)), name) for name in Sayings._fields))
+    say = Reporter(*(partial(lambda name, text: said.append((name, text)), name) for name in Reporter._fields[:4]))
     gather_with(Processes(2), Collectors([several]), feed, partitions, say)
     assert vars(several) == vars(alone)
     assert [text for name, text in said if name == "damage"] == one_by_one["damage"]
@@ -103,9 +104,9 @@ def test_a_file_that_cannot_be_read_is_a_lost_range(tmp_path):
     path = tmp_path / "orders-0" / f"{10:020}.log"
     path.unlink()
     collector, failed = Offsets(), []
-    LogDirPass([collector], LogDirStates(in_words(pytest.fail), raise_), damage=pytest.fail, fail=failed.append).run(
-        partitions
-    )
+    LogDirPass(
+        [collector], Reporter(damage=pytest.fail, fail=failed.append), LogDirStates(in_words(pytest.fail), raise_)
+    ).run(partitions)
     assert (collector.met, collector.lost) == ([0, 20], [0])
     assert [one.path for one in failed] == [str(path)]
 
@@ -147,13 +148,12 @@ def test_progress_counts_what_is_done_within_a_segment(tmp_path):
     partitions = log_dir(tmp_path, large, data(10), data(20) + bytes(7))
     done = []
     states = LogDirStates(in_words(raise_), raise_)
-    LogDirPass([Offsets(since=11)], states, damage=raise_, fail=raise_, note=print, progress=done.append).run(
-        partitions
-    )
+    report = Reporter(damage=raise_, fail=raise_, note=print, progress=done.append)
+    LogDirPass([Offsets(since=11)], report, states).run(partitions)
     sizes = [segment.size for segment in partitions[0].segments]
     assert sum(done) == sum(sizes)
     done.clear()
-    LogDirPass([Offsets()], states, damage=raise_, fail=raise_, note=print, progress=done.append).run(partitions)
+    LogDirPass([Offsets()], report, states).run(partitions)
     assert sum(done) == sum(sizes)
     assert sum(size > 0 for size in done) > len(sizes)
     assert max(done) < len(large)

@@ -10,10 +10,11 @@ from kdump.answers.epoch_lineage import lineage
 from kdump.answers.explain import sightings
 from kdump.answers.explain.evidence import PartitionEvidence, TopicHistory
 from kdump.answers.groups.log_ends import LogEnds
-from kdump.answers.log_dir_pass import Sayings
+from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.offsets import Offsets
 from kdump.answers.producers import Producers
 from kdump.answers.transactions import Transactions, ended
+from kdump.errors import Reporter
 from kdump.formats import producer_snapshot
 from kdump.formats.producer_snapshot import ProducerEntry
 from kdump.log_dirs.file_names import SEGMENT_NAME
@@ -101,7 +102,7 @@ def partition_in(folder):
 
 def collected(folder):
     said = []
-    say = Sayings(*(lambda text, name=name: said.append((name, str(text))) for name in Sayings._fields))
+    say = Reporter(*(lambda text, name=name: said.append((name, str(text))) for name in Reporter._fields[:4]))
     collectors = [
         Producers(),
         Producers(gaps=True),
@@ -112,17 +113,17 @@ def collected(folder):
     ]
     partitions = [partition_in(folder)]
     for collector in collectors:
-        say.reader([collector], say.states()).run(partitions)
+        LogDirPass([collector], say).run(partitions)
     transactions, ends = collectors[4:]
-    all_ended = list(ended(say.reader([], say.states()), partitions, transactions.ids, AT))
+    all_ended = list(ended(LogDirPass([], say), partitions, transactions.ids, AT))
     return [*(list(one.answer(AT)) for one in collectors), ends.found, all_ended, said]
 
 
 def explained(folder):
     said = []
     partition = partition_in(folder)
-    reader = Sayings(said.append, said.append, said.append, said.append)
-    place = reader.reader([], reader.states()).place(partition)
+    report = Reporter(said.append, said.append, said.append, said.append)
+    place = LogDirPass([], report).place(partition)
     known = PartitionEvidence("orders", 0, place, TopicHistory(None, lambda: iter(())))
     looks = [
         sightings.look(known.segments, offsets, opened=opened, damage=said.append)

@@ -8,8 +8,8 @@ from kdump.answers.collector import as_json
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import LogDirPass
+from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from testing import forge
 from tests.helpers.segments import TRANSACTIONAL
 
@@ -111,9 +111,7 @@ def feed(collector, folder, *, coordinators: bool = True) -> None:
     """Feed a collector with the partitions of coordinators' topics, or with the others."""
     found = Finder(Wanted(siblings=True)).find([str(folder)])
     said: list[object] = []
-    run = LogDirPass(
-        [collector], LogDirStates(in_words(said.append), said.append), damage=said.append, fail=said.append
-    )
+    run = LogDirPass([collector], Reporter(damage=said.append, fail=said.append))
     run.run([one for one in found if (one.topic in TOPICS) == coordinators])
 
 

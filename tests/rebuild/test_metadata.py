@@ -8,9 +8,9 @@ import shutil
 
 import pytest
 
-from kdump.answers.metadata.image import Copies, MetadataLog, Said
+from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.broker_start import release
-from kdump.errors import FailingDiskError, UsageError
+from kdump.errors import FailingDiskError, Reporter, UsageError
 from kdump.log_dirs import local
 from kdump.rebuild import metadata
 from kdump.rebuild.nodes import assign, parse_nodes
@@ -30,7 +30,7 @@ class Heard:
 
     @property
     def said(self):
-        return Said(self.damages.append, self.notes.append, self.failed.append)
+        return Reporter(damage=self.damages.append, note=self.notes.append, fail=self.failed.append)
 
 
 def log_dir(path, node=1, *, log=True, folders=(), ids=ID):
@@ -71,7 +71,7 @@ def read_back(image, tmp_path):
     (folder / name).write_bytes(data)
     (volume,) = survey([str(tmp_path / "back")]).log_dirs
     heard = Heard()
-    again = MetadataLog(Copies([volume.metadata], heard.said), heard.damages.append).image()
+    again = MetadataLog(Copies([volume.metadata], heard.said)).image()
     assert not heard.damages
     return again
 

@@ -11,9 +11,8 @@ from heapq import heapify, heappop
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
-from kdump.answers.collector import unsaid
 from kdump.answers.compaction.key_tables import KeyFacts
-from kdump.errors import DamageError
+from kdump.errors import DamageError, unsaid
 from kdump.formats import txn_index
 from kdump.log_reader.region_stream import wrong_crc
 from kdump.records import control
@@ -41,7 +40,7 @@ def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tupl
         try:
             entries = () if data is None else txn_index.read(data)
         except DamageError as damage:
-            place.wrong(f"{segment.files.shown(segment.siblings['txnindex'])}: {damage}")
+            place.report.wrong(f"{segment.files.shown(segment.siblings['txnindex'])}: {damage}")
             entries = ()
         found += [(entry.first_offset, entry.producer_id) for entry in entries]
     return found

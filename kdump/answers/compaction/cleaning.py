@@ -11,10 +11,9 @@ from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.answers.collector import unsaid
 from kdump.answers.compaction.cleaner_walk import CleanedTransactions, CleanerWalk, aborted_transactions
 from kdump.answers.compaction.key_tables import MARKER, REASONS, all_keys, key_sizes, offset_map
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, UnreadableError, unsaid
 from kdump.formats.record_layout import CODEC_MASK, MAGIC_2
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
@@ -271,9 +270,9 @@ class Cleaning:
 
         def say(text: str) -> None:
             done.damage = done.damage or text
-            self._place.damage(text)
+            self._place.report.damage(text)
 
-        heard = (say, self._place.damage) if part.number == 0 else (unsaid, unsaid)
+        heard = (say, self._place.report.damage) if part.number == 0 else (unsaid, unsaid)
         for segment, data in self._cleaned(newest.latest + 1, *heard):
             first, horizon = data.first, data.first.delete_horizon_ms
             if first.is_control:

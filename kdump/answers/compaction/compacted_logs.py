@@ -125,7 +125,7 @@ class Compaction(Collector):
             )
             self._found.append((key, place.log_dir.path, section, cleaning.run()))
         except UnreadableError as error:
-            place.fail(error)
+            place.report.fail(error)
         return Needs.FILES
 
     def merge(self, other: Compaction) -> None:

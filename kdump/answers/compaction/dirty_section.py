@@ -128,7 +128,7 @@ def _last_stable(place: Place, end: int) -> _Limit:
             try:
                 replay.add(region)
             except DamageError as damage:
-                place.damage(f"{segment.name}: byte {region.position + damage.position}: {damage}")
+                place.report.damage(f"{segment.name}: byte {region.position + damage.position}: {damage}")
     replay.end()
     first_open, watermark = replay.first_open_offset, place.high_watermark
     if first_open is not None and (watermark is None or first_open < watermark):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.answers.epoch_lineage import lineage
 from kdump.answers.explain.sightings import Sightings, find_ends, look, newest_of_keys
 from kdump.answers.log_dir_pass import first_segment
-from kdump.answers.metadata.image import Copies, MetadataLog, Said
+from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.topic_configs import TopicConfigs
-from kdump.errors import DamageError
+from kdump.errors import DamageError, Reporter, unsaid
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME
 from kdump.log_dirs.tiered_files import TieredFiles
 from kdump.log_reader.remote_segments import RemoteSegments
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kdump.answers.explain.sightings import Sighting
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.events import Event
-    from kdump.errors import UnreadableError
     from kdump.log_dirs.file_names import Name
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
@@ -83,15 +82,14 @@ class TopicHistory:
 
 def topic_history(
     partitions: Iterable[Partition],
-    damage: Callable[[str], None],
-    fail: Callable[[UnreadableError], None],
+    report: Reporter,
     listed: Callable[[], RemoteSegments] = RemoteSegments,
 ) -> TopicHistory:
     """Return what the copies of ``__cluster_metadata`` among partitions say of topics, and what ``listed`` returns."""
-    copies = Copies((one for one in partitions if one.topic is not None), Said(damage, lambda _: None, fail))
+    copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=unsaid))
     if not copies:
         return TopicHistory(None, tuple, listed)
-    log = MetadataLog(copies, damage)
+    log = MetadataLog(copies)
     return TopicHistory(log.image(), log.history, listed)
 
 
@@ -164,7 +162,7 @@ class PartitionEvidence:
     @cached_property
     def topic_id(self) -> bytes | None:
         """The topic id in the folder, None where there is none."""
-        return None if self.place is None else self.place.partition.topic_id(self.place.damage)
+        return None if self.place is None else self.place.partition.topic_id(self.place.report.damage)
 
     @cached_property
     def _producers(self) -> ProducerReplay | None:
@@ -182,7 +180,7 @@ class PartitionEvidence:
                         try:
                             replay.add(region)
                         except DamageError as damage:
-                            self.place.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
+                            self.place.report.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
         replay.end()
         return replay
 
@@ -270,7 +268,7 @@ class PartitionEvidence:
         """The leader epochs of the log."""
         if self.place is None:
             return None
-        return lineage(self.place.partition._replace(segments=self.segments), self.place.damage)
+        return lineage(self.place.partition._replace(segments=self.segments), self.place.report.damage)
 
     @cached_property
     def other_logs(self) -> tuple[tuple[OtherCopy, Partition, Lineage], ...]:
@@ -279,7 +277,7 @@ class PartitionEvidence:
         for other in self.others:
             copy = other.place.partition
             log = copy._replace(segments=tuple(one for one in copy.segments if not _state(one)))
-            found.append((other, log, lineage(log, other.place.damage)))
+            found.append((other, log, lineage(log, other.place.report.damage)))
         return tuple(found)
 
     @cached_property
@@ -387,7 +385,7 @@ class Block:
         place = self.partition.place
         if place is None:
             return look(segments, self.offsets)
-        return look(segments, self.offsets, opened=opened, damage=place.damage, fail=place.fail)
+        return look(segments, self.offsets, opened=opened, damage=place.report.damage, fail=place.report.fail)
 
 
 def evidence_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.answers.explain.evidence import NONE_MET, Block, evidence_of, topic_history
@@ -135,11 +136,10 @@ class ExplainOptions:
 
 
 def _answer(asking: Asking, options: ExplainOptions) -> Iterator[AnswerLine]:
-    damage, fail = asking.say.damage, asking.say.fail
-    history = topic_history(
-        asking.found, damage, fail, lambda: remote_segments.of_partitions(asking.found, damage=damage, fail=fail)
-    )
-    yield from explain_all(options.ranges, list(asking.places()), history, asking.at, fail)
+    report = asking.report
+    listed = partial(remote_segments.of_partitions, asking.found, damage=report.damage, fail=report.fail)
+    history = topic_history(asking.found, report, listed)
+    yield from explain_all(options.ranges, list(asking.places()), history, asking.at, report.fail)
 
 
 QUESTION: Final = LogQuestion(

@@ -6,9 +6,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from kdump.answers.collector import unsaid
 from kdump.answers.log_dir_pass import first_segment
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, UnreadableError, unsaid
 from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch, misnumbered

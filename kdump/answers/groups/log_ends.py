@@ -70,7 +70,7 @@ class LogEnds(Collector):
         if place.key is None:
             return Needs.FILES
         self._key = place.key
-        topic_id = place.partition.topic_id(place.damage)
+        topic_id = place.partition.topic_id(place.report.damage)
         if topic_id is not None:
             self.topic_ids[topic_id] = self._key[0]
         if self._wanted is not None and not any(

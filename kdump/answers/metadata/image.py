@@ -9,9 +9,8 @@ from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.records import TOPIC, MetadataRecord, Undecoded, appended, read_batch
 from kdump.answers.metadata.replay import Break, MetadataReplay
 from kdump.checks import kraft_snapshot
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import Reporter, UnreadableError, UsageError, unsaid
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot
-from kdump.log_dirs.finder import raise_it
 from kdump.primitives.timestamps import iso
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_end, resync
@@ -52,19 +51,11 @@ class SnapshotFile(NamedTuple):
                     yield region
 
 
-class Said(NamedTuple):
-    """Where to say what was met: damage, what changes nothing, what cannot be read."""
-
-    damage: Callable[[str], None]
-    note: Callable[[str], None]
-    fail: Callable[[UnreadableError], None]
-
-
 class Copies:
     """Copies of the metadata log of one cluster, most often one. Of other partitions nothing is taken."""
 
-    def __init__(self, partitions: Iterable[Partition], said: Said) -> None:
-        self._said = said
+    def __init__(self, partitions: Iterable[Partition], report: Reporter) -> None:
+        self.report = report
         self.partitions = tuple(part for part in partitions if part.topic in (TOPIC, None))
         self._logs: list[tuple[Segment, ...]] = []
         self.snapshots: list[SnapshotFile] = []
@@ -98,11 +89,11 @@ class Copies:
         try:
             checked = kraft_snapshot.check(snapshot.files, snapshot.path, limit=snapshot.limit)
         except UnreadableError as error:
-            self._said.fail(error)
+            self.report.fail(error)
             return False
         wrong = [finding for finding in checked.findings if not finding.is_remark]
         if wrong:
-            self._said.damage(f"{snapshot.name}: {wrong[0].text}; it is not used")
+            self.report.damage(f"{snapshot.name}: {wrong[0].text}; it is not used")
         return not wrong
 
     def first_offset(self) -> int | None:
@@ -130,7 +121,7 @@ class Copies:
             try:
                 yield from self._segment(segment, start, runs)
             except UnreadableError as error:
-                self._said.fail(error)
+                self.report.fail(error)
 
     def _segment(self, segment: Segment, start: int, runs: RunKinds | None) -> Iterator[Batches]:
         with segment.open() as source:
@@ -139,10 +130,10 @@ class Copies:
                     if region.last_offset >= start:
                         yield region
                 elif isinstance(region, Damage):
-                    self._said.damage(f"{segment.name}: byte {region.position}: {region.reason}")
+                    self.report.damage(f"{segment.name}: byte {region.position}: {region.reason}")
                 elif isinstance(region, Trailing):
                     found = log_end.tail(segment, region)
-                    say = self._said.damage if found.is_damage else self._said.note
+                    say = self.report.damage if found.is_damage else self.report.note
                     say(f"{segment.name}: byte {region.position}: {found.text}")
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
@@ -157,12 +148,12 @@ class Copies:
                 for other in there:
                     if _same_place(first, other) and other.crc != first.crc:
                         text = f"offset {first.base_offset}: copies of epoch {_epoch(first)} differ"
-                        self._said.damage(f"{text}: one of them is damaged, or they are of two clusters")
+                        self.report.damage(f"{text}: one of them is damaged, or they are of two clusters")
                 end, epoch = first.last_offset + 1, _epoch(first)
                 yield first
             elif _epoch(first) < max(epoch, _epoch(rival)):
                 text = f"offset {first.base_offset}: a copy has a batch of epoch {_epoch(first)}"
-                self._said.note(f"{text} that no later leader has: it was not committed, and is left out")
+                self.report.note(f"{text} that no later leader has: it was not committed, and is left out")
             heads = [
                 next(stream, None) if head is first or (head is not None and _same_place(first, head)) else head
                 for stream, head in zip(streams, heads, strict=True)
@@ -183,31 +174,21 @@ MOST_BREAKS: Final = 20
 
 
 def image_of(
-    partitions: Iterable[Partition],
-    *,
-    offset: int | None = None,
-    at: int | None = None,
-    damage: Callable[[str], None],
-    fail: Callable[[UnreadableError], None] = raise_it,
+    partitions: Iterable[Partition], report: Reporter, *, offset: int | None = None, at: int | None = None
 ) -> ClusterImage | None:
-    """Return the image of the records below ``offset``, or appended up to ``at`` (ms); by default of all there are.
+    """Return an image of ``__cluster_metadata`` as :meth:`MetadataLog.image`; None where it is not among partitions.
 
-    ``partitions`` are those of the given paths, of which ``__cluster_metadata`` is taken; None when it is not among
-    them. Several copies of it, of several controllers, are merged. ``damage`` is called with each sentence on damage
-    and on records that do not replay; ``fail`` with each file that cannot be read.
+    Copies of several controllers are merged; what is left out of them is not reported.
 
-        image = image_of(partitions, damage=session.damage, fail=session.fail)
+        image = image_of(partitions, report)
         topic = image.topics.by_name["orders"]           # .id, .id_text, .partitions
         topic.partitions[0]                              # .leader, .leader_epoch, .replicas, .isr
         image.topics.by_id[topic.id].name
         image.configs.topic("orders").get("retention.ms")
         image.configs.broker_defaults.get("log.retention.ms")
     """
-    copies = Copies(
-        (partition for partition in partitions if partition.topic is not None),
-        Said(damage, lambda _: None, fail),
-    )
-    return MetadataLog(copies, damage).image(offset=offset, at=at) if copies else None
+    copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=unsaid))
+    return MetadataLog(copies).image(offset=offset, at=at) if copies else None
 
 
 def topic_names(image: ClusterImage | None) -> dict[bytes, str]:
@@ -222,11 +203,10 @@ def partition_count(image: ClusterImage | None, topic: str) -> int | None:
 
 
 class MetadataLog:
-    """The metadata log of the copies that are given. ``damage`` is called with what does not replay, as sentences."""
+    """The metadata log of copies. Records that do not replay are reported as damage, where the copies report."""
 
-    def __init__(self, copies: Copies, damage: Callable[[str], None]) -> None:
+    def __init__(self, copies: Copies) -> None:
         self.copies = copies
-        self._damage = damage
         self.breaks = 0
         """At how many places the last image did not replay."""
 
@@ -235,7 +215,7 @@ class MetadataLog:
 
         Raises UsageError when the files do not reach back so far.
         """
-        breaks = Breaks(self._damage)
+        breaks = Breaks(self.copies.report.damage)
         image = self._begin(offset, at, breaks)
         replay = MetadataReplay(image, breaks, to=offset, at=at)
         for batch in self.copies.batches(image.end_offset):
@@ -255,7 +235,7 @@ class MetadataLog:
 
         It begins with the snapshot that the log goes on from: what was before is lost.
         """
-        breaks, snapshots = Breaks(self._damage), self.copies.snapshots
+        breaks, snapshots = Breaks(self.copies.report.damage), self.copies.snapshots
         image = self._oldest(breaks)
         from kdump.answers.metadata.events import Events  # an image needs none
 

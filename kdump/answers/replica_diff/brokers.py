@@ -351,7 +351,7 @@ class DiffOptions:
 
 def _answer(brokers: Sequence[Asking], options: DiffOptions) -> Iterator[AnswerLine]:
     copies = by_partition([BrokerReplica(each.where, place) for place in each.places()] for each in brokers)
-    say = brokers[0].say
+    say = brokers[0].report
     yield from compare_all(pairs(copies), records=options.records, damage=say.damage, fail=say.fail)
 
 

@@ -224,7 +224,7 @@ class RetentionOptions:
 
 
 def _collector(asking: Asking, options: RetentionOptions) -> Retention:
-    copied = copied_offsets(asking.found, asking.image, damage=asking.say.damage, fail=asking.say.fail)
+    copied = copied_offsets(asking.found, asking.image, asking.report)
     return Retention(TopicConfigs(asking.image, options.config), rules_of(options.release), copied)
 
 

@@ -60,7 +60,7 @@ class LogFacts(NamedTuple):
 def log_facts(place: Place) -> LogFacts:
     """Return what the files of a partition say, but for the batches of its :func:`unclean_end`.
 
-    Files that cannot be read go to ``place.fail``.
+    Files that cannot be read go to ``place.report.fail``.
     """
     segments = tuple(_facts(place))
     first = segments[0].base_offset if segments else 0
@@ -88,7 +88,7 @@ def _facts(place: Place) -> Iterator[AgedSegment]:
                 next_offset = end.offset
             largest = None if segment is unclean_end(place) else _largest(segment)
         except UnreadableError as error:
-            place.fail(error)
+            place.report.fail(error)
         source: From = "mtime" if largest is None else "timeindex"
         known = segment.modified if largest is None else largest
         yield AgedSegment(base, next_offset, size, known, source, segment.modified, is_last)

@@ -13,10 +13,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kdump.answers import question_named
-from kdump.answers.collector import once, unsaid
-from kdump.answers.log_dir_pass import Sayings
+from kdump.answers.collector import once
 from kdump.answers.question import Asking
 from kdump.arrow.answer_lines import LineColumns
+from kdump.errors import Reporter, unsaid
 from kdump.log_dirs.absent import absent, with_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
@@ -104,7 +104,7 @@ class AnswerPlan(Asking):
         super().__init__(found, asked, timestamps.now() if options.at is None else options.at, say)
 
 
-def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Sayings:
+def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Reporter:
     """Return what keeps damage as rows, each once, and raises failures but those that :func:`refuse` leaves."""
 
     def keep(kind: str, text: object) -> None:
@@ -116,7 +116,7 @@ def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Say
         refuse(error, skip=skip)
         unreadable(str(error))
 
-    return Sayings(once(partial(keep, DAMAGE)), once(partial(keep, DERIVED)), once(note), fail)
+    return Reporter(once(partial(keep, DAMAGE)), once(partial(keep, DERIVED)), once(note), fail)
 
 
 def columns_of(output: str) -> LineColumns:

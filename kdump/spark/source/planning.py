@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
-from kdump.errors import PartlyUnreadableError, StoreError, UnreadableError
+from kdump.errors import PartlyUnreadableError, StoreError, UnreadableError, raise_it
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import TIME_INDEX
-from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import RemoteFiles, places, without_secret
 from kdump.log_reader import replicas
 from kdump.log_reader.header_scan import attempt

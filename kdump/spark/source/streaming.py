@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from kdump.errors import StoreError, UnreadableError
-from kdump.log_dirs.finder import NO_SEGMENT, raise_it
+from kdump.errors import StoreError, UnreadableError, raise_it
+from kdump.log_dirs.finder import NO_SEGMENT
 from kdump.log_dirs.remote import RemoteFiles, is_there
 from kdump.log_reader.header_scan import survey
 from kdump.log_reader.segment_choice import CheckpointMarks

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kdump.answers.metadata.image import Copies, Said
-from kdump.log_dirs.finder import raise_it
+from kdump.answers.metadata.image import Copies
+from kdump.errors import Reporter
 from tests.answers.metadata.test_image import partitions
 from tests.answers.metadata.test_replay import batch, value
 
@@ -19,7 +19,7 @@ def merged(tmp_path, *logs):
         folder.mkdir(parents=True)
         (folder / f"{log[0].base_offset:020}.log").write_bytes(b"".join(bytes(each.raw) for each in log))
     damage, notes = [], []
-    copies = Copies(partitions(tmp_path), Said(damage.append, notes.append, raise_it))
+    copies = Copies(partitions(tmp_path), Reporter(damage=damage.append, note=notes.append))
     found = [(each.base_offset, each.partition_leader_epoch) for each in copies.batches(0)]
     return found, damage, notes
 

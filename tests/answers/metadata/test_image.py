@@ -7,8 +7,9 @@ from collections import Counter
 
 import pytest
 
-from kdump.answers.metadata.image import Copies, MetadataLog, Said, image_of, load
-from kdump.log_dirs.finder import Finder, Wanted, raise_it
+from kdump.answers.metadata.image import Copies, MetadataLog, image_of, load
+from kdump.errors import Reporter
+from kdump.log_dirs.finder import Finder, Wanted
 from testing import GOLDEN
 
 FOLDERS = [GOLDEN / "brokers" / release / "__cluster_metadata-0" for release in ("3.3.2", "4.2.2", "4.4.0")]
@@ -25,7 +26,7 @@ def partitions(folder):
 
 
 def copies(found):
-    return Copies(found, Said(no_damage, no_damage, raise_it))
+    return Copies(found, Reporter(damage=no_damage, note=no_damage))
 
 
 def records(image):
@@ -46,7 +47,7 @@ def test_image_is_what_a_controller_wrote_into_its_snapshot(release, end):
     found = partitions(GOLDEN / "brokers" / release / "__cluster_metadata-0")
     snapshot = next(each for each in copies(found).snapshots if each.end_offset == end)
     log_alone = [partition._replace(others=()) for partition in found]
-    image = image_of(log_alone, offset=end, damage=no_damage)
+    image = image_of(log_alone, Reporter(damage=no_damage), offset=end)
     assert image.end_offset == end
     assert records(image) == records(load(snapshot, no_damage))
 
@@ -55,13 +56,13 @@ def test_image_is_what_a_controller_wrote_into_its_snapshot(release, end):
 def test_image_from_a_snapshot_on_is_the_image_from_the_log_alone(folder):
     found = partitions(folder)
     log_alone = [partition._replace(others=()) for partition in found]
-    whole, alone = image_of(found, damage=no_damage), image_of(log_alone, damage=no_damage)
+    whole, alone = image_of(found, Reporter(damage=no_damage)), image_of(log_alone, Reporter(damage=no_damage))
     assert (whole.end_offset, whole.epoch, whole.timestamp) == (alone.end_offset, alone.epoch, alone.timestamp)
     assert records(whole) == records(alone)
 
 
 def test_image_has_topics_by_name_and_id_with_partitions_and_configs():
-    image = image_of(partitions(FOLDERS[1]), damage=no_damage)
+    image = image_of(partitions(FOLDERS[1]), Reporter(damage=no_damage))
     topic = image.topics.by_name["compact"]
     assert image.topics.by_id[topic.id] is topic
     assert len(topic.id_text) == 22
@@ -74,20 +75,20 @@ def test_image_has_topics_by_name_and_id_with_partitions_and_configs():
 
 def test_image_at_a_time_is_the_image_at_the_offset_that_was_reached_then():
     found = partitions(FOLDERS[1])
-    at = image_of(found, offset=300, damage=no_damage)
-    again = image_of(found, at=at.timestamp, damage=no_damage)
+    at = image_of(found, Reporter(damage=no_damage), offset=300)
+    again = image_of(found, Reporter(damage=no_damage), at=at.timestamp)
     assert again.end_offset >= 300
     assert again.timestamp == at.timestamp
 
 
 def test_no_metadata_log_is_no_image():
-    assert image_of(partitions(GOLDEN / "brokers" / "4.2.2" / "one-0"), damage=no_damage) is None
+    assert image_of(partitions(GOLDEN / "brokers" / "4.2.2" / "one-0"), Reporter(damage=no_damage)) is None
 
 
 def test_log_without_its_beginning_is_a_named_break():
     found = [partition._replace(segments=partition.segments[1:], others=()) for partition in partitions(FOLDERS[1])]
     said = []
-    image = image_of(found, damage=said.append)
+    image = image_of(found, Reporter(damage=said.append))
     assert "the records from offset 0 on are missing" in said[0]
     assert image.end_offset == 582
 
@@ -101,19 +102,19 @@ def test_log_goes_on_from_the_newest_sound_snapshot(tmp_path):
         folder.mkdir(exist_ok=True)
         (folder / file.name).write_bytes(data)
     said = []
-    image = image_of(partitions(tmp_path), damage=said.append)
+    image = image_of(partitions(tmp_path), Reporter(damage=said.append))
     assert len(said) == 1
     assert "it is not used" in said[0]
-    assert records(image) == records(image_of(partitions(FOLDERS[1]), damage=no_damage))
+    assert records(image) == records(image_of(partitions(FOLDERS[1]), Reporter(damage=no_damage)))
 
 
 def test_log_dirs_without_topics_have_no_image():
     assert copies([]).first_offset() is None
-    assert not MetadataLog(copies([]), no_damage).image().topics.by_name
+    assert not MetadataLog(copies([])).image().topics.by_name
 
 
 def test_a_controller_that_was_unregistered_is_forgotten():
     folder = partitions(GOLDEN / "brokers" / "4.4.0" / "__cluster_metadata-0")
-    before, after = (image_of(folder, offset=end, damage=no_damage) for end in (54, 55))
+    before, after = (image_of(folder, Reporter(damage=no_damage), offset=end) for end in (54, 55))
     assert {"RegisterControllerRecord": 2}.items() <= Counter(record.name for record in before.records()).items()
     assert {"RegisterControllerRecord": 1}.items() <= Counter(record.name for record in after.records()).items()

@@ -7,7 +7,7 @@ import pytest
 from kdump.answers.metadata import snapshot_writer
 from kdump.answers.metadata.image import SnapshotFile, image_of, load
 from kdump.checks import kraft_snapshot
-from kdump.errors import UsageError
+from kdump.errors import Reporter, UsageError
 from kdump.log_dirs.local import LOCAL
 from tests.answers.metadata.test_image import ENDS, GOLDEN, no_damage, partitions, records
 from tests.answers.metadata.test_replay import BEGIN, PARTITION, TOPIC, replayed
@@ -22,7 +22,7 @@ def written(image, folder):
 @pytest.mark.parametrize("release", ENDS)
 def test_a_written_snapshot_is_sound_and_gives_the_image_back(release, tmp_path):
     found = partitions(GOLDEN / "brokers" / release / "__cluster_metadata-0")
-    image = image_of(found, damage=no_damage)
+    image = image_of(found, Reporter(damage=no_damage))
     snapshot = written(image, tmp_path)
     assert kraft_snapshot.check(LOCAL, snapshot.path).sound
     again = load(snapshot, no_damage)
@@ -33,7 +33,7 @@ def test_a_written_snapshot_is_sound_and_gives_the_image_back(release, tmp_path)
 
 def test_a_large_image_takes_several_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(snapshot_writer, "BATCH", 100)
-    image = image_of(partitions(GOLDEN / "brokers" / "4.2.2" / "__cluster_metadata-0"), damage=no_damage)
+    image = image_of(partitions(GOLDEN / "brokers" / "4.2.2" / "__cluster_metadata-0"), Reporter(damage=no_damage))
     snapshot = written(image, tmp_path)
     assert kraft_snapshot.check(LOCAL, snapshot.path).batches > 100
     assert records(load(snapshot, no_damage)) == records(image)
