@@ -1,4 +1,4 @@
-"""The memory that one sound batch just below ``--max-batch-bytes`` takes: ``python -m bench.batch_memory``.
+"""The memory that one valid batch just below ``--max-batch-bytes`` takes: ``python -m bench.batch_memory``.
 
     python -m bench.batch_memory [--mib N] [--seconds N] [--folder DIR] [-k REGEX]
 

@@ -379,6 +379,6 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
 
 def _lost(cut: Cut) -> str:
     if not cut.records:
-        return f"{many(cut.size, 'byte')} without a sound batch"
+        return f"{many(cut.size, 'byte')} without a valid batch"
     records, size = many(cut.records, "record"), many(cut.size, "byte")
     return f"offsets {cut.first_offset} to {cut.last_offset}, {records}, {size}"

@@ -104,7 +104,7 @@ class LogCheck:
         self._compacted_until = 0
         """The offset after the last batch or gap that only compaction leaves."""
         self.next_offset: int | None = None
-        """The offset behind the last sound batch, None before the first."""
+        """The offset behind the last valid batch, None before the first."""
         self.wants_recovery = False
         """Whether a broker that recovers the log would find anything to cut."""
         self.batches = 0

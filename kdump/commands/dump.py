@@ -135,7 +135,7 @@ SECTIONS: Final = {
     type=click.Choice(("stop", "skip", "resync")),
     default="resync",
     show_default=True,
-    help="After damage: give up the file, go where the bad length says, or find the next sound batch.",
+    help="After damage: give up the file, go where the bad length says, or find the next valid batch.",
 )
 @click.option("--include-damaged", is_flag=True, help="Show batches with a wrong crc too, marked as such.")
 @JOBS

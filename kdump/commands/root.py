@@ -51,7 +51,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "Check and repair": {
         "check": "Check partitions: their logs, indexes and checkpoints.",
         "verify-index": "Check the indexes of segments against their log.",
-        "salvage": "Get sound batches out of damaged logs.",
+        "salvage": "Get valid batches out of damaged logs.",
         "rebuild-cluster": "Rebuild a cluster from its volumes: complete log dirs that new nodes start on.",
         "slice": "Write a segment of the batches that hold offsets A to B.",
         "rebuild-index": "Write fresh indexes of segments.",

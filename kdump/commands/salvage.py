@@ -1,4 +1,4 @@
-"""``kdump salvage``: sound batches of damaged copies to fresh segments that a broker can open."""
+"""``kdump salvage``: valid batches of damaged copies to fresh segments that a broker can open."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Get sound batches out of damaged logs. Inputs are opened read-only.
+    """Get valid batches out of damaged logs. Inputs are opened read-only.
 
     \b
     Examples:

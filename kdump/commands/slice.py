@@ -68,7 +68,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
         for text in _beyond(written, wanted):
             run.note(text)
     elif run.met:
-        run.note(f"no sound batch has offsets {offset}: nothing is written")
+        run.note(f"no valid batch has offsets {offset}: nothing is written")
     else:
         raise UsageError(f"{path} holds no batch with offsets {offset}")
     return run.status

@@ -1,4 +1,4 @@
-"""The compiled hot loops: records of sound batches and entries of indexes, straight to text or columns.
+"""The compiled hot loops: records of valid batches and entries of indexes, straight to text or columns.
 
 The kernel is compiled or absent, and everything that uses it has a general path in plain Python. It knows well-formed
 batches alone: in front of anything else it stops, and the general path goes on, so that one place says what is wrong.

@@ -45,7 +45,7 @@ class Take(Enum):
     RECORDS = auto()
     """Each batch with its records."""
     RUNS = auto()
-    """The records of a sound batch may come as :class:`kdump.segments.lazy_records.BatchRecords`, those of many as one
+    """The records of a valid batch may come as :class:`kdump.segments.lazy_records.BatchRecords`, those of many as one
     :class:`kdump.segments.lazy_records.RunRecords`.
     """
     UNCHECKED_RUNS = auto()
@@ -61,7 +61,7 @@ class Take(Enum):
     RunRecords, and no compressed one is decompressed. Those of magic 0 and 1 have their records.
     """
     COUNT = auto()
-    """The number of records: a sound batch without records holds as many as its header says."""
+    """The number of records: a valid batch without records holds as many as its header says."""
 
 
 def _is_plain(run: Run) -> bool:
@@ -130,7 +130,7 @@ class BatchSelection:
             yield from self._read(batch, file, outcome, looks=looks)
 
     def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
-        """Return all records of the sound batches that a run begins with, and these; None where none come in one go.
+        """Return all records of the valid batches that a run begins with, and these; None where none come in one go.
 
         That is for a filter which takes all, or all that is committed. A thread may ask.
         """

@@ -125,7 +125,7 @@ class _AstrayError(Exception):
 
 
 def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
-    """Walk the headers of a segment. It is cut at sound batches, about ``split_bytes`` apart.
+    """Walk the headers of a segment. It is cut at valid batches, about ``split_bytes`` apart.
 
     Where the headers stop making sense, or when ``checked``, every checksum is looked at, and what lies behind damage
     is found as a reader finds it. Raises UnreadableError.

@@ -128,7 +128,7 @@ AT_ONCE: Final = 1 << 12
 
 
 def backwards(segment: Segment) -> Iterator[SegmentPart]:
-    """Yield the parts of a segment, the last one first; each begins with a sound batch, or the file does.
+    """Yield the parts of a segment, the last one first; each begins with a valid batch, or the file does.
 
     Only a local file comes in parts. Raises UnreadableError.
     """
@@ -147,7 +147,7 @@ def backwards(segment: Segment) -> Iterator[SegmentPart]:
 
 
 def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
-    """Return what says where a sound batch, or the file, starts at or before a byte."""
+    """Return what says where a valid batch, or the file, starts at or before a byte."""
     seeker = Seeker(segment, source, lambda _: None)  # where an index is wrong, the segment is read whole
     if seeker.offset_index:
         return seeker.by_position

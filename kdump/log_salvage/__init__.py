@@ -1,1 +1,1 @@
-"""Sound batches of damaged copies as fresh segments."""
+"""Valid batches of damaged replicas, written as new segments."""

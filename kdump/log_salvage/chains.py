@@ -1,6 +1,6 @@
-"""Sound batches in a row as a few numbers: salvage holds none of them, however many there are.
+"""Chains of consecutive valid batches, kept as a few numbers each: memory does not grow with the number of batches.
 
-Where copies overlap, their batches are looked at one by one; they are read anew for that, and a checksum says whether
+Where replicas overlap, their batches are compared one by one. They are read again for that; a checksum shows whether
 they are still the same.
 """
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""Offsets of a chain, at most: so chains of copies whose segments begin elsewhere hold the same batches."""
+"""Most offsets of a chain: chains of replicas with other segment borders then hold the same batches."""
 WAITING: Final = 1 << 10
-"""Numbers that wait to be added to the checksum of a chain, about."""
+"""Approximate count of numbers that are added to the checksum of a chain at a time."""
 AT_ONCE: Final = 1 << 20
-"""Bytes of a chain whose batches are held at a time where they are looked at one by one, about."""
+"""Approximate bytes of a chain whose batches are in memory at a time when they are compared one by one."""
 
 
 class BatchPlace(NamedTuple):
-    """A sound batch: its offsets, and where it stands. ``epoch`` is its leader epoch, -1 in magic 0 and 1."""
+    """A valid batch: its offsets and its position. ``epoch`` is its leader epoch, -1 in magic 0 and 1."""
 
     base_offset: int
     last_offset: int
@@ -48,12 +48,12 @@ class BatchPlace(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind it."""
+        """The position after it."""
         return self.position + self.size
 
 
 class PlacesInARow(NamedTuple):
-    """Where batches of a run stand; the offsets of each are above those of the one before it."""
+    """The places of batches of a run; the offsets of each are above those of the one before it."""
 
     base_offset: int
     last_offset: int
@@ -90,7 +90,7 @@ class LeftOutRange(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind it."""
+        """The position after it."""
         return self.position + self.size
 
 
@@ -107,12 +107,12 @@ class MissingOffsets:
         return map(range, self._ends[::2], self._ends[1::2])
 
     def between(self, last: int, base: int) -> None:
-        """Take note of what is missing between a last offset and the first offset that follows, if anything is."""
+        """Add the offsets between a last offset and the first offset that follows, if there are any."""
         if base > last + 1:
             self._ends.extend((last + 1, base))
 
     def within(self, places: PlacesInARow) -> None:
-        """Take note of what is missing between batches in a row."""
+        """Add the offsets that are missing between consecutive batches."""
         bases, lasts, *_ = places.columns
         if sum(lasts) - sum(bases) + places.batches == places.last_offset - places.base_offset + 1:
             return
@@ -121,12 +121,12 @@ class MissingOffsets:
                 self._ends.extend((last + 1, base))
 
     def add(self, others: MissingOffsets) -> None:
-        """Take over those of others."""
+        """Add the ranges of ``others``."""
         self._ends.extend(others._ends)
 
 
 class Chain:
-    """Batches that stand one behind the other in a segment, the offsets of each above those of the one before it."""
+    """Consecutive batches of a segment; the offsets of each are above those of the one before it."""
 
     __slots__ = ("_sum", "_waiting", "base_offset", "count", "end", "gaps", "last_offset", "position", "segment")
 
@@ -147,7 +147,7 @@ class Chain:
         return self.end - self.position
 
     def goes_on(self, place: BatchPlace | PlacesInARow) -> bool:
-        """Tell whether a batch belongs to the chain, as the next one."""
+        """Return whether a batch continues the chain."""
         follows = self.segment is place.segment and self.end == place.position
         return follows and place.base_offset > self.last_offset and place.base_offset < _end_of_cell(self.base_offset)
 
@@ -159,9 +159,9 @@ class Chain:
             self.count += 1
         else:
             bases, _, *others = place.columns
-            told = array("q", bytes(3 * bases.itemsize * place.batches))
-            told[::3], told[1::3], told[2::3] = bases, *others
-            self._waiting += told
+            numbers = array("q", bytes(3 * bases.itemsize * place.batches))
+            numbers[::3], numbers[1::3], numbers[2::3] = bases, *others
+            self._waiting += numbers
             self.count += place.batches
             self.gaps.within(place)
         if len(self._waiting) > WAITING:
@@ -169,14 +169,14 @@ class Chain:
         self.last_offset, self.end = place.last_offset, place.end
 
     def _add_up(self) -> int:
-        """Return the checksum of all that the chain was told of its batches."""
+        """Return the checksum of the first offsets, leader epochs and checksums of all batches."""
         if self._waiting:
             self._sum = crc32(self._waiting, self._sum)
             self._waiting = array("q")
         return self._sum
 
     def is_like(self, other: Chain) -> bool:
-        """Tell whether another chain holds the same batches."""
+        """Return whether another chain holds the same batches."""
         return self._numbers == other._numbers
 
     @property
@@ -184,14 +184,14 @@ class Chain:
         return self.base_offset, self.last_offset, self.size, self.count, self._add_up()
 
     def regions(self, source: Source) -> Iterator[Batches]:
-        """Yield its batches, read anew, data that are alike in one go. Raises UnreadableError where they are others."""
+        """Read its batches again, and yield them as runs. Raises UnreadableError if they have changed."""
         seen: list[Chain] = []
         for region in resync.read(source, self.position, self.end, on_error="stop", runs=DATA):
             yield self._seen(region, seen)
         self._make_sure(seen)
 
     def places(self) -> Iterator[BatchPlace]:
-        """Yield where its batches stand, read anew some at a time. Raises UnreadableError where they are others."""
+        """Read its batches again, some at a time, and yield their places. Raises UnreadableError if changed."""
         seen: list[Chain] = []
         at = self.position
         while at < self.end:
@@ -210,7 +210,7 @@ class Chain:
         self._make_sure(seen)
 
     def _seen(self, region: Region, seen: list[Chain]) -> Batches:
-        """Return a region that is batches as they are expected, which are added to the chain that is seen."""
+        """Return a region of the expected batches after adding them to the chain in ``seen``."""
         if isinstance(region, Run) and is_in_order(region):
             link(seen, row_of(self.segment, region, 0, region.batch_count))
         else:
@@ -228,9 +228,9 @@ class Chain:
 
 
 def changed(segment: Segment, position: int) -> UnreadableError:
-    """Return the error of a file that is not any more what it was when its batches were placed."""
+    """Return the error for a file that has changed since its batches were placed."""
     where = f"byte {position}: it has changed since kdump read it first"
-    return UnreadableError(segment.name, where, "salvage a copy that nobody writes to")
+    return UnreadableError(segment.name, where, "salvage a copy that no process writes to")
 
 
 def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
@@ -242,7 +242,7 @@ def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
 
 
 def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Yield what :func:`places` does; what is between the first and the last batch of a run may come at once."""
+    """Like :func:`places`; batches between the first and the last one of a run may come as one item."""
     for region in regions:
         if isinstance(region, Run) and region.batch_count > 2 and is_in_order(region):
             yield from places(each, [region.batch(0)])
@@ -253,12 +253,12 @@ def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | P
 
 
 def _rows_of(each: Segment, run: Run) -> Iterator[PlacesInARow]:
-    """Yield the batches of a run in order without its first and its last, those of a cell at a time."""
+    """Yield the places of a run in order without its first and last batch, one cell of offsets at a time."""
     bases, row = run.column("base_offset"), 1
     while row < run.batch_count - 1:
-        behind = bisect_left(bases, _end_of_cell(bases[row]), row, run.batch_count - 1)
-        yield row_of(each, run, row, behind)
-        row = behind
+        end_row = bisect_left(bases, _end_of_cell(bases[row]), row, run.batch_count - 1)
+        yield row_of(each, run, row, end_row)
+        row = end_row
 
 
 def _end_of_cell(offset: int) -> int:
@@ -266,20 +266,20 @@ def _end_of_cell(offset: int) -> int:
 
 
 def is_in_order(run: Run) -> bool:
-    """Tell whether a segment can hold the batches of a run of data, each above the one before it."""
+    """Return whether the offsets of each batch of a run are above those of the one before it."""
     return run.rises
 
 
-def row_of(each: Segment, run: Run, row: int, behind: int) -> PlacesInARow:
-    """Return where some batches of a run in order stand."""
+def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
+    """Return the places of the batches from ``row`` to before ``end_row`` of a run in order."""
     names = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
-    bases, lasts, epochs, crcs = (run.column(name, row, behind) for name in names)
-    start, end = run.field("position", row), run.field("position", behind - 1) + run.field("size", behind - 1)
-    return PlacesInARow(bases[0], lasts[-1], start, end, behind - row, (bases, lasts, epochs, crcs), each)
+    bases, lasts, epochs, crcs = (run.column(name, row, end_row) for name in names)
+    start, end = run.field("position", row), run.field("position", end_row - 1) + run.field("size", end_row - 1)
+    return PlacesInARow(bases[0], lasts[-1], start, end, end_row - row, (bases, lasts, epochs, crcs), each)
 
 
 def places(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
-    """Yield where the batches stand that regions are, and what else there is."""
+    """Yield the places of the batches among regions, and the other ranges."""
     for region in regions:
         if isinstance(region, Batches):
             yield from _places(each, region)
@@ -311,12 +311,12 @@ def _places(each: Segment, batches: Batches) -> Iterator[BatchPlace | LeftOutRan
 
 
 def _fits(base: int, last: int) -> bool:
-    """Tell whether the offsets of a batch are such that a segment can hold it."""
+    """Return whether a segment can hold a batch with these offsets."""
     return 0 <= last - base <= MAX_RELATIVE_OFFSET
 
 
 def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
-    """Return where a batch stands, or why a broker could not live with it."""
+    """Return the place of a batch, or a range with the reason why a broker cannot use it."""
     try:
         base, last = region.base_offset, region.last_offset
         if region.magic == 0:  # inner offsets are absolute: nothing guards the wrapper's, which is that of the last

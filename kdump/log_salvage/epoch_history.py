@@ -78,7 +78,7 @@ class EpochHistory:
 
 
 def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    """Return the entries of ``leader-epoch-checkpoint`` in order; none where it is missing or not valid."""
+    """Return the entries of ``leader-epoch-checkpoint`` in order; an empty tuple if it is missing or not valid."""
     but = "the leader epochs come from the batches and other copies"
     found: tuple[EpochEntry, ...] | None = None
     try:

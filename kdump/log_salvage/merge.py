@@ -1,8 +1,8 @@
-"""The sound batches of one partition, had from one or more damaged copies of it, in the order of their offsets.
+"""Merge the valid batches of several damaged replicas of a partition in offset order.
 
-Two passes: the first finds each copy's sound batches and keeps them as chains, then these are put in order. What is
-there twice is taken once. Where batches overlap, the higher leader epoch wins, then the copy that was named first: as
-after an election. One copy whose batches stand in order needs one pass: see :mod:`kdump.log_salvage.one_copy`.
+The first pass finds the valid batches of each replica and keeps them as chains; the second puts these in order.
+Duplicates are taken once. Where batches overlap, the higher leader epoch wins, as after an election, then the replica
+that was named first. One replica whose batches are in order needs one pass: :mod:`kdump.log_salvage.one_copy`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from heapq import heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
 from kdump.log_salvage.chains import BatchPlace, Chain, LeftOutRange, in_rows, link
-from kdump.log_salvage.sound_batches import Account, ahead, judged, left_out
+from kdump.log_salvage.valid_batches import Account, ahead, judged, left_out
 from kdump.segments import read_ahead, resync, shared_segment
 from kdump.segments.regions import DATA
 
@@ -31,10 +31,9 @@ if TYPE_CHECKING:
 
 
 def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None) -> tuple[list[Chain], Account]:
-    """Return the sound batches of all copies in order. What cannot be read is among the lost.
+    """Return the valid batches of all replicas in order. Unreadable ranges are among the lost ones.
 
-    ``progress`` is called with the bytes read. Raises UnreadableError where a file is not any more what it was, as far
-    as copies overlap.
+    ``progress`` is called with the bytes read. Raises UnreadableError if a file has changed where replicas overlap.
     """
     account = Account()
     found: list[Chain] = []
@@ -52,9 +51,9 @@ def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda 
 
 
 def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
-    """Yield the batches of chains, read anew, data that are alike in one go. A file stays open from one to the next.
+    """Read the batches of chains again, and yield them as runs. Chains of one file are read from one open file.
 
-    Raises UnreadableError where a file is not any more what it was when its batches were placed.
+    Raises UnreadableError if a file has changed since its batches were placed.
     """
     for _, group in itertools.groupby(chains, lambda each: id(each.segment)):
         alike = list(group)
@@ -65,7 +64,7 @@ def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
 
 
 def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Yield what stands in a segment; a thread reads parts of a large one."""
+    """Yield the places and ranges of a segment; threads read chunks of a large one."""
     with each.open() as source:
         pieces = shared_segment.parts_for_threads(source)
         if not pieces:
@@ -99,7 +98,7 @@ class _Merging:
         self._account = account
 
     def place(self, cluster: list[tuple[int, Chain]]) -> None:
-        """Place what the chains hold that overlap with each other."""
+        """Place the batches of chains that overlap with each other."""
         first, *others = [chain for _, chain in cluster]
         if all(map(first.is_like, others)):
             self.placed.append(first)

@@ -1,4 +1,4 @@
-"""The sound batches of a partition of which there is one copy, read once: as a rule they stand in order."""
+"""The valid batches of a partition with one replica, in one pass: usually they are in offset order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.log_salvage.chains import BatchPlace, PlacesInARow, in_rows
-from kdump.log_salvage.sound_batches import ahead, judged
+from kdump.log_salvage.valid_batches import ahead, judged
 from kdump.records.record_batch import Batches
 from kdump.segments import resync
 from kdump.segments.batch_runs import Run
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_salvage.chains import LeftOutRange
-    from kdump.log_salvage.sound_batches import Account
+    from kdump.log_salvage.valid_batches import Account
     from kdump.segments.regions import Padding, Region
 
 
 class OutOfOrderError(Exception):
-    """An offset is not above all that stand before it: the copy takes two passes."""
+    """An offset is not above all offsets before it: the replica takes two passes."""
 
 
 def batches(
     copy: Partition, account: Account, progress: Callable[[int], None] = lambda _: None
 ) -> Generator[Batches, None, None]:
-    """Yield what :func:`kdump.log_salvage.merge.merge` places of a copy, data that are alike in one go.
+    """Yield the batches that :func:`kdump.log_salvage.merge.merge` places of a replica, as runs.
 
-    Tells the account the same, and ``progress`` the bytes read. Raises OutOfOrderError where batches do not stand in
-    order: then the account is wrong.
+    The account gets the same entries; ``progress`` is called with the bytes read. Raises OutOfOrderError where batches
+    are not in offset order: then the account is wrong.
     """
     if any(one.base_offset == other.base_offset for one, other in pairwise(copy.segments)):
         raise OutOfOrderError
@@ -66,7 +66,7 @@ def _regions(each: Segment) -> Generator[Region, None, None]:
 def _rows(
     each: Segment, regions: Iterable[Region], held: deque[Batches]
 ) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Yield what stands in a segment; regions that have batches are held until these are judged."""
+    """Yield the places and ranges of a segment; ``held`` keeps regions with batches until these are judged."""
     for region in regions:
         rows = list(in_rows(each, [region]))
         if isinstance(region, Batches) and any(isinstance(row, (BatchPlace, PlacesInARow)) for row in rows):
@@ -75,7 +75,7 @@ def _rows(
 
 
 def _cut(region: Batches, spans: list[tuple[int, int]]) -> Iterator[Batches]:
-    """Yield the batches of a region that stand in ``spans`` of the file."""
+    """Yield the batches of a region within ``spans``, positions in the file."""
     if region.size == sum([end - start for start, end in spans]):
         yield region
     elif isinstance(region, Run):

@@ -19,7 +19,7 @@ from kdump.log_dirs.remote import RemoteFiles
 from kdump.log_reader.segment_choice import CheckpointMarks
 from kdump.log_salvage import writer
 from kdump.log_salvage.chains import END_OF_LOG
-from kdump.log_salvage.sound_batches import UNREADABLE
+from kdump.log_salvage.valid_batches import UNREADABLE
 from kdump.output import files
 from kdump.output.access import of_sources
 from kdump.parallel import costs
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
-    from kdump.log_salvage.sound_batches import Account
+    from kdump.log_salvage.valid_batches import Account
 
 TOPIC_BYTES: Final = 249
 """Bytes of a topic's name at most (``Topic.MAX_NAME_LENGTH``): the name of its folder then fits, too."""
@@ -61,7 +61,7 @@ class Replicas:
             self.log_start = max(log_start, self.log_start or 0)
 
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
-        """Return the entry of log-start-offset-checkpoint; none where the first segment's name is the log start.
+        """Return the entry of log-start-offset-checkpoint, if the first segment's name is not the log start.
 
         A broker deletes a log that ends below its log start offset: such an entry is not written either.
         """
@@ -98,7 +98,7 @@ class Salvaged(NamedTuple):
     """Damage of files beside the logs that a broker refuses."""
     unreadable: tuple[UnreadableError, ...]
     log_start: int | None
-    """The log start offset of the replicas, None where no checkpoint has it."""
+    """The log start offset of the replicas, or None if no checkpoint has it."""
 
     def report(
         self, *, damage: Callable[[str], None], note: Callable[[str], None], fail: Callable[[UnreadableError], None]
@@ -110,7 +110,7 @@ class Salvaged(NamedTuple):
             fail(error)
         written, name = self.written, self.name
         where = many(written.segments, "segment")
-        note(f"{name}: {many(written.batches, 'sound batch', 'sound batches')}, {written.size} bytes in {where}")
+        note(f"{name}: {many(written.batches, 'valid batch', 'valid batches')}, {written.size} bytes in {where}")
         if written.below_log_start is not None:
             below = written.below_log_start.batches
             what = f"{many(below, 'batch', 'batches')} {'is' if below == 1 else 'are'} below the log start offset"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Slice(NamedTuple):
-    """What was written: the offsets of the first and of the last batch, both ends included, and how many there are."""
+    """A written slice: the offsets of its first and its last batch, both ends included, and its number of batches."""
 
     first: tuple[int, int]
     last: tuple[int, int]
@@ -34,14 +34,14 @@ class SliceRange(NamedTuple):
     last: int | None
 
     def may_hold(self, segment: Segment, after: Segment | None) -> bool:
-        """Tell whether a segment may hold such offsets, by its base offset and that of the segment after it."""
+        """Return whether a segment may hold such offsets, by its base offset and that of the segment after it."""
         end = None if after is None else after.base_offset
         if self.first is not None and end is not None and end <= self.first:
             return False
         return self.last is None or (segment.base_offset or 0) <= self.last
 
     def may_have_lost(self, damage: Damage) -> bool:
-        """Tell whether such offsets may have been in a damaged range."""
+        """Return whether such offsets may have been in a damaged range."""
         missing = damage.missing
         if missing is None:
             return True

@@ -1,4 +1,4 @@
-"""Writing what was had back: fresh segments with fresh indexes that a broker can open, and an account of the rest.
+"""Write recovered batches as new segments and indexes that a broker can open, and an account of what was lost.
 
     DIR/logs/TOPIC-PARTITION/       segments, indexes, leader-epoch-checkpoint, partition.metadata
     DIR/logs/log-start-offset-checkpoint
@@ -26,7 +26,7 @@ from kdump.log_dirs.files import next_data
 from kdump.log_salvage import merge, one_copy
 from kdump.log_salvage.epoch_history import EpochHistory, noted
 from kdump.log_salvage.one_copy import OutOfOrderError
-from kdump.log_salvage.sound_batches import UNREADABLE, Account
+from kdump.log_salvage.valid_batches import UNREADABLE, Account
 from kdump.output import files
 from kdump.output.access import of_sources
 from kdump.primitives.terminal import path_text
@@ -51,12 +51,12 @@ ACCOUNT: Final = "account.json"
 NAME_BYTES: Final = 255
 """Bytes of a file's name, at most."""
 VERSION: Final = 2
-"""The version of account.json: 1 called missing offsets otherwise."""
+"""The version of account.json: 1 had another name for missing offsets."""
 COPIED: Final = 1 << 20
 SMALL: Final = 1 << 20
-"""Bytes of a log up to which no room is set aside for it."""
+"""Largest log, in bytes, for which no disk space is reserved."""
 STEP: Final = 8 << 20
-"""Bytes of a log for which room is set aside at a time, and that the disk is given at a time."""
+"""Bytes of a log that are reserved at a time, and flushed at a time."""
 MISSING: Final = '\n "missingOffsets": []'
 """Where the missing offsets stand in account.json."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
@@ -70,7 +70,7 @@ class SegmentLimits(NamedTuple):
 
 
 class WrittenLog(NamedTuple):
-    """What came out: segments, batches, bytes of log, and records as the batches' headers say; None below magic 2."""
+    """A written log: segments, batches, bytes, and records by the headers of batches (None below magic 2)."""
 
     segments: int
     batches: int
@@ -109,7 +109,7 @@ def write(
     ``progress`` with the bytes of the copies that are done; a copy that is read twice counts half each time. What is
     written has the modes of the copies.
 
-    ``log_start`` is the log start offset, None where no checkpoint has it: what lies below it was removed by
+    ``log_start`` is the log start offset, or None if no checkpoint has it: records below it were removed by
     DeleteRecords or by retention.
 
     Raises UnreadableError where a file changes from one pass to the next, and OSError where the disk refuses.
@@ -136,7 +136,7 @@ def write_log_starts(out: Path, starts: Iterable[PartitionOffset], access: Acces
 
 
 class _Bounds(NamedTuple):
-    """What the names of segments tell of a log: the base offset of the first one, and of the last one."""
+    """The base offsets of the first and the last segment of a log."""
 
     begin: int | None
     end: int
@@ -181,7 +181,7 @@ def _write_log(
 
 
 class _BytesDone:
-    """Passes the bytes on that are done, and takes them back where all is read again."""
+    """Reports bytes that are done, and takes them back when all is read again."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress, self._done = progress, 0
@@ -244,12 +244,12 @@ class _LogWriter:
             return
         row = 0
         while row < region.batch_count:
-            behind = self._fitting(region, row)
-            self._add_run(region if behind - row == region.batch_count else region.part(row, behind))
-            row = behind
+            end_row = self._fitting(region, row)
+            self._add_run(region if end_row - row == region.batch_count else region.part(row, end_row))
+            row = end_row
 
     def _fitting(self, run: Run, row: int) -> int:
-        """Return behind which row of a run the segment is full; begin another where that at ``row`` does not fit."""
+        """Return the end of the rows that fit into the segment; begin another one if that at ``row`` does not fit."""
         bases, lasts, sizes = (run.column(name, row) for name in ("base_offset", "last_offset", "size"))
         self._segment_for(bases[0], lasts[0], sizes[0])
         left = self._limits.segment - self._size
@@ -415,7 +415,7 @@ def _write_account(
             }
         )
     below = written.below_log_start
-    told = {
+    document = {
         "version": VERSION,
         "partition": path_text(name),
         "copies": [path_text(copy.files.shown(copy.folder)) for copy in copies],
@@ -433,17 +433,17 @@ def _write_account(
         "lost": ranges,
     }
     with TextIOWrapper(files.create(folder / ACCOUNT, access), encoding="utf-8", newline="") as file:
-        before, key, behind = json.dumps(told, indent=1, ensure_ascii=False).partition(MISSING)
+        before, key, rest = json.dumps(document, indent=1, ensure_ascii=False).partition(MISSING)
         file.write(f"{before}{key[:-1]}")
         separator, end = "\n", "]"
         for gap in _missing(account.gaps, log_start):  # a compacted log may have as many as batches
             file.write(separator + gap)
             separator, end = ",\n", "\n ]"
-        file.write(f"{end}{behind}\n")
+        file.write(f"{end}{rest}\n")
 
 
 def _missing(gaps: Iterable[range], log_start: int | None) -> Iterator[str]:
-    """Yield missing offsets as account.json has them; those around the log start offset are told in two parts."""
+    """Yield missing offsets as account.json has them; a range around the log start offset is split there."""
     for gap in gaps:
         inside = [log_start] if log_start is not None and gap.start < log_start < gap.stop else []
         for start, until in pairwise([gap.start, *inside, gap.stop]):
@@ -451,7 +451,7 @@ def _missing(gaps: Iterable[range], log_start: int | None) -> Iterator[str]:
 
 
 def _is_below(until: int | None, log_start: int | None) -> bool | None:
-    """Tell whether offsets before ``until`` are all below the log start offset, None where nothing tells."""
+    """Return whether offsets before ``until`` are all below the log start offset; None if unknown."""
     return None if until is None or log_start is None else until <= log_start
 
 

@@ -361,7 +361,7 @@ def conclusion(summary: CheckSummary, status: int) -> list[str]:
             )
         else:
             lines.append(
-                f"{keep}; then kdump salvage gets the sound batches out, of several replicas together what any of them "
+                f"{keep}; then kdump salvage gets the valid batches out, of several replicas together what any of them "
                 "has."
             )
     if summary.poisoned:

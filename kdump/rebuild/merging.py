@@ -6,7 +6,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.log_salvage.chains import LeftOutRange
-from kdump.log_salvage.sound_batches import left_out
+from kdump.log_salvage.valid_batches import left_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

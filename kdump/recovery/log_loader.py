@@ -231,7 +231,7 @@ class _Start:
         return segments
 
     def cut(self, each: Segment, position: int, reason: str, code: str) -> None:
-        """Take note of what goes when a file is cut at ``position``; sound batches behind it are counted."""
+        """Take note of what goes when a file is cut at ``position``; valid batches behind it are counted."""
         if position < each.size:
             begin = each.start
             others = (cut for cut in self.cuts if cut.file != each.name or not 0 <= cut.position - begin < each.size)

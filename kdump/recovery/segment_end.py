@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Cut(NamedTuple):
     """What would go from one file: from ``position`` (bytes) to its end, ``size`` bytes.
 
-    ``first_offset`` and ``last_offset`` span the offsets of the sound batches in it, ``records`` is their number; None
+    ``first_offset`` and ``last_offset`` span the offsets of the valid batches in it, ``records`` is their number; None
     and 0 where there are none.
     """
 

@@ -150,7 +150,7 @@ def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
 
 
 def _is_of(gone: list[Segment], swap: Segment) -> bool:
-    """Tell whether a swap file is as a cleaner writes it: sound batches, with rising offsets of those segments."""
+    """Tell whether a swap file is as a cleaner writes it: valid batches, with rising offsets of those segments."""
     last = max((batch.last_offset for each in gone for batch in _batches(each) if batch is not None), default=-1)
     after = base_of(swap)
     for batch in _batches(swap):

@@ -251,14 +251,14 @@ DAMAGE: Final = (
         "missingFrom",
         "long",
         "damage.missing_from",
-        "The first offset that may be missing: the one behind the last sound batch.",
+        "The first offset that may be missing: the one behind the last valid batch.",
         optional=True,
     ),
     Column(
         "missingUntil",
         "long",
         "damage.missing_until",
-        "The first offset of the next sound batch: those in between are missing.",
+        "The first offset of the next valid batch: those in between are missing.",
         optional=True,
     ),
 )

@@ -150,7 +150,7 @@ class Seeker:
         path = self._where.siblings["index"]
         batch = self._batch(entry.position)
         if batch is None:
-            raise WrongIndexError(f"{path}: entry {slot} points at byte {entry.position}, where no sound batch starts")
+            raise WrongIndexError(f"{path}: entry {slot} points at byte {entry.position}, where no valid batch starts")
         try:
             base = batch.base_offset
         except DamageError:

@@ -20,7 +20,7 @@ class Damage(NamedTuple):
     """A stretch of bytes that cannot be read.
 
     ``kind`` is a short stable word, ``reason`` a sentence; ``at`` the position of the field that is wrong.
-    ``missing_from`` is the offset behind the last sound batch before it, ``missing_until`` the first offset of the
+    ``missing_from`` is the offset behind the last valid batch before it, ``missing_until`` the first offset of the
     next sound one: the offsets in between are missing (as far as there were any). None where nothing tells.
     """
 

@@ -3,7 +3,7 @@
 A batch is believed when its own fields agree and its crc is right. Magic 2 keeps offset, length, leader epoch and magic
 outside its crc, so a batch whose length or magic is damaged is not taken, though its crc may show where it ends.
 
-**A batch inside a batch.** A record may hold a copy of a batch. Inside a sound batch nothing is searched. Inside a
+**A batch inside a batch.** A record may hold a copy of a batch. Inside a valid batch nothing is searched. Inside a
 damaged one, where it ends decides: when its crc is right without its magic or length, or when its fields still frame
 its records to an end at which the log goes on with the next offset (or ends), it is one damaged batch, and nothing
 inside it is taken. Otherwise the search begins behind its first byte, so that what was written or moved into it is
@@ -161,7 +161,7 @@ class ResyncReader:
         """Bytes that batches may still claim whose checksums are computed; None: any number."""
 
     def read_part(self, stop: int, hops: int) -> Iterator[Region]:
-        """Yield the regions up to the first sound batch at ``stop`` or behind it; others have read what comes before.
+        """Yield the regions up to the first valid batch at ``stop`` or behind it; others have read what comes before.
 
         ``hops`` counts the records that they left to be hopped over.
         """
@@ -201,7 +201,7 @@ class ResyncReader:
         return walk(self._source, position, self._end, self._window, limit=limit, runs=self._runs, stop=self._stop)
 
     def _fault(self, region: Region) -> Damage | Trailing | None:
-        """Return what is wrong with ``region``, None for a sound batch or sound ones."""
+        """Return what is wrong with ``region``, None for a valid batch or sound ones."""
         if isinstance(region, Batches):
             try:
                 check(region.first)
@@ -216,7 +216,7 @@ class ResyncReader:
         return zero_tail(self._source, self._start, self._end)
 
     def _account(self, bad: Damage | Trailing, behind: RecordBatch) -> Damage:
-        """Return the damage that ends with the sound batch ``behind`` it."""
+        """Return the damage that ends with the valid batch ``behind`` it."""
         if isinstance(bad, Trailing):
             size = bytes(self._source.read(bad.position + _SIZE, 4))
             bad = Damage(
@@ -240,7 +240,7 @@ class ResyncReader:
         )
 
     def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:
-        """Yield what is left where no sound batch follows. Zeros that no bad batch claims are padding."""
+        """Yield what is left where no valid batch follows. Zeros that no bad batch claims are padding."""
         end = max(self._zeros, self._claimed_end)
         if self._end - end < record_layout.UP_TO_MAGIC or isinstance(bad, Trailing):
             end = self._end

@@ -132,7 +132,7 @@ def _steps(piece: SegmentPart) -> Iterator[SegmentPart]:
 def read_headers(source: Source) -> Generator[Region, None, None]:
     """Yield the regions of ``kdump.segments.resync.read(source, on_error="resync", runs=DATA)``.
 
-    Two threads read the parts of a large segment. Each sound batch of magic 2 is in a run then, and a run holds no
+    Two threads read the parts of a large segment. Each valid batch of magic 2 is in a run then, and a run holds no
     records: it reads them when somebody asks.
     """
     pieces = parts_for_threads(source) if kernel.COMPILED else []
@@ -194,7 +194,7 @@ class _PartWork(Generic[R]):
 
 
 class BriefBatch(Batch):
-    """A sound batch of magic 2 of which the header is in memory; the records are read when somebody asks for them."""
+    """A valid batch of magic 2 of which the header is in memory; the records are read when somebody asks for them."""
 
     __slots__ = ("_source",)
 

@@ -79,7 +79,7 @@ def test_the_advice_for_a_batch_that_was_written_broken_leads_around_it(tmp_path
         assert kdump("check", tmp_path / name).returncode == 0
     reported = kdump("check", place).stdout.decode()
     assert f"Consumers stop in 1 partition: {place}" in reported
-    assert "gets the sound batches out" not in reported
+    assert "gets the valid batches out" not in reported
 
 
 def checks(place, *options, status=3):

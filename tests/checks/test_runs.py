@@ -207,7 +207,7 @@ def test_what_brokers_wrote_with_a_damaged_byte(tmp_path):
 
 @pytest.mark.parametrize("producers", [0, 1, 4])
 @pytest.mark.parametrize("transactional", [False, True])
-def test_few_of_many_sound_batches_are_looked_at_alone(tmp_path, monkeypatch, producers, transactional):
+def test_few_of_many_valid_batches_are_looked_at_alone(tmp_path, monkeypatch, producers, transactional):
     place = tmp_path / "orders-0"
     place.mkdir()
     attributes = TRANSACTIONAL if transactional and producers else 0

@@ -84,7 +84,7 @@ def alike(tmp_path):
 
 
 def batches(count, *, size=20, nested=False, codec=0, gap=0):
-    """Return batches of some records, some of whose values hold a sound batch."""
+    """Return batches of some records, some of whose values hold a valid batch."""
     inner = forge.batch([forge.record(b"inner", b"v")], base_offset=5)
     made = []
     for base in range(0, count * (3 + gap), 3 + gap):

@@ -257,7 +257,7 @@ run()
 def test_a_signal_leaves_nothing_and_is_the_exit_status(folder, name, number, status):
     done = python("-c", SENDS.format(number=number), *words(name, folder))
     assert done.returncode == status
-    assert all(line.startswith(b"note: t-0: 20 sound batches") for line in done.stderr.split(b"\n") if line)
+    assert all(line.startswith(b"note: t-0: 20 valid batches") for line in done.stderr.split(b"\n") if line)
     assert left(folder) == []
 
 

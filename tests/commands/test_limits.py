@@ -139,7 +139,7 @@ EVERY_COMMAND = {
     "slice": ["slice", "{path}", "--offset", "0..", "--out", "{out}"],
 }
 UNPACKS = {"files", "dump", "get", "get --hexdump", "check"}
-"""Commands that look into a sound batch of magic 2; the others go by its header."""
+"""Commands that look into a valid batch of magic 2; the others go by its header."""
 UNWRAPS = UNPACKS | {"dump --batches", "salvage"}
 """Commands that look into a wrapper: those that tell its first offset too."""
 

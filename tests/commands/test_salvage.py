@@ -1,4 +1,4 @@
-"""kdump salvage and kdump slice: sound batches, unchanged, where a broker can open them."""
+"""kdump salvage and kdump slice: valid batches, unchanged, where a broker can open them."""
 
 import io
 import json
@@ -43,7 +43,7 @@ def account(out, name="orders-0"):
     return json.loads((out / "lost+found" / name / "account.json").read_bytes())
 
 
-def test_sound_batches_come_back_and_the_rest_is_accounted_for(tmp_path):
+def test_valid_batches_come_back_and_the_rest_is_accounted_for(tmp_path):
     bad = one(2, crc=7)
     place = copy(tmp_path / "in", (0, one(0) + one(1) + bad + one(3)), (4, one(4) + bytes(300)))
     before = {path.name: path.read_bytes() for path in place.iterdir()}
@@ -218,7 +218,7 @@ def test_a_slice_of_lost_offsets_writes_nothing_and_damage_elsewhere_is_no_matte
     out = tmp_path / "s.log"
     lost = kdump("slice", place, "--offset", "1", "--out", out)
     assert (lost.returncode, out.exists()) == (3, False)
-    assert b"no sound batch has offsets 1: nothing is written" in lost.stderr
+    assert b"no valid batch has offsets 1: nothing is written" in lost.stderr
     sound = kdump("slice", place, "--offset", "2..3", "--out", out)
     assert (sound.returncode, out.read_bytes()) == (0, one(2) + one(3))
     assert b"2 batches, offsets 2 to 3" in sound.stderr

@@ -21,7 +21,7 @@ HIDDEN = {"--no-payload": FORMS, "--redact": [*FORMS, ["-o", "raw"], ["-f", "%k 
 
 
 def planted(folder):
-    """A partition with the secret in sound batches, and in every kind of damage."""
+    """A partition with the secret in valid batches, and in every kind of damage."""
     record = forge.record(SECRET, SECRET * 3, headers=[(b"h", SECRET)])
     body = bytes(forge.batch([record]))
     wrong_crc = bytearray(forge.batch([record], base_offset=1))

@@ -34,4 +34,4 @@ def test_an_entry_that_points_into_a_batch_is_not_believed(tmp_path):
 
     found, wrong = positions(tmp_path / "orders-0", entries)
     assert found == [0, 0, 5, 5, 0]
-    assert "no sound batch starts" in wrong[0]
+    assert "no valid batch starts" in wrong[0]

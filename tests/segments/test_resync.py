@@ -134,7 +134,7 @@ def test_magic_0_and_1(damaged):
 
 
 def test_a_copy_of_a_batch_inside_a_record():
-    """Not taken from a sound batch, nor from a damaged one whose end is certain."""
+    """Not taken from a valid batch, nor from a damaged one whose end is certain."""
     inner = one(900)
     outer = forge.batch([forge.record(None, inner), forge.record(None, b"x" * 30)], base_offset=1, last_offset_delta=1)
     assert shape(one(0) + outer + one(3)) == "BBB"

@@ -51,7 +51,7 @@ def damaged_copy(source: Path, target: Path, rng: random.Random) -> str:
 
 
 def batches(part: Partition) -> list[RecordBatch]:
-    """Every sound batch of a partition, in the order of the files."""
+    """Every valid batch of a partition, in the order of the files."""
     found = []
     for each in part.segments:
         with each.open() as source:
@@ -112,7 +112,7 @@ class Held(NamedTuple):
     strange: int
     """Batches that are in no input."""
     lacking: int
-    """Sound batches of the input that stand in lost+found."""
+    """Valid batches of the input that stand in lost+found."""
 
 
 def held(inputs: list[str], logs: Path) -> Held:
@@ -173,7 +173,7 @@ def prove(place: Path, release: str, names: list[str], rng: random.Random) -> in
     got = served(Broker(release, place / "broker"), names, logs)
     missing = [one for one in salvaged.records if one not in got] if got != salvaged.records else []
     print(f"{len(names)} partitions, {sum(salvaged.batches.values())} batches: {salvaged.strange} not of the input")
-    print(f"{salvaged.lacking} sound batches of the input in lost+found (doubled offsets, conflicts)")
+    print(f"{salvaged.lacking} valid batches of the input in lost+found (doubled offsets, conflicts)")
     print(f"{len(salvaged.records)} records, {len(got)} served by a broker {release}, {len(missing)} missing")
     return salvaged.strange + len(wrong) + len(missing) + (len(got) != len(salvaged.records))
 

@@ -24,7 +24,7 @@ NEAR: Final = 4 << 20
 class StableEnd(NamedTuple):
     """The end of a partition's log, and the topic id of its folder.
 
-    ``offset`` is after the last sound batch; before ``stable`` all transactions have ended, as the log itself has it:
+    ``offset`` is after the last valid batch; before ``stable`` all transactions have ended, as the log itself has it:
     None where that was not read. ``rank`` is the greater, the nearer a replica is to its leader.
     """
 

@@ -130,7 +130,7 @@ def _first_since(time: int, partition: Partition, earliest: int) -> int | None:
 
 
 def _batches_since(time: int, segment: Segment) -> Iterator[RecordBatch]:
-    """Yield the sound batches that may hold records as late as ``time`` (ms)."""
+    """Yield the valid batches that may hold records as late as ``time`` (ms)."""
     with segment.open() as source:
         span = byte_range(segment, source, Filter(since=time), lambda _: None)
         if span is not None:

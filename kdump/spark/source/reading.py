@@ -142,7 +142,7 @@ def _contents(split: Split, source: files.Source, options: SourceOptions, rows: 
 
 
 def _is_whole_now(source: files.Source, position: int) -> bool:
-    """Tell whether a sound batch begins at a position of a file that has grown."""
+    """Tell whether a valid batch begins at a position of a file that has grown."""
     first = next(segments_read.read(source, position, on_error="resync"), None)
     return isinstance(first, RecordBatch) and first.position == position
 

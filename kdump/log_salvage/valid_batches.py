@@ -1,4 +1,4 @@
-"""The sound batches of a segment, each held against its neighbours, and an account of all else.
+"""The valid batches of a segment, each compared with its neighbours, and an account of the rest.
 
 A batch whose offset its neighbours in the file contradict is not placed: nothing guards the offset of a magic 2 batch.
 Two leaders may have written one log: a batch is also in its place where it continues its own leader epoch.
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound=Region)
 
 UNREADABLE: Final = "unreadable"
-"""The kind of what is lost since the file could not be read, or not to its end."""
+"""The kind of a range that is lost because the file could not be read, or not to its end."""
 
 
 class Account:
-    """What became of the copies of a partition: the first and the last offset that are placed, and all that is not.
+    """The result of reading the replicas of a partition: the first and last offset placed, and the ranges left out.
 
     ``lost`` stands in the order of copies, ``gaps`` are the offsets that are missing between those that are placed,
     ``duplicates`` counts batches that were there twice, ``padding`` bytes.
@@ -46,7 +46,7 @@ class Account:
         self.padding = 0
 
     def place(self, place: BatchPlace | PlacesInARow | Chain) -> None:
-        """Take note of what is placed next."""
+        """Count the next batches that are placed."""
         if self.last_offset is None:
             self.first_offset = place.base_offset
         else:
@@ -69,23 +69,23 @@ def judged(
     account: Account,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
-    """Yield the batches among what stands in a segment, and whether their neighbours in the file let them be placed.
+    """Yield the batches of a segment, and whether they can be placed: their neighbours do not contradict them.
 
-    The account is told of those that these contradict, of all else, and of what of the segment cannot be read.
-    ``progress`` is called with the bytes read.
+    Contradicted batches, ranges that are no batches, and unreadable ranges are added to the account. ``progress`` is
+    called with the bytes read.
     """
     misplaced: list[LeftOutRange] = []
     before: BatchPlace | PlacesInARow | None = None
     place: BatchPlace | PlacesInARow | None = None
     ends: dict[int, int] = {}  # the last offset of each leader epoch
-    for behind in itertools.chain(_batches(each, rows, account, progress), (None,)):
-        if isinstance(place, BatchPlace) and _is_contradicted(before, place, behind, ends.get(place.epoch)):
+    for following in itertools.chain(_batches(each, rows, account, progress), (None,)):
+        if isinstance(place, BatchPlace) and _is_contradicted(before, place, following, ends.get(place.epoch)):
             misplaced.append(left_out(place, "misplaced", "its neighbours in the file contradict its offset"))
             yield place, False
         elif place is not None:
             yield place, True
             ends[place.epoch if isinstance(place, BatchPlace) else place.columns[2][-1]] = place.last_offset
-        before, place = place, behind
+        before, place = place, following
     account.lost += misplaced
 
 
@@ -114,7 +114,7 @@ def _batches(
 
 
 def left_out(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
-    """Return a sound batch as a range that is not placed."""
+    """Return a valid batch as a range that is not placed."""
     return LeftOutRange(
         place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1
     )
@@ -123,15 +123,15 @@ def left_out(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
 def _is_contradicted(
     before: BatchPlace | PlacesInARow | None,
     place: BatchPlace,
-    behind: BatchPlace | PlacesInARow | None,
+    following: BatchPlace | PlacesInARow | None,
     end: int | None,
 ) -> bool:
-    """Tell whether the batches before and behind in the file agree with each other, and not with this one.
+    """Return whether the batches before and after in the file agree with each other, and not with this one.
 
     ``end`` is the last offset of the batch's leader epoch so far.
     """
-    if before is None or behind is None or place.base_offset in {before.last_offset + 1, (end or -2) + 1}:
+    if before is None or following is None or place.base_offset in {before.last_offset + 1, (end or -2) + 1}:
         return False
-    if before.last_offset < place.base_offset and place.last_offset < behind.base_offset:
+    if before.last_offset < place.base_offset and place.last_offset < following.base_offset:
         return False
-    return before.last_offset < behind.base_offset and place[:2] != before[:2]
+    return before.last_offset < following.base_offset and place[:2] != before[:2]
