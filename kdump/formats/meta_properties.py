@@ -87,7 +87,7 @@ def check(properties: MetaProperties) -> None:
 
 
 def _is_directory_id(text: str) -> bool:
-    """Tell whether Kafka's ``Uuid.fromString`` reads the text, and ``DirectoryId.reserved`` does not claim it."""
+    """Return whether Kafka's ``Uuid.fromString`` reads the text, and ``DirectoryId.reserved`` does not claim it."""
     if len(text) > UUID_TEXT:
         return False
     try:

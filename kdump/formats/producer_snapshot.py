@@ -1,7 +1,7 @@
 """``.snapshot``: what a partition remembers of its producers at an offset.
 
 Source: KIP-98 and Kafka's class ProducerStateManager (0.11; version 1 in all releases). Version, a CRC-32C of all
-bytes behind it, the number of entries, the entries.
+bytes after it, the number of entries, the entries.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ GUARDED_FROM = HEADER.offsets["producer_entries"]
 
 
 class SnapshotParts(NamedTuple):
-    """What stands in a snapshot, sound or not.
+    """What stands in a snapshot, valid or not.
 
-    A header field is None where the file ends before or inside it. ``entries`` are the whole ones of those that
+    A header field is None if the file ends before or inside it. ``entries`` are the whole ones of those that
     ``announced`` counts; ``cut_in`` names the field in which the file ends too early.
     """
 
@@ -95,7 +95,7 @@ class SnapshotParts(NamedTuple):
 
     @property
     def room(self) -> int:
-        """The number of bytes behind the header."""
+        """The number of bytes after the header."""
         return max(0, self.size - HEADER.size)
 
 
@@ -119,7 +119,7 @@ def inspect(data: Bytes) -> SnapshotParts:
 
 
 def read(data: Bytes) -> tuple[ProducerEntry, ...]:
-    """Return the entries. Raises DamageError: wrong version, cut off, negative count, wrong checksum, so ordered."""
+    """Return the entries. Raises DamageError: wrong version, truncated, negative count, wrong checksum, so ordered."""
     parts = inspect(data)
     if parts.version is not None and parts.version != VERSION:
         raise DamageError(

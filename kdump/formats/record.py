@@ -17,7 +17,7 @@ MANY_HEADERS: Final = 256
 LARGE: Final = 1 << 20
 """Bytes of a record from which on its fields are printed in pieces: the text of a byte may take 6."""
 LARGE_BATCH: Final = 4 << 20
-"""Bytes of an unpacked batch from which on its records may be printed in pieces: their text may take six times that."""
+"""Decompressed size from which the records of a batch may be printed in pieces: their text may take six times that."""
 
 
 class Header(NamedTuple):

@@ -45,7 +45,7 @@ class EntryStart(NamedTuple):
 
 
 class MessageHeader0(NamedTuple):
-    """What stands in front of key and value in magic 0. The crc (CRC-32) covers everything after it."""
+    """What stands before key and value in magic 0. The crc (CRC-32) covers everything after it."""
 
     crc: UInt32
     magic: Int8
@@ -62,7 +62,7 @@ class MessageHeader1(NamedTuple):
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes in front of the records of magic 2. The crc (CRC-32C) covers what follows it."""
+    """The 61 bytes before the records of magic 2. The crc (CRC-32C) covers what follows it."""
 
     base_offset: Int64
     length: Int32

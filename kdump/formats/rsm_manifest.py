@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 VERSION: Final = "1"
 INDEX_PARTS: Final = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 MOST_CHUNKS: Final = 1 << 22
-"""Chunks of a segment: those of 2 GiB are 512 bytes then, and nobody cuts that small."""
+"""Chunks of a segment: those of 2 GiB are 512 bytes then, and no process cuts that small."""
 LARGEST: Final = 5 * MOST_CHUNKS
-"""Bytes of a list of chunk sizes, as it is unpacked."""
+"""Bytes of a list of chunk sizes, as it is decompressed."""
 
 
 class Part(NamedTuple):
@@ -63,7 +63,7 @@ class Manifest(NamedTuple):
     end_offset: int | None
     """The last offset of the segment, where the manifest tells it."""
     last_epoch: int | None
-    """The last leader epoch in it, likewise."""
+    """The last leader epoch in it, if the manifest has it."""
 
     @property
     def is_plain(self) -> bool:

@@ -28,14 +28,14 @@ DEFAULT_INTERVAL = 4096
 WARM = 8192
 """Bytes at the end of an index that lookups mostly touch."""
 AT_ONCE = 4096
-"""Entries that are held against each other, or encoded, at a time."""
+"""Entries that are compared with each other, or encoded, at a time."""
 
 
 class SparseIndex(ABC, Generic[E]):
     """The entries of one index file, as ``(key, value)`` pairs with absolute offsets.
 
     ``count`` is the number of whole entries the file has room for, the zero tail among them; ``filled`` the number
-    before the zero tail; ``ragged`` the number of bytes behind the last whole entry (0 in a sound file).
+    before the zero tail; ``ragged`` the number of bytes after the last whole entry (0 in a valid file).
     """
 
     layout: ClassVar[Layout[Any]]
@@ -66,10 +66,10 @@ class SparseIndex(ABC, Generic[E]):
         return self.layout.struct.iter_unpack(memoryview(self.data)[: self.count * self.layout.size])
 
     def rises(self) -> bool:
-        """Tell whether both fields rise strictly from entry to entry, in the order of the file."""
+        """Return whether both fields rise strictly from entry to entry, in the order of the file."""
         layout, whole = self.layout, memoryview(self.data)
         for start in range(0, self.filled, AT_ONCE):
-            stop = min(self.filled, start + AT_ONCE + 1)  # the last one is held against the next once more
+            stop = min(self.filled, start + AT_ONCE + 1)  # the last one is compared with the next once more
             firsts, seconds = zip(
                 *layout.struct.iter_unpack(whole[start * layout.size : stop * layout.size]), strict=True
             )

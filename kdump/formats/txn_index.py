@@ -38,13 +38,13 @@ ABORTED_TXN = Layout(AbortedTxn)
 
 
 def entries(data: Bytes) -> Iterator[AbortedTxn]:
-    """Yield the whole entries of ``data``, whatever their version. Bytes behind the last whole one are left out."""
+    """Yield the whole entries of ``data``, whatever their version. Bytes after the last whole one are left out."""
     for position in range(0, len(data) - ABORTED_TXN.size + 1, ABORTED_TXN.size):
         yield ABORTED_TXN.read(data, position)
 
 
 def read(data: Bytes) -> tuple[AbortedTxn, ...]:
-    """Return all entries. Raises DamageError at an unknown version and at a last entry that is cut off."""
+    """Return all entries. Raises DamageError at an unknown version and at a last entry that is truncated."""
     found = tuple(entries(data))
     for number, entry in enumerate(found):
         if entry.version != CURRENT_VERSION:

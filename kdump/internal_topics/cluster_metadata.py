@@ -2,7 +2,7 @@
 
 There are no keys. A value is framed as in :mod:`kdump.internal_topics.frame`. Source:
 ``org.apache.kafka.common.metadata``. The frame of 2.8 (its version is 0) held layouts of their own, without compact
-lengths but in two of the records; types were given out anew after it.
+lengths but in two of the records; types were given out again after it.
 """
 
 from __future__ import annotations

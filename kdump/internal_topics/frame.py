@@ -1,6 +1,6 @@
 """The frame of a message in ``__cluster_metadata`` and ``__remote_log_metadata``.
 
-Three unsigned varints stand in front of the message: the version of the frame (0 in 2.8, 1 since 3.0), the type of the
+Three unsigned varints stand before the message: the version of the frame (0 in 2.8, 1 since 3.0), the type of the
 message, its version. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde`` (KIP-631).
 """
 
@@ -20,7 +20,7 @@ LARGEST: Final = 0x7FFF
 
 
 def read_number(reader: Reader, name: str) -> int:
-    """Read one number of a frame. Raises PayloadError when it is cut off or does not fit an int16."""
+    """Read one number of a frame. Raises PayloadError when it is truncated or does not fit an int16."""
     position = reader.position
     try:
         value = reader.varint()

@@ -252,7 +252,7 @@ def _struct(
 
 
 def _default(field: FieldSchema, struct: Struct | None) -> Callable[[], Value]:
-    """Return what makes the default of a field, each time anew: a caller may change a list that it was given."""
+    """Return what makes the default of a field, each time again: a caller may change a list that it was given."""
     if field.default == "null":
         return lambda: None
     if field.array:

@@ -55,7 +55,7 @@ _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:overrid
 
 
 def is_secret(resource: int, name: str) -> bool:
-    """Tell whether the value of a config is hidden; ``resource`` is the number of a ``ConfigResource.Type``."""
+    """Return whether the value of a config is hidden; ``resource`` is the number of a ``ConfigResource.Type``."""
     owner = RESOURCES.get(resource, "")
     known = SHOWN.get(owner, frozenset())
     if name in known:
@@ -67,7 +67,7 @@ def is_secret(resource: int, name: str) -> bool:
 
 
 def is_connect_secret(name: str) -> bool:
-    """Tell whether the value of a connector's or task's config is hidden."""
+    """Return whether the value of a connector's or task's config is hidden."""
     if name in SHOWN["connect"]:
         return False
     client = _CONNECT_CLIENT.fullmatch(name)
@@ -102,7 +102,7 @@ def mask_of(topic: str) -> Mask | None:
 
 
 def is_metadata(key: bytes | None, value: bytes | None) -> bool:
-    """Tell whether a record of a log without a name is one of the metadata log."""
+    """Return whether a record of a log without a name is one of the metadata log."""
     if key is not None or not value or value[0] > 1:
         return False
     made = decode(cluster_metadata.TOPIC, None, value)

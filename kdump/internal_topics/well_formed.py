@@ -1,6 +1,6 @@
 """Reads well-formed messages by means of the kernel, and gives up on anything else.
 
-What is cut off, not UTF-8 or followed by other bytes is left to :mod:`kdump.internal_topics.interpreter`, which says
+What is truncated, not UTF-8 or followed by other bytes is left to :mod:`kdump.internal_topics.interpreter`, which says
 what is wrong; so is everything where there is no kernel.
 """
 
@@ -39,7 +39,7 @@ FRAME: Final = 3
 def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
     """Return the name and the reader of a message of the metadata log by the bytes of its frame.
 
-    None where the newest release does not know it; there must be a kernel.
+    None if the newest release does not know it; there must be a kernel.
     """
     message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == frame.CURRENT else None
     versions = None if message is None else message.versions()
@@ -49,7 +49,7 @@ def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
 
 
 def is_metadata_record(key: bytes | None, value: bytes | None) -> bool:
-    """Tell whether a record of the metadata log is well-formed. False leaves it to the interpreter."""
+    """Return whether a record of the metadata log is well-formed. False leaves it to the interpreter."""
     if key is not None or value is None or len(value) < FRAME:
         return False
     found = metadata_message(value[:FRAME])

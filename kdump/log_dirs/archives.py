@@ -1,8 +1,8 @@
 """Archives as a place that holds files, and standard input.
 
-Nothing is ever unpacked to a path: members are read where they stand in the archive. A tar that is compressed is first
-unpacked as a whole to a temporary file without a name (in ``TMPDIR``), since it cannot be read at a position; so is
-standard input, unless it is a file. Of a zip each compressed member is unpacked so when it is first opened.
+Nothing is ever decompressed to a path: members are read where they stand in the archive. A tar that is compressed is
+first decompressed as a whole to a temporary file without a name (in ``TMPDIR``), since it cannot be read at a position;
+so is standard input, unless it is a file. Of a zip each compressed member is decompressed so when it is first opened.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _MANY_DIGITS: Final = re.compile(rb"[0-9]{256}")
 
 
 class Extent(NamedTuple):
-    """A stretch of a sparse file: where it belongs, its size, and where its bytes stand in the archive."""
+    """A range of a sparse file: where it belongs, its size, and where its bytes stand in the archive."""
 
     position: int
     size: int
@@ -71,7 +71,7 @@ class Extent(NamedTuple):
 
 
 class Extents:
-    """A source over stretches of an open file; what lies between them reads as zeros."""
+    """A source over ranges of an open file; what lies between them reads as zeros."""
 
     def __init__(self, held: OwnedDescriptor, name: str, size: int, extents: tuple[Extent, ...]) -> None:
         self._held, self.name, self.size, self._extents = held, name, size, extents
@@ -276,7 +276,7 @@ class TarArchive(Archive):
 
 
 class ZipArchive(Archive):
-    """The files of a zip. Compressed members are unpacked to one temporary file, each when it is first opened."""
+    """The files of a zip. Compressed members are decompressed to one temporary file, each when it is first opened."""
 
     def _scan(self) -> None:
         from kdump.log_dirs import zip_directory
@@ -444,7 +444,7 @@ def _member(info: tarfile.TarInfo) -> Member:
 
 
 def _milliseconds(info: tarfile.TarInfo) -> int | None:
-    """Return the time of the last write in ms, None where it makes no sense. A float does not hold it whole."""
+    """Return the time of the last write in ms, or None if it makes no sense. A float does not hold it whole."""
     if not abs(info.mtime) < _FAR:
         return None
     try:
@@ -454,7 +454,7 @@ def _milliseconds(info: tarfile.TarInfo) -> int | None:
 
 
 class OneFile:
-    """A place that holds one file without a path: standard input, or what a compressed file unpacks to."""
+    """A place that holds one file without a path: standard input, or what a compressed file decompresses to."""
 
     def __init__(self, held: OwnedDescriptor, name: str, local: str = "") -> None:
         self._held, self.name, self.local = held, name, local
@@ -481,7 +481,7 @@ class OneFile:
 
 
 _OPENED: Final[WeakValueDictionary[tuple[object, ...], Archive | OneFile]] = WeakValueDictionary()
-"""The archives in use: a run that looks for partitions several times unpacks and lists each once."""
+"""The archives in use: a run that looks for partitions several times decompresses and lists each once."""
 
 
 def opened(files: Files, entry: Entry) -> Archive | OneFile | None:
@@ -512,7 +512,7 @@ def reopened(name: str) -> Archive | OneFile:
 def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
     """Return the archive that ``path`` begins with, and the path in it: ``bundle.tgz:d1/orders-0``.
 
-    An archive may lie in another one: ``outer.tgz:bundle.zip:d1``. Names may hold colons. None where no part of the
+    An archive may lie in another one: ``outer.tgz:bundle.zip:d1``. Names may hold colons. None if no part of the
     path that a colon ends is an archive in ``files``; the path in the last archive may lead to nothing. Raises
     UnreadableError for an archive that is broken.
     """
@@ -536,7 +536,7 @@ def open_archive(source: Source, name: str, identity: object = None, local: str 
     """Return the place that a file is which :func:`kdump.log_dirs.archive_formats.format_of` knows.
 
     ``identity`` and ``local`` are those of :class:`Archive`. Raises UnreadableError when it is broken, or when there is
-    no room for what it unpacks to.
+    no room for what it decompresses to.
     """
     identity, local = object() if identity is None else identity, source.name if local is None else local
     kind = archive_formats.format_of(source.read(0, HEAD))

@@ -41,7 +41,7 @@ BOOTSTRAP_SNAPSHOT: Final = "bootstrap.checkpoint"
 LOCK: Final = ".lock"
 
 REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
-"""The folder in which a broker keeps indexes of tiered segments (KIP-405, 3.6.0): it makes them anew."""
+"""The folder in which a broker keeps indexes of tiered segments (KIP-405, 3.6.0): it makes them again."""
 
 DELETE_FOLDER: Final = "delete"
 FUTURE_FOLDER: Final = "future"
@@ -108,7 +108,7 @@ TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
 
 
 class Name(NamedTuple):
-    """Topic and partition of a folder, None where its name tells none."""
+    """Topic and partition of a folder, or None if its name tells none."""
 
     topic: str | None
     partition: int | None
@@ -132,24 +132,24 @@ def folder_name_in(above: str, name: str) -> Name:
 
 
 def is_foreign(name: str) -> bool:
-    """Tell whether a broker does not start on a log dir that holds a folder of this name (LogManager.loadLogs)."""
+    """Return whether a broker does not start on a log dir that holds a folder of this name (LogManager.loadLogs)."""
     known = FOLDER_NAME.fullmatch(name) is not None or LEFTOVER_FOLDER.fullmatch(name) is not None
     return not known and name != REMOTE_INDEX_CACHE
 
 
 def is_padded(stem: str) -> bool:
-    """Tell whether a stem is an offset as brokers write it into names (LogFileUtils.filenamePrefixFromOffset)."""
+    """Return whether a stem is an offset as brokers write it into names (LogFileUtils.filenamePrefixFromOffset)."""
     return len(stem) == 20 and stem.isdecimal() and stem.isascii()
 
 
 def is_sibling(name: str) -> bool:
-    """Tell whether a file is called as those that a broker writes beside a segment or in a log dir."""
+    """Return whether a file is called as those that a broker writes beside a segment or in a log dir."""
     plain = name.removesuffix(f".{LOG}").isdecimal()  # a segment's, nearly always
     return not plain and SIBLING_NAME.fullmatch(name) is not None
 
 
 def is_kraft_snapshot(path: str) -> bool:
-    """Tell whether a file is a snapshot of the metadata log, by its name."""
+    """Return whether a file is a snapshot of the metadata log, by its name."""
     return path.endswith(f".{KRAFT_SNAPSHOT}")
 
 

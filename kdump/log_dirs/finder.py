@@ -4,7 +4,7 @@ Files, globs, partition folders, log dirs, archives and ``-`` all end as :class:
 at a time and nothing stays open, so that ten thousand segments need what one needs. What is not read is said.
 
 Names: ``<topic>-<partition>`` is a folder of a log dir, with ``.<uuid>-delete``, ``-future`` and ``-stray`` for the
-leftovers (``UnifiedLog``); ``<base offset>.log`` a segment, with ``.deleted``, ``.swap``, ``.cleaned`` behind it for
+leftovers (``UnifiedLog``); ``<base offset>.log`` a segment, with ``.deleted``, ``.swap``, ``.cleaned`` after it for
 files on their way (``LogFileUtils``); ``<base offset>-<uuid>.log`` one of tiered storage (KIP-405).
 """
 
@@ -61,7 +61,7 @@ class Wanted(NamedTuple):
     siblings: bool = False
     """Whether files that hold no records count where they are named; they stand in ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
-    """Bytes that one batch may take, as it is and unpacked; it says nothing of which files to take."""
+    """Bytes that one batch may take, as it is and decompressed; it says nothing of which files to take."""
     log_dirs: bool = False
     """Whether folders without a segment count too: snapshots of the metadata log, or the files of a log dir."""
     logs_only: bool = False
@@ -72,7 +72,7 @@ class Wanted(NamedTuple):
     """Where segments lie that were copied: they and the local ones of a partition are then one log."""
 
     def takes(self, name: Name) -> bool:
-        """Tell whether a folder is to be read."""
+        """Return whether a folder is to be read."""
         if self.topics and (name.topic is None or not any(fnmatchcase(name.topic, topic) for topic in self.topics)):
             return False
         if self.test is not None and not self.test(name):
@@ -86,7 +86,7 @@ class Wanted(NamedTuple):
 
 
 def _is_text(head: bytes) -> bool:
-    """Tell whether the beginning of a file is text for people."""
+    """Return whether the beginning of a file is text for people."""
     text = head.decode("utf-8", "ignore")
     return len(text.encode()) > len(head) - 4 and all(letter.isprintable() or letter in "\t\r\n" for letter in text)
 
@@ -391,11 +391,11 @@ class Finder:
                 partitions |= foreign
 
     def _holds(self, inside: list[Entry]) -> bool:
-        """Tell whether files make their folder one to yield."""
+        """Return whether files make their folder one to yield."""
         return self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
 
     def _enters(self, name: Name, folder: Entry, files: Files, in_log_dir: bool) -> bool:
-        """Tell whether to look into a folder below; say which leftover is left out.
+        """Return whether to look into a folder below; say which leftover is left out.
 
         Outside of a log dir a folder that is called as a partition may be a log dir: broker-1.
         """
@@ -432,7 +432,7 @@ class Finder:
         return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others), limit=limit)
 
     def _takes(self, name: Name, path: str | None) -> bool:
-        """Tell whether to read a folder; a file that the user named is not left out without a word."""
+        """Return whether to read a folder; a file that the user named is not left out without a word."""
         takes = self.wanted.takes(name)
         if not takes and path is not None:
             self.note(f"{path} is left out: its folder is not of the topic and partition asked for")
@@ -501,14 +501,14 @@ def _reader_of(path: str) -> str:
 
 
 def holds_a_log(inside: Collection[Entry], *, log_dirs: bool) -> bool:
-    """Tell whether files make their folder a partition, with ``log_dirs`` or a log dir."""
+    """Return whether files make their folder a partition, with ``log_dirs`` or a log dir."""
     return any(_belongs(entry.name) for entry in inside) or (
         log_dirs and any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
     )
 
 
 def _belongs(name: str) -> bool:
-    """Tell whether a file of this name makes its folder a partition."""
+    """Return whether a file of this name makes its folder a partition."""
     return SEGMENT_NAME.fullmatch(name) is not None or name == file_names.PARTITION_METADATA or _index_name(name)
 
 
@@ -547,7 +547,7 @@ def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: di
 
 
 def _following(beside: Iterable[str], segments: list[Segment]) -> Iterator[str]:
-    """Yield the segments of the log that lie behind the first of ``segments``, and are none of them."""
+    """Yield the segments of the log that lie after the first of ``segments``, and are none of them."""
     named = {posixpath.basename(segment.path) for segment in segments}
     first = segments[0].base_offset if segments else None
     for name in beside:

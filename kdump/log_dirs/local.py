@@ -143,7 +143,7 @@ class LocalFile:
 
     @property
     def descriptor(self) -> int | None:
-        """The open file for who reads it without :meth:`read`; None where the page cache is watched meanwhile."""
+        """The open file for who reads it without :meth:`read`; None if the page cache is watched meanwhile."""
         return None if self._guard is not None else self._fd
 
     def expect(self, position: int, size: int) -> None:
@@ -156,7 +156,7 @@ class LocalFile:
                 os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
 
     def _cached(self, position: int) -> bool:
-        """Tell whether a byte is known to be in memory: to ask costs far less than to fetch what is there."""
+        """Return whether a byte is known to be in memory: to ask costs far less than to fetch what is there."""
         if not hasattr(os, "RWF_NOWAIT"):
             return False
         try:

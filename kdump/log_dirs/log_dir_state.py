@@ -27,7 +27,7 @@ def _properties(data: Bytes) -> MetaProperties:
 
 
 def _checkpoint(data: Bytes) -> tuple[PartitionOffset, ...]:
-    from kdump.formats import checkpoints  # likewise
+    from kdump.formats import checkpoints  # as above
 
     return checkpoints.read(data)
 
@@ -140,7 +140,7 @@ class LogDirStates:
         )
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
-        """Return what a file of some name holds, None where it is wrong: then ``wrong`` is called."""
+        """Return what a file of some name holds, or None if it is wrong: then ``wrong`` is called."""
         try:
             return self._readers[name](data)
         except DamageError as damage:
@@ -149,7 +149,7 @@ class LogDirStates:
 
 
 def _is_folder(partition: Partition) -> bool:
-    """Tell whether a folder stands in the place of the marker: it counts (CleanShutdownFileHandler.exists)."""
+    """Return whether a folder stands in the place of the marker: it counts (CleanShutdownFileHandler.exists)."""
     marker = partition.files.look(partition.path_beside(file_names.CLEAN_SHUTDOWN))
     return marker is not None and marker.is_folder
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = mmap.PAGESIZE
 AHEAD: Final = (16 << 20) // PAGE
-"""Pages beyond cached ones that are watched too: a mark of whoever read those may set off the kernel's read-ahead."""
+"""Pages after cached ones that are watched too: a mark in those may start the read-ahead of the operating system."""
 FOLIO: Final = (2 << 20) // PAGE
 """Pages that the kernel may hold as one: part of such a folio is never given back."""
 _BEYOND: Final = (64 << 20) // PAGE
@@ -95,7 +95,7 @@ class Guard:
 
 
 class Watch:
-    """Makes the guards of files. Where there can be none, ``note`` is told once, in all processes forked from here."""
+    """Makes the guards of files. ``note`` is called once, in all processes forked from here, if there can be none."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note

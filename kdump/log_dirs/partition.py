@@ -37,11 +37,11 @@ class Segment(NamedTuple):
     base_offset: int | None
     siblings: dict[str, str]
     limit: int = DEFAULT_LIMIT
-    """Bytes that one batch may take, as it is and unpacked."""
+    """Bytes that one batch may take, as it is and decompressed."""
     modified: int | None = None
-    """When the file was last written, in ms; None where the place does not tell."""
+    """When the file was last written, in ms; None if unknown."""
     disk_size: int | None = None
-    """Bytes that the file occupies; None where the place does not tell."""
+    """Bytes that the file occupies; None if unknown."""
     until: int | None = None
     """The offset from which on another segment is read in its place; None for its end."""
     start: int = 0
@@ -90,7 +90,7 @@ class Partition(NamedTuple):
     others: tuple[Entry, ...] = ()
     whole: bool = True
     limit: int = DEFAULT_LIMIT
-    """Bytes that one batch may take, as it is and unpacked."""
+    """Bytes that one batch may take, as it is and decompressed."""
     foreign: bool = False
     """Whether it was met on the way through a log dir, and its name is none of a broker's folders."""
     is_named: bool = False
@@ -125,7 +125,7 @@ class Partition(NamedTuple):
             return read_whole(source)
 
     def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
-        """Return the topic id of ``partition.metadata``, None without a sound one.
+        """Return the topic id of ``partition.metadata``, None without a valid one.
 
         A broker refuses a file that is not what its format says: ``wrong`` is called with the sentence on it, which is
         damage in every command. Raises UnreadableError.
@@ -136,7 +136,7 @@ class Partition(NamedTuple):
         return None if found is None else found.topic_id
 
     def leader_epochs(self, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...] | None:
-        """Return the entries of ``leader-epoch-checkpoint`` in the file's order, None without a sound one.
+        """Return the entries of ``leader-epoch-checkpoint`` in the file's order, None without a valid one.
 
         ``wrong`` and what is raised are as for :meth:`topic_id`.
         """
@@ -206,7 +206,7 @@ def _renamed(segment: Segment, lone: Mapping[str, str]) -> dict[str, str]:
 def stretches(
     partitions: Sequence[Partition], count: int, unit: Callable[[Partition], object] = id
 ) -> list[list[Partition]]:
-    """Return partitions in order, cut into stretches that take about the same time, some for each of ``count``.
+    """Return partitions in order, cut into ranges that take about the same time, some for each of ``count``.
 
     Partitions in a row of the same ``unit`` stay together.
     """

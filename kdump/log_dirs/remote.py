@@ -72,7 +72,7 @@ def without_secret(path: str) -> str:
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Tell whether something stands at a path as messages name it.
+    """Return whether something stands at a path as messages name it.
 
     It is asked of the places that ``paths`` name: a name that is shown has lost what Arrow needs to know of its place.
     """
@@ -102,7 +102,7 @@ class RemoteFiles:
 
     @classmethod
     def of(cls, uri: str) -> tuple[RemoteFiles, str]:
-        """Return the place of ``uri`` and the path in it. What stands behind ``?`` are Arrow's options of the place."""
+        """Return the place of ``uri`` and the path in it. What stands after ``?`` are Arrow's options of the place."""
         try:
             from pyarrow import ArrowInvalid, ArrowNotImplementedError
         except ImportError:
@@ -118,7 +118,7 @@ class RemoteFiles:
         scheme, _, rest = uri.partition(":")
         scheme = HADOOP_NAMES.get(scheme, scheme)
         bare, query, arguments = rest.partition("?") if re.search(r"\?\w+=", rest) else (rest, "", "")
-        glob = re.search(r"[*?[]", bare)  # Arrow takes no glob: it is put back behind the folder it stands in
+        glob = re.search(r"[*?[]", bare)  # Arrow takes no glob: it is put back after the folder it stands in
         folder = bare[: bare.rfind("/", 0, glob.start()) + 1] if glob else bare
         patience, place = Patience(), f"{folder}{query}{arguments}"
         try:

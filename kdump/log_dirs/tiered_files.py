@@ -33,10 +33,10 @@ INDEXES: Final = "indexes"
 INDEX_FILES: Final = {INDEX: "offset", TIME_INDEX: "timestamp", TXN_INDEX: "transaction"}
 """Suffix of a file beside a segment -> its name in a manifest."""
 UNREADABLE: Final = b"\xff"
-"""Fills a chunk that cannot be read: no batch begins so, and a reader goes on behind it."""
+"""Fills a chunk that cannot be read: no batch begins so, and a reader goes on after it."""
 KEPT: Final = 4
 KEPT_BYTES: Final = 64 << 20
-"""Chunks of a segment that are kept unpacked, where they take no more bytes than these: threads read ahead."""
+"""Chunks of a segment that are kept decompressed, where they take no more bytes than these: threads read ahead."""
 
 
 class LockedError(UnreadableError):
@@ -44,7 +44,7 @@ class LockedError(UnreadableError):
 
 
 class TieredFiles:
-    """A place in which remote storage lies. ``fail`` is told what of it cannot be read, each once.
+    """A place in which remote storage lies. ``fail`` is called once with each error.
 
     With ``list_locked`` segments are listed whose key is not given; to open one raises UnreadableError.
     """
@@ -206,7 +206,7 @@ class MemorySource:
 
 
 class ChunkedSource:
-    """A segment as it was, read from its chunks. A chunk that cannot be read is told once, and filled."""
+    """A segment as it was, read from its chunks. A chunk that cannot be read is reported once, and filled."""
 
     def __init__(
         self, stored: OpenSource, manifest: Manifest, key: bytes | None, fail: Callable[[UnreadableError], None]

@@ -38,7 +38,7 @@ class RemoteStorage:
 
     @classmethod
     def of(cls, paths: tuple[str, ...], key_files: Mapping[str, str]) -> RemoteStorage | None:
-        """Read the keys from files by their names; None where no path is given.
+        """Read the keys from files by their names; None if no path is given.
 
         Raises UsageError for what is no private key, or where there is no path for one, and UnreadableError.
         """
@@ -96,7 +96,7 @@ class RemotePartitions:
 def local_id(
     local: Partition, fail: Callable[[UnreadableError], None], wrong: Callable[[str], None] = lambda _: None
 ) -> str | None:
-    """Return the topic id that the folder of a local partition notes, as text; None where it notes none.
+    """Return the topic id that the folder of a local partition notes, as text; None if it notes none.
 
     ``fail`` takes a file that cannot be read, ``wrong`` one that is not what its format says.
     """
@@ -146,7 +146,7 @@ def each_offset_once(remote: Partition) -> Partition:
 
 
 def locked(segment: Segment) -> UnreadableError | None:
-    """Return why a listed segment cannot be decrypted, None where it can be read."""
+    """Return why a listed segment cannot be decrypted, or None if it can be read."""
     return segment.files.locked.get(segment.path) if isinstance(segment.files, TieredFiles) else None
 
 
@@ -161,7 +161,7 @@ def _order(segment: Segment) -> tuple[int, int, int]:
 
 
 def _end(segment: Segment) -> int | None:
-    """Return the offset behind a remote segment, as its manifest tells."""
+    """Return the offset after a remote segment, as its manifest tells."""
     manifest = segment.files.manifest(segment.path) if isinstance(segment.files, TieredFiles) else None
     return None if manifest is None or manifest.end_offset is None else manifest.end_offset + 1
 

@@ -184,7 +184,7 @@ def _packed(descriptor: int, position: int, size: int) -> Iterator[bytes]:
 
 
 def _modified(extra: bytes) -> int | None:
-    """Return the time of the last write in ms; None where only the DOS time has it, which names no time zone."""
+    """Return the time of the last write in ms; None if only the DOS time has it, which names no time zone."""
     at = 0
     while at + 4 <= len(extra):
         kind, size = struct.unpack_from("<HH", extra, at)

@@ -65,14 +65,14 @@ class Take(Enum):
 
 
 def _is_plain(run: Run) -> bool:
-    """Tell whether batches hold data of no transaction."""
+    """Return whether batches hold data of no transaction."""
     return not (run.first.is_control or run.first.is_transactional)
 
 
 class BatchSelection:
     """Selects records of the batches of one partition, one batch after another.
 
-    ``outcomes`` returns what became of the partition's transactions; without it their outcome is None. A batch that
+    ``outcomes`` returns the outcome of the partition's transactions; without it their outcome is None. A batch that
     ``offer`` has read comes without records; it is called where offsets and times alone decide.
     """
 
@@ -130,7 +130,7 @@ class BatchSelection:
             yield from self._read(batch, file, outcome, looks=looks)
 
     def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
-        """Return all records of the valid batches that a run begins with, and these; None where none come in one go.
+        """Return all records of the valid batches that a run begins with, and these; None if none come in one go.
 
         That is for a filter which takes all, or all that is committed. A thread may ask.
         """
@@ -191,7 +191,7 @@ class BatchSelection:
                 yield from self.select(batch, file)
 
     def first_past(self, run: Run) -> int:
-        """Return the first row of a run after the last offset that is wanted, behind all rows where there is none."""
+        """Return the first row of a run after the last offset that is wanted, after all rows where there is none."""
         last = self._filter.last_offset
         if last is None:
             return run.batch_count
@@ -205,12 +205,12 @@ class BatchSelection:
         return self._prefilter.of_batch(batch)
 
     def _takes_all(self, batch: RecordBatch, wanted: int) -> bool:
-        """Tell whether all records of a batch are taken, of which ``wanted`` may be."""
+        """Return whether all records of a batch are taken, of which ``wanted`` may be."""
         exact = self._prefilter is not None and self._prefilter.exact and not self._filter.committed
         return exact and self._take is not Take.RECORDS and not self._of_batches and 0 < wanted == batch.count
 
     def is_past(self, batch: RecordBatch) -> bool:
-        """Tell whether a batch lies after the last offset that is wanted, and with it all that follow."""
+        """Return whether a batch lies after the last offset that is wanted, and with it all that follow."""
         last = self._filter.last_offset
         if last is None or batch.last_offset <= last:
             return False
@@ -261,13 +261,13 @@ class BatchSelection:
         return self._search
 
     def _counts(self, batch: RecordBatch) -> bool:
-        """Tell whether the header of a batch gives the number of its records: uncompressed ones are counted."""
+        """Return whether the header of a batch gives the number of its records: uncompressed ones are counted."""
         if not isinstance(batch, Batch) or batch.count < 0:
             return False
         return batch.codec != compression.NONE or self._is_sound(batch)
 
     def _is_sound(self, batch: RecordBatch) -> bool:
-        """Tell whether the kernel finds as many sound records in a batch as its header says."""
+        """Return whether the kernel finds as many valid records in a batch as its header says."""
         if not kernel.COMPILED or not isinstance(batch, Batch):
             return False
         if self._cursor is None:
@@ -290,7 +290,7 @@ class BatchSelection:
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
-    """Return the region for damage among the records of a batch; positions in unpacked records are not the file's."""
+    """Return the region for damage in the records of a batch; positions in decompressed records are not the file's."""
     if batch.codec != compression.NONE:
         damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
     return walk.as_region(damage, batch.position, batch.size)

@@ -86,7 +86,7 @@ class Filter(NamedTuple):
         return self in (Filter(), Filter(committed=True))
 
     def may_hold(self, batch: RecordBatch) -> bool:
-        """Tell whether the batch's header lets it hold what is asked for."""
+        """Return whether the batch's header lets it hold what is asked for."""
         return self._may_be_held_by(batch) and not (
             (self.first_offset is not None and batch.last_offset < self.first_offset)
             or (self.since is not None and _latest(batch) < self.since)
@@ -116,7 +116,7 @@ class Filter(NamedTuple):
         return list(map(all, zip(*decide, strict=True))) if decide else [True] * run.batch_count
 
     def _may_be_held_by(self, batch: RecordBatch) -> bool:
-        """Tell whether batches with these attributes may hold what is asked for."""
+        """Return whether batches with these attributes may hold what is asked for."""
         return not (
             (self.transactional is not None and batch.is_transactional != self.transactional)
             or (self.committed and batch.is_control)
@@ -125,7 +125,7 @@ class Filter(NamedTuple):
         )
 
     def takes_all(self, low: int, high: int, early: int, late: int) -> bool:
-        """Tell whether all records of a batch that may hold some lie within offsets and timestamps (ms)."""
+        """Return whether all records of a batch that may hold some lie within offsets and timestamps (ms)."""
         return not (
             (self.first_offset is not None and low < self.first_offset)
             or (self.last_offset is not None and high > self.last_offset)
@@ -134,7 +134,7 @@ class Filter(NamedTuple):
         )
 
     def takes(self, batch: RecordBatch, record: Record, search: DecodedSearch | None = None) -> bool:
-        """Tell whether a record of a batch that may hold it is taken; ``search`` decodes it."""
+        """Return whether a record of a batch that may hold it is taken; ``search`` decodes it."""
         if self.first_offset is not None and record.offset < self.first_offset:
             return False
         if self.last_offset is not None and record.offset > self.last_offset:
@@ -215,7 +215,7 @@ class Prefilter:
 
     @classmethod
     def of(cls, wanted: Filter) -> Self | None:
-        """Return the prefilter of a filter, None where it has no use for one."""
+        """Return the prefilter of a filter, or None if it has no use for one."""
         few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
         takes_all = not wanted.looks_into_records and not wanted.looks_into_headers
         if not kernel.COMPILED or wanted.decoded or takes_all or not few or not all(map(is_local, wanted.greps)):
@@ -274,7 +274,7 @@ def _fast(grep: re.Pattern[bytes]) -> Expression:
 
 
 def is_local(grep: re.Pattern[bytes]) -> bool:
-    """Tell whether an expression can be looked for in a block of many texts at once.
+    """Return whether an expression can be looked for in a block of many texts at once.
 
     What it matches must depend on nothing around it, and no repetition may run far across the texts.
     """

@@ -39,8 +39,8 @@ FAR: Final = 4096
 class Stretch:
     """A part of a segment, from ``start`` to ``end`` (bytes), which is read by one task, and what its bytes are.
 
-    ``told`` says whether the counts hold: an entry of magic 0 or 1 that cannot be unpacked does not tell how many
-    records it has. Offsets are None where there is no batch. What no header tells is not in it: a wrong checksum, a
+    ``told`` says whether the counts hold: an entry of magic 0 or 1 that cannot be decompressed does not tell how many
+    records it has. Offsets are None if there is no batch. What no header tells is not in it: a wrong checksum, a
     bad record.
     """
 
@@ -61,7 +61,7 @@ class Stretch:
 
     @property
     def offsets(self) -> tuple[int, int] | None:
-        """The first and the last offset; None where there may be any."""
+        """The first and the last offset; None if there may be any."""
         if not self.told or self.first_offset is None or self.last_offset is None:
             return None
         return self.first_offset, self.last_offset
@@ -103,7 +103,7 @@ class Stretch:
 
 
 def _count(batch: RecordBatch) -> int:
-    """Return the number of records; only a wrapper of magic 0 or 1 must be unpacked for it. Raises DamageError."""
+    """Return the number of records; only a wrapper of magic 0 or 1 must be decompressed for it. Raises DamageError."""
     if batch.count is not None:
         return batch.count
     return sum(1 for _ in batch.records()) if batch.codec else 1
@@ -127,7 +127,7 @@ class _AstrayError(Exception):
 def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
     """Walk the headers of a segment. It is cut at valid batches, about ``split_bytes`` apart.
 
-    Where the headers stop making sense, or when ``checked``, every checksum is looked at, and what lies behind damage
+    Where the headers stop making sense, or when ``checked``, every checksum is looked at, and what lies after damage
     is found as a reader finds it. Raises UnreadableError.
     """
     with segment.open() as source:

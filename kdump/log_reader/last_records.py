@@ -38,7 +38,7 @@ class TailStretch(NamedTuple):
 
 
 class TailMarks:
-    """The damage that is met in a segment or in a part of it, and the stretches that hold the last ``most`` or more."""
+    """The damage that is met in a segment or in a part of it, and the ranges that hold the last ``most`` or more."""
 
     def __init__(self, most: int) -> None:
         self.lost: list[DamagedRange] = []
@@ -74,11 +74,11 @@ class TailMarks:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no stretch."""
+        """Whether there is no range."""
         return not self._numbers
 
     def stretches(self) -> Iterator[TailStretch]:
-        """Yield the stretches in order."""
+        """Yield the ranges in order."""
         width = len(TailStretch._fields)
         for at in range(self._from, len(self._numbers), width):
             start, end, held, crc_valid = self._numbers[at : at + width]
@@ -86,7 +86,7 @@ class TailMarks:
 
 
 def joined(parts: Iterable[TailMarks]) -> Iterator[TailStretch]:
-    """Yield the stretches of parts in a row; those that touch each other as one."""
+    """Yield the ranges of parts in a row; those that touch each other as one."""
     last: TailStretch | None = None
     for stretch in chain.from_iterable(part.stretches() for part in parts):
         if last is None:
@@ -106,7 +106,7 @@ def without_first(
     size: Callable[[SelectedBatch], int],
     last: Callable[[SelectedBatch, int], Iterator[SelectedBatch]],
 ) -> Iterator[SelectedBatch]:
-    """Yield what is behind the first ``less`` records or batches, and none in front that is empty.
+    """Yield what is after the first ``less`` records or batches, and none in front that is empty.
 
     ``size`` says how many an item has, ``last`` yields the last of them.
     """

@@ -43,7 +43,7 @@ _SPACES: Final = rb"\t-\r "
 
 @lru_cache(maxsize=64)
 def linear(pattern: re.Pattern[bytes]) -> Expression | None:
-    """Return what RE2 makes of an expression; None where it is absent, or may find something else than ``re``."""
+    """Return what RE2 makes of an expression; None if it is absent, or may find something else than ``re``."""
     text = _translated(pattern)
     if text is None:
         return None
@@ -61,12 +61,12 @@ def linear(pattern: re.Pattern[bytes]) -> Expression | None:
 
 
 def search(pattern: re.Pattern[bytes], text: bytes) -> bool:
-    """Tell whether a text holds a match."""
+    """Return whether a text holds a match."""
     return (linear(pattern) or pattern).search(text) is not None
 
 
 def _translated(pattern: re.Pattern[bytes]) -> bytes | None:
-    """Return an expression as RE2 reads it, None where it cannot mean the same."""
+    """Return an expression as RE2 reads it, or None if it cannot mean the same."""
     if pattern.flags & ~(re.DOTALL | re.MULTILINE):
         return None
     source, out = pattern.pattern, []

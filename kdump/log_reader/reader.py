@@ -69,7 +69,7 @@ class PartitionReader:
         progress: Callable[[int], None] = lambda _: None,
         decoder: PayloadDecoder | None = None,
     ) -> None:
-        """Without ``outcomes`` it does not tell what became of transactions, which may take a second look at headers.
+        """Without ``outcomes`` it does not tell the outcome of transactions, which may take a second look at headers.
 
         ``decoder`` decodes payloads for the column ``decoded``.
         With ``include_damaged`` batches with a wrong crc are yielded too, as far as they can be read.
@@ -209,7 +209,7 @@ class PartitionReader:
     def _stretch(
         self, source: Source, stretch: TailStretch, selection: BatchSelection, file: SegmentFacts
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield what the filter takes of a stretch that is marked."""
+        """Yield what the filter takes of a range that is marked."""
         start, end = stretch.start, stretch.end
         if not stretch.crc_valid:
             yield from self._wrong_crc(Damage(start, end - start, "crc", "", start), source, selection, file)
@@ -244,7 +244,7 @@ class PartitionReader:
         return selection, self.marks.facts(partition)._replace(decoder=self.decoder)
 
     def outcomes_of(self, partition: Partition) -> Outcomes:
-        """Return what became of a partition's transactions; that of the last partition is kept."""
+        """Return the outcome of a partition's transactions; that of the last partition is kept."""
         known = self._ahead.get(id(partition))
         if known is not None:
             return known
@@ -255,7 +255,7 @@ class PartitionReader:
         return self._followed[1]
 
     def follow_ahead(self, partition: Partition, scans: Iterable[Scan]) -> None:
-        """Put together what became of a partition's transactions, and keep it as long as the reader.
+        """Put together the outcome of a partition's transactions, and keep it as long as the reader.
 
         ``scans`` are those of its segments.
         """

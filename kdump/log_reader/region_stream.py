@@ -98,7 +98,7 @@ def _range(
 
 
 def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:
-    """Yield the batches with a wrong crc that a damaged stretch begins with, as far as they are plausible."""
+    """Yield the batches with a wrong crc that a damaged range begins with, as far as they are plausible."""
     last = -1
     for region in walk.walk(source, damage.position, damage.end):
         if (
@@ -113,7 +113,7 @@ def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:
 
 
 def _is_plausible(batch: RecordBatch, last: int) -> bool:
-    """Tell whether bytes that only the length of the batch before leads to are a batch: its offsets go on."""
+    """Return whether bytes that only the length of the batch before leads to are a batch: its offsets go on."""
     if not last < batch.last_offset or not 0 <= batch.magic <= record_layout.MAGIC_2:
         return False
     if not isinstance(batch, Batch):

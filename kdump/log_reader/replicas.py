@@ -32,7 +32,7 @@ NAMED = 3
 
 
 class EpochRange(NamedTuple):
-    """Offsets from ``start`` up to ``end`` that batches of one leader epoch hold, one behind the other."""
+    """Offsets from ``start`` up to ``end`` that batches of one leader epoch hold, one after the other."""
 
     start: int
     end: int
@@ -196,7 +196,7 @@ def _others(found: list[Partition]) -> Iterator[Partition]:
 
 
 def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
-    """Tell whether two folders have offsets in common, or one of them none, and no two topic ids."""
+    """Return whether two folders have offsets in common, or one of them none, and no two topic ids."""
     from kdump.log_dirs.tiered_log import local_id  # few runs meet replicas
 
     if (one.files, one.folder) == (other.files, other.folder):  # files of one folder that were named apart

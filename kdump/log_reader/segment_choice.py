@@ -67,7 +67,7 @@ def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Ca
 
 
 def _ends_below(segment: Segment, after: Segment, offset: int) -> bool:
-    """Tell whether all of a segment lies below an offset, because the next one begins there or before.
+    """Return whether all of a segment lies below an offset, because the next one begins there or before.
 
     Names are compared with the first offset of each file: a renamed file must not hide what it holds.
     """
@@ -79,7 +79,7 @@ def _ends_below(segment: Segment, after: Segment, offset: int) -> bool:
 
 
 def _begins_above(segment: Segment, offset: int) -> bool:
-    """Tell whether all of a segment lies above an offset, by its name and its first offset."""
+    """Return whether all of a segment lies above an offset, by its name and its first offset."""
     if segment.base_offset is None or segment.base_offset <= offset:
         return False
     begins = _stored(segment)
@@ -179,7 +179,7 @@ def _after(spans: Sequence[TimeSpan], until: int) -> int:
 
 
 def _is_in_order(spans: Sequence[tuple[bool, TimeSpan]]) -> bool:
-    """Tell whether no segment of a partition begins before the largest timestamp of the one before it.
+    """Return whether no segment of a partition begins before the largest timestamp of the one before it.
 
     Each comes with whether it is to be left out: of such a one that must be known.
     """
@@ -202,7 +202,7 @@ def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
 
 
 def _head(segment: Segment, after: Segment | None) -> _Head | None:
-    """Return the header of the first batch; None where there is none of magic 2 with an offset of the segment."""
+    """Return the header of the first batch; None if there is none of magic 2 with an offset of the segment."""
     try:
         with segment.open() as source:
             data = source.read(0, BATCH_HEADER.size)
@@ -222,7 +222,7 @@ def _head(segment: Segment, after: Segment | None) -> _Head | None:
 
 
 def _is_of(segment: Segment, after: Segment | None, offset: int) -> bool:
-    """Tell whether an offset belongs to a segment by its name and that of the next one."""
+    """Return whether an offset belongs to a segment by its name and that of the next one."""
     base = segment.base_offset
     if base is None or offset < base:
         return False
@@ -230,7 +230,7 @@ def _is_of(segment: Segment, after: Segment | None, offset: int) -> bool:
 
 
 def _largest(segment: Segment, after: Segment, head: _Head | None) -> int | None:
-    """Return the last timestamp of a closed segment's index; None where there is none, or it is not that of the log."""
+    """Return the last timestamp of a closed segment's index; None if there is none, or it is not that of the log."""
     try:
         data = segment.sibling(TIME_INDEX)
     except UnreadableError:  # the log is read without it

@@ -54,7 +54,7 @@ class ChunkWork(Protocol[C_contra, S, R]):
     """The work on chunks."""
 
     def assume(self, chunk: C_contra) -> Any | None:
-        """Return the most likely ``start`` of the state before a chunk, None where it must be waited for."""
+        """Return the most likely ``start`` of the state before a chunk, or None if it must be waited for."""
 
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
         """Return the result of a chunk. ``turn`` is the executor's :class:`Turn`, which prints where that prints.
@@ -94,7 +94,7 @@ class _ChunkTask(Generic[C]):
 class Threads:
     """Threads beside the thread that takes the results, which makes chunks too while it waits.
 
-    Reading files, unpacking and the kernel's loops run without Python's global lock.
+    Reading files, decompression and the kernel's loops run without Python's global lock.
     """
 
     def __init__(self, count: int, source: Revocable) -> None:
@@ -204,7 +204,7 @@ class _ChunkCrew(Generic[C]):
             self._make(task, BaseException)
 
     def _take(self, kept: type[BaseException], *, wait: bool) -> _ChunkTask[C] | None:
-        """Take the next chunk; None where there is none, or where a thread that does not ``wait`` cannot have it."""
+        """Take the next chunk; None if there is none, or where a thread that does not ``wait`` cannot have it."""
         with self._changed:
             while self._is_taking or self._in_flight >= IN_FLIGHT:
                 if self._is_over or not wait:

@@ -1,6 +1,6 @@
 """How a segment is cut into parts, and how many workers pay off: measured in ``bench.cores`` and ``bench.endings``.
 
-Workers cost a start, and turns that they wait for. They gain most where batches are unpacked, and little where only
+Workers cost a start, and turns that they wait for. They gain most where batches are decompressed, and little where only
 headers are read. A worker assumes where its part begins (:mod:`kdump.parallel.chunks`): at the first credible batch
 after its first byte, which may also be a batch in the value of a record.
 """
@@ -65,7 +65,7 @@ READING_AHEAD: Final = 12 << 20
 UNPACKING: Final = 8
 """How many times the cost of a byte without compression that of a compressed one is."""
 UNPACKED_AHEAD: Final = 1 << 16
-"""Bytes of a compressed batch from which on a thread unpacks it: for smaller ones the lock changes hands too often."""
+"""Smallest compressed batch, in bytes, that a thread decompresses: smaller ones change the lock too often."""
 PRINTED_AHEAD: Final = 1 << 16
 """Bytes of consecutive batches from which on a thread prints them."""
 
@@ -245,7 +245,7 @@ def is_transactional(partition: Partition) -> bool:
 
 
 def is_packed(source: Source) -> bool:
-    """Return whether a segment begins with a compressed batch: several processes gain most from unpacking.
+    """Return whether a segment begins with a compressed batch: several processes gain most from decompression.
 
     The results of one process and its thread without compression need not wait for their turn in memory.
     """
@@ -253,7 +253,7 @@ def is_packed(source: Source) -> bool:
 
 
 def first_header(source: Source) -> BatchHeader | None:
-    """Return the header of the first batch, None where that is not of magic 2."""
+    """Return the header of the first batch, or None if that is not of magic 2."""
     head = source.read(0, BATCH_HEADER.size)
     header = BATCH_HEADER.read(head) if len(head) == BATCH_HEADER.size else None
     return header if header is not None and header.magic == MAGIC_2 else None
@@ -296,7 +296,7 @@ def _first(partition: Partition) -> Segment | None:
 
 
 def _first_header(segment: Segment) -> BatchHeader | None:
-    """Return the header of the first batch, None where it is none of magic 2 or the segment cannot be read."""
+    """Return the header of the first batch, or None if it is none of magic 2 or the segment cannot be read."""
     try:
         with segment.open() as source:
             return first_header(source)

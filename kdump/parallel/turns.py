@@ -58,7 +58,7 @@ class OutputTurn(Turn[S]):
         self._memory, self._buffer = memory, memoryview(memory)
         self._used = 0
         self.assumed: object | None = None
-        """The start that the chunk was begun on, None where it was begun on a known state."""
+        """The start that the chunk was begun on, or None if it was begun on a known state."""
         self._on_turn: Callable[[S], None] = lambda _: None
         self.lead = b""
         """Written before the first byte of the chunk, if it has any. It may be set until the turn has come."""

@@ -2,16 +2,17 @@
 
 A batch says its codec in the lowest three bits of its attributes (KIP-98; zstd: KIP-110). Framings:
 
-* gzip: RFC 1952, members one after the other; bytes behind the last member are ignored (java.util.zip).
-* snappy: the chunked stream of snappy-java (16-byte header, then chunks behind a 4-byte big-endian size), or, without
+* gzip: RFC 1952, members one after the other; bytes after the last member are ignored (java.util.zip).
+* snappy: the chunked stream of snappy-java (16-byte header, then chunks after a 4-byte big-endian size), or, without
   that header, one raw snappy block (as librdkafka may write).
 * lz4: the LZ4 frame format with independent blocks; before magic 2 its header checksum was wrong (KAFKA-3160) and is
   not looked at, as in ``Lz4BlockInputStream``.
 * zstd: RFC 8878 frames, one after the other.
 
 Libraries are imported when a batch first needs them: start-up cost is a feature. What a writer usually makes is
-unpacked in one call, but for zstd. Where that comes to no clean end, the stream is read by steps: these tell of damage.
-isal decompresses gzip in half the time of zlib, on machines for which it has a wheel. zlib decides what is damage.
+decompressed in one call, but for zstd. Where that comes to no clean end, the stream is read by steps: these tell of
+damage. isal decompresses gzip in half the time of zlib, on machines for which it has a wheel. zlib decides what is
+damage.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 DEFAULT_LIMIT: Final = 256 << 20
-"""Bytes that one batch may unpack to unless the caller says otherwise."""
+"""Bytes that one batch may decompress to unless the caller says otherwise."""
 
 LIMIT_OPTION: Final = "--max-batch-bytes sets it"
 """How a caller of the commands changes the limit; part of the messages."""
@@ -60,7 +61,7 @@ _ZSTD_RLE, _ZSTD_COMPRESSED = 1, 2
 _ZSTD_BLOCK: Final = 1 << 17
 """Bytes of a block, at most (RFC 8878)."""
 _ZSTD_AT_ONCE: Final = 4 << 20
-"""Bytes that a frame may unpack to so that it is unpacked in one go."""
+"""Bytes that a frame may decompress to so that it is decompressed in one go."""
 _ZSTD_SOURCE: Final = 131075
 """Bytes that zstd-jni reads at a time. It forgives a cut-off frame when a whole one ends in the same read."""
 _GZIP_STEP: Final = 1 << 14
@@ -72,9 +73,9 @@ _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 
 
 def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> bytes:
-    """Return what ``data`` unpacks to.
+    """Return what ``data`` decompresses to.
 
-    Raises DamageError when it is not a sound stream of that codec, LimitError when more than ``limit`` bytes come out.
+    Raises DamageError when it is not a valid stream of that codec, LimitError when more than ``limit`` bytes come out.
     """
     if codec == LZ4:
         return _lz4(data, limit, magic)
@@ -134,7 +135,7 @@ def _library(name: str) -> Any:
 
 @cache
 def _isal() -> Any:
-    """Return isal's counterpart of zlib, None where it is not installed."""
+    """Return isal's counterpart of zlib, or None if it is not installed."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -286,7 +287,8 @@ def _lz4_header(data: Bytes, magic: int) -> _Lz4Header:
 
 
 class UnpackedLz4(NamedTuple):
-    """What an LZ4 stream unpacks to, and the rising positions in it at which the stream has blocks that hold nothing.
+    """What an LZ4 stream decompresses to, and the rising positions in it at which the stream has blocks that hold
+    nothing.
 
     Such a block is one byte, a token without literals. No writer makes them.
     """
@@ -306,7 +308,7 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
         lz4 = _library("lz4.block")
         try:
             whole: bytes = lz4.decompress(data[11:-4], uncompressed_size=1 << 16)
-        except lz4.LZ4BlockError:  # it is told below
+        except lz4.LZ4BlockError:  # it is reported below
             whole = b""
         if 0 < len(whole) <= limit:
             return whole
@@ -314,7 +316,7 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
 
 
 def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> UnpackedLz4:
-    """Return what an LZ4 stream unpacks to. Raises DamageError and LimitError as :func:`decompress`."""
+    """Return what an LZ4 stream decompresses to. Raises DamageError and LimitError as :func:`decompress`."""
     import lz4.block
 
     flags, largest, position = _lz4_header(data, magic)
@@ -393,7 +395,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
         try:
             plain: bytes = decompressor.decompress(data, max_output_size=most)
         except zstandard.ZstdError:
-            pass  # it is told below, in words of its own
+            pass  # it is reported below, in words of its own
         else:
             return plain
     parts: list[bytes] = []
@@ -421,10 +423,10 @@ def _zstd(data: Bytes, limit: int) -> bytes:
 
 
 def _zstd_most(data: Bytes) -> int:
-    """Return how many bytes a frame unpacks to at most, as the heads of its blocks say (RFC 8878).
+    """Return how many bytes a frame decompresses to at most, as the heads of its blocks say (RFC 8878).
 
-    It is 0 for what is not one whole frame alone, and where its head says that it unpacks to nothing or to more than
-    that: the library would believe it.
+    It is 0 for what is not one whole frame alone, and where its head says that it decompresses to nothing or to more
+    than that: the library would believe it.
     """
     if len(data) < _ZSTD_HEAD or data[:4] != _ZSTD_MAGIC:
         return 0

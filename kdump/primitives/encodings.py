@@ -42,7 +42,7 @@ def _no_number(word: str) -> NoReturn:
 
 
 def is_json(text: str) -> bool:
-    """Tell whether a text is one value of JSON (RFC 8259): NaN and Infinity are none, nor are halves of characters."""
+    """Return whether a text is one JSON value (RFC 8259): NaN, Infinity and halves of surrogate pairs are none."""
     import json  # for --encoding json alone
 
     try:

@@ -14,7 +14,7 @@ from kdump.errors import DamageError, UsageError
 
 IV: Final = 12
 TAG: Final = 16
-"""Bytes in front of and behind what is encrypted."""
+"""Bytes before and after what is encrypted."""
 DIGEST: Final = 64
 """Bytes of a SHA3-512."""
 KEY_SIZES: Final = (16, 24, 32)
@@ -56,7 +56,7 @@ class PrivateKey:
 
 
 def _without_padding(block: bytes) -> bytes | None:
-    """Return what OAEP holds, with an empty label; None where it is not padded so."""
+    """Return what OAEP holds, with an empty label; None if it is not padded so."""
     seed, data = block[1 : 1 + DIGEST], block[1 + DIGEST :]
     seed = _xor(seed, _mask(data, DIGEST))
     data = _xor(data, _mask(seed, len(data)))

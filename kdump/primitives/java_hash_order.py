@@ -55,7 +55,7 @@ def _byteswap32(value: int) -> int:
 
 
 def scala_2_9(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashMap`` of Scala 2.9: new keys in front of a chain, the last chain first."""
+    """Return the order of ``mutable.HashMap`` of Scala 2.9: new keys before a chain, the last chain first."""
     return _scala(keys, hash_of, rotation=0)
 
 
@@ -164,7 +164,7 @@ def _place_2_13(value: int, size: int) -> tuple[int, int]:
 
 
 def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: new keys in front of a chain.
+    """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: new keys before a chain.
 
     The table grows when any key comes after the one that filled it. Chains of eight keys, which become trees, are not
     followed.

@@ -1,4 +1,4 @@
-"""The name that somebody may have meant."""
+"""The name that a caller may have meant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def did_you_mean(name: str, known: Iterable[str], start: str = "; did") -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is nearest to ``name``, None where none is near."""
+    """Return the known name that is nearest to ``name``, or None if none is near."""
     from difflib import get_close_matches
 
     names = sorted(known)

@@ -81,7 +81,7 @@ def clean_up() -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Let the ending signals wait while the block runs; the first that came is raised behind it."""
+    """Let the ending signals wait while the block runs; the first that came is raised after it."""
     _State.held += 1
     try:
         yield

@@ -71,12 +71,12 @@ PAGED: Final[set[int]] = set()
 
 
 def on_terminal(out: IO[str], descriptor: int) -> bool:
-    """Tell whether a standard stream is shown on a terminal, be it through a pager."""
+    """Return whether a standard stream is shown on a terminal, be it through a pager."""
     return out.isatty() or descriptor in PAGED
 
 
 def has_colours(out: IO[str], descriptor: int) -> bool:
-    """Tell whether such a terminal has colours, which ``NO_COLOR`` turns off."""
+    """Return whether such a terminal has colours, which ``NO_COLOR`` turns off."""
     return (
         on_terminal(out, descriptor)
         and not os.environ.get("NO_COLOR")

@@ -27,7 +27,7 @@ _CODES: Final = {"Int8": "b", "Int16": "h", "Int32": "i", "Int64": "q", "UInt32"
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_END: Final = 1 << 63
-"""Greater than any Int64 by one, at least: no offset, time or position lies behind it."""
+"""Greater than any Int64 by one, at least: no offset, time or position lies after it."""
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -77,7 +77,7 @@ class Layout(Generic[T]):
 
 
 class Read(NamedTuple):
-    """A value and the position behind it."""
+    """A value and the position after it."""
 
     value: int
     end: int
@@ -86,7 +86,7 @@ class Read(NamedTuple):
 def read_unsigned_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
     """Read an unsigned varint of at most ``bits`` bits (5 or 10 bytes), least significant group first.
 
-    Raises DamageError when it is cut off or longer than the type allows. Bits beyond the type are dropped, as Java's
+    Raises DamageError when it is truncated or longer than the type allows. Bits beyond the type are dropped, as Java's
     shifts do.
     """
     value = shift = 0

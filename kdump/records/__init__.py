@@ -1,1 +1,1 @@
-"""Batches of any magic and their records, read in plain Python: the truth that the kernel is held against."""
+"""Batches of any magic and their records, read in plain Python: the truth that the kernel is compared with."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class FieldBytes(NamedTuple):
     """One field: where it stands, its bytes, its name and what it says.
 
-    ``position`` counts bytes of the file, or of the unpacked records where ``unpacked``.
+    ``position`` counts bytes of the file, or of the decompressed records where ``unpacked``.
     """
 
     position: int
@@ -41,7 +41,7 @@ class FieldBytes(NamedTuple):
 
 HIDDEN: Final = "hidden (--show-secrets shows it)"
 _UNREAD: Final = "unread"
-"""The part that holds the bytes behind which, or in which, something is broken."""
+"""The part that holds the bytes after which, or in which, something is broken."""
 PAYLOADS: Final = {"key", "value", "headerKey", "headerValue", _UNREAD}
 """Parts that hold what producers sent."""
 _NAMES: Final = {
@@ -68,8 +68,8 @@ _TIMES: Final = {"base_timestamp", "max_timestamp"}
 def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]:
     """Yield the fields of a batch: its header, then the record of ``offset``, or all of them.
 
-    What stands in front of a broken record is yielded, and the bytes from there on as one part; then DamageError is
-    raised. Records that cannot be unpacked are one part too.
+    What stands before a broken record is yielded, and the bytes from there on as one part; then DamageError is
+    raised. Records that cannot be decompressed are one part too.
     """
     if isinstance(batch, Batch):
         yield from _header(batch)
@@ -150,7 +150,7 @@ def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
 
 
 def _record(data: Bytes, at: int, batch: Batch) -> Iterator[FieldBytes]:
-    """Yield the fields of one sound record."""
+    """Yield the fields of one valid record."""
 
     def number(name: str, told: str = "{}", bits: int = 32) -> tuple[FieldBytes, int, int]:
         value, end = read_varint(data, at, bits)

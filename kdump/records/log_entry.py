@@ -1,4 +1,4 @@
-"""A segment (``.log``): batches one after the other, each behind the 12-byte log overhead.
+"""A segment (``.log``): batches one after the other, each after the 12-byte log overhead.
 
 Source: ``org.apache.kafka.common.record.FileLogInputStream`` and ``Records``.
 """
@@ -58,8 +58,8 @@ def read(
 ) -> RecordBatch:
     """Return the batch that ``data`` begins with; ``position`` is where it stands in the file.
 
-    ``offset``, ``size`` and ``magic`` are those that it begins with. Its records are read as long as they unpack to at
-    most ``limit`` bytes.
+    ``offset``, ``size`` and ``magic`` are those that it begins with. Its records are read as long as they decompress to
+    at most ``limit`` bytes.
 
     As in Kafka a magic above 2 reads as 2 and one below 0 as a message whose fields then fail. Raises DamageError when
     the file ends inside the header of magic 2.
@@ -108,7 +108,7 @@ def check(region: RecordBatch) -> None:
 
 
 def is_sound(batch: RecordBatch) -> bool:
-    """Tell whether a batch can be trusted."""
+    """Return whether a batch can be trusted."""
     try:
         check(batch)
     except DamageError:

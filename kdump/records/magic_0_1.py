@@ -46,7 +46,7 @@ class Message(RecordBatch):
 
     As in Kafka, an entry is a batch and, when it is not compressed, the one record of that batch. Fields are read when
     they are asked for, and raise DamageError when the message is too short for them: the original prints what stands
-    in front of a bad field. Inner messages of a magic 1 wrapper take their timestamp type, and under LogAppendTime
+    before a bad field. Inner messages of a magic 1 wrapper take their timestamp type, and under LogAppendTime
     their timestamp, from it.
     """
 
@@ -304,7 +304,9 @@ class Message(RecordBatch):
             yield self
             return
         data = self.unpacked(codec, limit, in_chunks=in_chunks)
-        last = deque(frames(data), maxlen=1)  # all of them, as the original: the sizes are sound, or nothing is told
+        last = deque(
+            frames(data), maxlen=1
+        )  # all of them, as the original: all sizes are valid, or nothing is reported
         if not last:
             raise DamageError("inner messages", "a compressed message set without messages", position=LOG_OVERHEAD.size)
         base = self.inner_base(last[0].offset)
@@ -315,7 +317,7 @@ class Message(RecordBatch):
             yield message
 
     def unpacked(self, codec: int, limit: int | None = None, *, in_chunks: bool = False) -> memoryview:
-        """Return the message set inside this wrapper, unpacked with ``codec``. Raises DamageError and LimitError.
+        """Return the message set inside this wrapper, decompressed with ``codec``. Raises DamageError and LimitError.
 
         With ``in_chunks`` it ends where Kafka 3.6 takes an empty LZ4 block for the end.
         """
@@ -361,7 +363,7 @@ class Message(RecordBatch):
 
 
 class Frame(NamedTuple):
-    """Where a message stands in an unpacked set, without its log overhead."""
+    """Where a message stands in a decompressed set, without its log overhead."""
 
     offset: int
     start: int
@@ -376,7 +378,7 @@ def frame_at(data: memoryview, at: int) -> Frame:
 
 
 def frames(data: memoryview) -> Iterator[Frame]:
-    """Yield the complete messages of an unpacked set; a cut-off last one ends it, as in Kafka."""
+    """Yield the complete messages of a decompressed set; a cut-off last one ends it, as in Kafka."""
     position = 0
     while position + LOG_OVERHEAD.size <= len(data):
         frame = frame_at(data, position)
@@ -416,5 +418,5 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def write_entry(offset: int, message: bytes) -> bytes:
-    """Return ``message`` behind its log overhead."""
+    """Return ``message`` after its log overhead."""
     return offset.to_bytes(8, "big", signed=True) + len(message).to_bytes(4, "big") + message

@@ -40,7 +40,7 @@ if kernel.COMPILED:
     from kdump.kernel.records import Records
 
 AHEAD: Final = 16 << 20
-"""Bytes to which a batch may unpack before somebody reads it: more is left to the one who does."""
+"""Bytes to which a batch may decompress before a caller reads it: more is left to the one who does."""
 
 CHUNK: Final = 1000
 """Records that are read in one go."""
@@ -160,7 +160,7 @@ class Batch(RecordBatch):
         return CRC_COVERS_FROM
 
     def payload(self, limit: int | None = None, *, in_chunks: bool = True) -> tuple[Bytes, int]:
-        """Return a buffer that holds the unpacked records, and the position in it at which they start.
+        """Return a buffer that holds the decompressed records, and the position in it at which they start.
 
         Raises DamageError when the batch has no room for its header, its codec is unknown or its stream broken.
         ``in_chunks`` says whether LZ4 is read as Kafka 3.6 reads it (:mod:`kdump.records.record_batch`), or as before.
@@ -196,7 +196,7 @@ class Batch(RecordBatch):
             raise DamageError("compression", f"the lz4 stream is broken: an empty block ends it at byte {end}")
 
     def unpack(self, room: int = AHEAD) -> int:
-        """Keep the unpacked records of a compressed batch for :meth:`payload`; return their size in bytes.
+        """Keep the decompressed records of a compressed batch for :meth:`payload`; return their size in bytes.
 
         Raises DamageError where the stream is broken, and LimitError where they take more than ``room`` bytes.
         """
@@ -207,7 +207,7 @@ class Batch(RecordBatch):
 
     @property
     def unpacked_size(self) -> int:
-        """Bytes of the unpacked records that are kept."""
+        """Bytes of the decompressed records that are kept."""
         return len(self._unpacked or b"")
 
     def records(self, limit: int | None = None, *, in_chunks: bool = True) -> Iterator[Record]:
@@ -226,7 +226,7 @@ class Batch(RecordBatch):
             return self._read(data, start)
         if self.count <= _HELD and len(data) - start <= _HELD_BYTES:
             return iter(list(self._read(data, start)))
-        for _ in self._read(data, start):  # whether all of it is sound: a record takes fifty times its 7 bytes
+        for _ in self._read(data, start):  # whether all of it is valid: a record takes fifty times its 7 bytes
             pass
         return self._read(data, start)
 
@@ -240,7 +240,7 @@ class Batch(RecordBatch):
         yield from self._read_on(data, position, done)
 
     def _read_well_formed(self, data: Bytes, position: int) -> Iterator[list[Record]]:
-        """Yield the records in front of the first that is not well-formed, some at a time."""
+        """Yield the records before the first that is not well-formed, some at a time."""
         reader = Records()
         more = reader.begin(data, position, self.header, ())
         while more:
@@ -271,7 +271,7 @@ class Batch(RecordBatch):
 
 
 def _record_bytes(data: bytes, count: int) -> Iterator[RecordBytes]:
-    """Yield where the records of an unpacked batch stand, up to the first whose size does not fit."""
+    """Yield where the records of a decompressed batch stand, up to the first whose size does not fit."""
     start = 0
     for _ in range(count):
         try:
@@ -293,7 +293,7 @@ def increment_sequence(sequence: int, increment: int) -> int:
 
 
 def read_record(data: Bytes, start: int, end: int, header: BatchHeader, appended: int | None) -> tuple[Record, int]:
-    """Read the record at ``start``; return it and the position behind it.
+    """Read the record at ``start``; return it and the position after it.
 
     ``appended`` is the batch's log append time in ms, or None under CreateTime. Raises DamageError for every reason
     for which Kafka's own reader throws: fields beyond the record, a size that does not fit, bad header counts.

@@ -127,7 +127,7 @@ class RecordBatch(Batches):
     @property
     @abstractmethod
     def base_offset(self) -> int:
-        """The first offset. In a wrapper of magic 0 or 1 that of its first inner message, which must be unpacked."""
+        """The first offset. For a wrapper of magic 0 or 1 that of its first inner message: it must be decompressed."""
 
     @property
     @abstractmethod
@@ -200,7 +200,7 @@ class RecordBatch(Batches):
 
         An uncompressed batch is read lazily: what stands before a bad record is yielded. A compressed one is read
         whole first. Raises DamageError (positions counted from the start of the batch; inside a compressed batch,
-        that of its records) and LimitError (more than ``limit`` bytes unpacked, by default its own).
+        that of its records) and LimitError (more than ``limit`` bytes decompressed, by default its own).
         """
 
     @property
@@ -220,7 +220,7 @@ class RecordBatch(Batches):
 
 
 def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | None:
-    """Return what is wrong where a record of a whole batch has another's offset, None where all have their own.
+    """Return what is wrong where a record of a whole batch has another's offset, or None if all have their own.
 
     ``offsets`` are those of its records in order. In a batch that is not whole the cleaner left gaps.
     """
@@ -238,7 +238,7 @@ _CHUNK: Final = 2048
 
 
 class RecordBytes(NamedTuple):
-    """The bytes of a record or message in an unpacked stream: its size field, and its content."""
+    """The bytes of a record or message in a decompressed stream: its size field, and its content."""
 
     start: int
     content: int

@@ -1,4 +1,4 @@
-"""The flat row: what kdump says of a record, a batch and a damaged stretch, declared once.
+"""The flat row: what kdump says of a record, a batch and a damaged range, declared once.
 
 JSON lines, CSV, tables, Spark and the docs all read these columns. ``source`` names where a value comes from:
 ``file`` (the segment and its folder), ``batch`` (a :class:`kdump.records.record_batch.RecordBatch`), ``record``
@@ -36,12 +36,12 @@ class Column(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The part of ``source`` in front of the dot."""
+        """The part of ``source`` before the dot."""
         return self.source.partition(".")[0]
 
     @property
     def attribute(self) -> str:
-        """The part of ``source`` behind the dot."""
+        """The part of ``source`` after the dot."""
         return self.source.partition(".")[2]
 
 
@@ -189,7 +189,7 @@ DECODED: Final = Column(
     "With --decode: a record of one of Kafka's own topics, or payloads that carry a schema id, decoded.",
     optional=True,
 )
-"""The column behind those of a record that ``kdump dump --decode auto`` adds."""
+"""The column after those of a record that ``kdump dump --decode auto`` adds."""
 
 TYPED: Final = (
     Column("keyDecoded", "json", "typed.key", "The key with the types of its subject; null if it has no such value."),
@@ -262,7 +262,7 @@ DAMAGE: Final = (
         optional=True,
     ),
 )
-"""A stretch that cannot be read."""
+"""A range that cannot be read."""
 
 KINDS: Final = {"record": RECORD, "batch": BATCH, "damage": DAMAGE}
 

@@ -51,7 +51,7 @@ def decoded(data: Bytes, errors: str = "strict") -> Iterator[str]:
 
 
 def is_utf8(data: Bytes) -> bool:
-    """Tell whether bytes are UTF-8."""
+    """Return whether bytes are UTF-8."""
     try:
         for _ in decoded(data):
             pass
@@ -61,7 +61,7 @@ def is_utf8(data: Bytes) -> bool:
 
 
 def _is_json(data: Bytes) -> bool:
-    """Tell whether UTF-8 is one value of JSON. The kernel makes no objects of it; it leaves little to the other way."""
+    """Return whether UTF-8 text is one JSON value. The kernel decides without building objects."""
     found = texts.is_json(data) if kernel.COMPILED else -1
     return bool(found) if found >= 0 else is_json(bytes(data).decode())
 

@@ -80,14 +80,14 @@ class SelectedBatch(NamedTuple):
 
 
 class DamagedRange(NamedTuple):
-    """A stretch of a file that cannot be read."""
+    """A range of a file that cannot be read."""
 
     file: SegmentFacts
     damage: Damage
 
 
 def may_hold_secrets(topic: str | None) -> bool:
-    """Tell whether values of a topic may hold passwords or credentials of Kafka; None is a log of an unknown topic."""
+    """Return whether values of a topic may hold credentials of Kafka; None stands for a log of an unknown topic."""
     return topic is None or topic == "__cluster_metadata" or "config" in topic
 
 

@@ -1,6 +1,6 @@
 """What the stream of a partition yields, and the value of each column of it.
 
-A batch comes with what its bytes do not tell: which file, what became of its transaction, what the log dir's
+A batch comes with what its bytes do not tell: which file, the outcome of its transaction, what the log dir's
 checkpoints say. :func:`value` gives the value of any column of :mod:`kdump.rows.columns`, before it is written as text.
 """
 
@@ -27,7 +27,7 @@ def value(column: Column, found: SelectedBatch | DamagedRange, record: Record | 
 
 
 def is_constant(column: Column, found: SelectedBatch) -> bool:
-    """Tell whether all records of the batch have the same value there."""
+    """Return whether all records of the batch have the same value there."""
     if column.source == "batch.crc_valid":
         return found.batch.magic > 1
     if column.source in MARKS:
@@ -88,7 +88,7 @@ def mark(column: Column, found: SelectedBatch) -> int | None:
 
 
 def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> bool:
-    """Tell whether some records from the first to the last of ``offsets`` may lie on either side of a mark."""
+    """Return whether some records from the first to the last of ``offsets`` may lie on either side of a mark."""
     offset = mark(column, found)
     return offset is not None and offsets[0] < offset <= offsets[1]
 
@@ -114,12 +114,12 @@ def _coordinator_epoch(found: SelectedBatch, record: Record | None) -> int | Non
         return None
     try:
         return control.read_marker(record.value).coordinator_epoch
-    except DamageError:  # likewise
+    except DamageError:  # as above
         return None
 
 
 def has_words(topic: str | None) -> bool:
-    """Tell whether a topic is one of Kafka's own, whose records kdump knows without a schema registry."""
+    """Return whether a topic is one of Kafka's own, whose records kdump knows without a schema registry."""
     if topic is None or not topic.startswith("__"):
         return False
     from kdump.internal_topics.decode import TOPICS  # few topics are Kafka's own

@@ -1,4 +1,4 @@
-"""What became of the transactions of a partition, and up to where a read_committed consumer may read.
+"""The outcome of the transactions of a partition, and up to where a read_committed consumer may read.
 
 One pass over the batches of each segment, wherever that is made; what the segments tell is then put together. The
 markers in the log decide. An entry of ``.txnindex`` counts where its marker cannot be read, and is wrong where another
@@ -39,7 +39,7 @@ Outcome: TypeAlias = Literal["none", "committed", "aborted", "open"]
 
 
 class DamagedGap(NamedTuple):
-    """Bytes that cannot be read and may hold the end of any transaction, behind the offsets below ``offset``."""
+    """Bytes that cannot be read and may hold the end of any transaction, after the offsets below ``offset``."""
 
     offset: int
 
@@ -47,7 +47,7 @@ class DamagedGap(NamedTuple):
 class Doubt(NamedTuple):
     """Offsets, the last one included, at which the outcome of a producer's transactions cannot be known.
 
-    The producer is None where that goes for all of them.
+    The producer is None if that goes for all of them.
     """
 
     producer_id: int | None
@@ -59,7 +59,7 @@ class Doubt(NamedTuple):
 class Outcomes:
     """The outcomes of one partition's transactions: whatever is listed nowhere was committed.
 
-    ``whole`` says whether the log was followed to its end. Otherwise what looks open may have ended behind it.
+    ``whole`` says whether the log was followed to its end. Otherwise what looks open may have ended after it.
     """
 
     aborted: tuple[AbortedTxn | EndedTransaction, ...] = ()
@@ -68,7 +68,7 @@ class Outcomes:
     doubts: tuple[Doubt, ...] = ()
 
     def of(self, batch: RecordBatch) -> Outcome | None:
-        """Return what became of a batch's transaction.
+        """Return the outcome of a batch's transaction.
 
         None when its end is not among the segments that were named, or may be where nothing can be read.
         """
@@ -104,7 +104,7 @@ class Outcomes:
 
     @property
     def early_end(self) -> str | None:
-        """What to tell somebody who reads as a read_committed consumer; None when nothing is held back."""
+        """What to tell a caller who reads as a read_committed consumer; None when nothing is held back."""
         if not self.open:
             return None
         ends = f"read_committed ends at the last stable offset, {self.last_stable_offset}"
@@ -156,7 +156,7 @@ class Outcomes:
 
 
 def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
-    """Tell whether one of rising ranges holds an offset."""
+    """Return whether one of rising ranges holds an offset."""
     at = bisect_right(spans, (offset, INT64_END)) - 1
     return at >= 0 and offset <= spans[at][1]
 
@@ -165,7 +165,7 @@ class Told(NamedTuple):
     """What one segment tells: the ends of transactions in it, and those that it leaves open.
 
     Of those ends that change nothing for any other segment, a second commit of one producer, none is listed. ``wrong``
-    says what does not fit in its ``.txnindex``. ``end`` is a hole behind its last batch, which is none in the last
+    says what does not fit in its ``.txnindex``. ``end`` is a hole after its last batch, which is none in the last
     segment: there a batch may still be written. ``base`` is the base offset of its name.
     """
 
@@ -220,7 +220,7 @@ class TransactionFollower:
             self._doubt()
         try:
             ended = self._replay.add(batch)
-        except DamageError:  # a marker that says nothing sound: the entry for it decides
+        except DamageError:  # a marker that says nothing valid: the entry for it decides
             self._after_hole = True
             return
         while self._entries and self._entries[-1].last_offset <= batch.last_offset:
@@ -236,7 +236,7 @@ class TransactionFollower:
 
     @property
     def has_index(self) -> bool:
-        """Whether entries of an index are still to be held against batches."""
+        """Whether entries of an index are still to be compared with batches."""
         return bool(self._entries)
 
     def skip(self, end_offset: int) -> None:
@@ -253,7 +253,7 @@ class TransactionFollower:
                 return
 
     def _doubt(self) -> None:
-        """Doubt all that was open before a hole; what comes behind it is told by the markers there."""
+        """Doubt all that was open before a hole; what comes after it is given by the markers there."""
         hole = self._hole()
         self._ended += (Doubt(one.producer_id, one.first_offset, hole.offset - 1) for one in self._replay.open.values())
         self._ended.append(hole)
@@ -284,7 +284,7 @@ class TransactionFollower:
         return Told(tuple(self._ended), tuple(self._replay.open.values()), tuple(self._wrong), hole, self._base)
 
     def unread(self) -> Told:
-        """Return what is told by the index alone, of a segment that cannot be read: nothing may have been added."""
+        """Return what is given by the index alone, of a segment that cannot be read: nothing may have been added."""
         told = self.told()
         hole = self._hole()
         return told._replace(ended=(*told.ended, hole, Doubt(None, hole.offset, INT64_END)))
@@ -336,8 +336,8 @@ def follow(
 ) -> Outcomes:
     """Follow the transactions of a partition through all its segments.
 
-    ``wrong_index`` is told of entries that do not fit the log, ``fail`` of files that cannot be read. ``scans`` are
-    those of its segments, where somebody has made them.
+    ``wrong_index`` is called with entries that do not fit the log, ``fail`` of files that cannot be read. ``scans`` are
+    those of its segments, where a caller has made them.
     """
 
     def tell() -> Iterator[Told]:

@@ -34,7 +34,7 @@ class OpenTransaction(NamedTuple):
 class EndedTransaction(NamedTuple):
     """A transaction at its marker.
 
-    ``first_offset`` is None where no batch of it was seen: an empty transaction, or one that began before the replay.
+    ``first_offset`` is None if no batch of it was seen: an empty transaction, or one that began before the replay.
     ``last_offset`` is the marker's. ``last_stable_offset`` is the first offset of the oldest transaction that was
     still open then, else the offset after the marker.
     """
@@ -59,7 +59,7 @@ class EndedTransaction(NamedTuple):
 class Replay:
     """Follows the transactions of one partition; batches are added in offset order, segment after segment.
 
-    ``open`` are those whose end has not been seen, by producer id, oldest first; ``end_offset`` is the offset behind
+    ``open`` are those whose end has not been seen, by producer id, oldest first; ``end_offset`` is the offset after
     the last batch, None before the first.
     """
 
@@ -156,7 +156,7 @@ class Replay:
         return otherwise
 
     def _sort(self) -> None:
-        """Make the heap of first offsets anew, without those of transactions that have ended."""
+        """Make the heap of first offsets again, without those of transactions that have ended."""
         self._firsts = [(one.first_offset, one.producer_id) for one in self.open.values()]
         heapify(self._firsts)
 
@@ -192,7 +192,7 @@ class AbortedRanges:
         self._ranges = {producer_id: sorted(spans) for producer_id, spans in ranges.items()}
 
     def hold(self, batch: RecordBatch) -> bool:
-        """Tell whether ``batch`` is data of an aborted transaction."""
+        """Return whether ``batch`` is data of an aborted transaction."""
         spans = self._ranges.get(-1 if batch.producer_id is None else batch.producer_id)
         if spans is None or not batch.is_transactional or batch.is_control:
             return False
