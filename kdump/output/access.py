@@ -1,4 +1,4 @@
-"""Who may read what kdump writes: a copy of log bytes is never open to more people than what it is of."""
+"""Modes of outputs: a copy of log bytes never has wider permissions than its source."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ACL: Final = "system.posix_acl_access"
 
 
 class Access(NamedTuple):
-    """The widest modes of the files and folders of an output; the umask takes from them, too.
+    """The widest modes of the files and folders of an output, before the umask.
 
-    The bits of the group are for ``group``: where this user cannot give it the output, the group gets what all get.
+    The group bits are for ``group``. If this user cannot set that group, the group bits become those of others.
     """
 
     file: int = 0o666
@@ -30,18 +30,18 @@ class Access(NamedTuple):
     group: int | None = None
 
     def settle(self, descriptor: int, *, is_folder: bool) -> None:
-        """Give an open file or folder, which this run has made, its group and its mode."""
+        """Set the group and the mode of an open file or folder that this run has created."""
         mode = ((self.folder | 0o700) if is_folder else (self.file | 0o400)) & ~_umask()
         if self.group is not None and os.fstat(descriptor).st_gid != self.group:
             try:
                 os.fchown(descriptor, -1, self.group)
             except OSError:
                 mode = _group_as_others(mode)
-        with suppress(OSError):  # a file system without modes of its own (FAT): that of its mount counts
+        with suppress(OSError):  # a file system without modes (FAT): the mount decides
             os.fchmod(descriptor, mode)
 
     def without(self, other: Access) -> Access:
-        """Return the access that both allow."""
+        """Return the permissions that both allow."""
         if self.group == other.group:
             return Access(self.file & other.file, self.folder & other.folder, self.group)
         if self.group is None or other.group is None:
@@ -51,13 +51,13 @@ class Access(NamedTuple):
 
 
 ANY: Final = Access()
-"""What the umask alone decides."""
+"""No limit but the umask."""
 
 
 def of_sources(partitions: Iterable[Partition]) -> Access:
-    """Return the access of copies from partitions: what all their segments and folders allow.
+    """Return the permissions that all segments and folders of the partitions allow.
 
-    Of an archive its own mode counts; what is in an object store has none.
+    Members of an archive have the mode of the archive file; objects in a store have no mode.
     """
     access = ANY
     for part in partitions:
@@ -68,7 +68,7 @@ def of_sources(partitions: Iterable[Partition]) -> Access:
 
 
 def of_files(found: Iterable[tuple[Files, str]]) -> Access:
-    """Return the access of what is made of files, which are given by place and path: what all of them allow."""
+    """Return the permissions that all files allow, for a copy of them."""
     access = ANY
     for files, path in found:
         access = access.without(_of(files, path))
@@ -76,14 +76,14 @@ def of_files(found: Iterable[tuple[Files, str]]) -> Access:
 
 
 def _of(files: Files, path: str) -> Access:
-    """Return what a file or folder allows, ANY where nothing tells."""
+    """Return the permissions of a file or folder, or ANY if they are unknown."""
     place = path if files is LOCAL else getattr(files, "local", "")
     try:
         status = os.stat(place)  # noqa: PTH116  of each segment
-    except OSError:  # it is no file of this machine; or gone, and then it cannot be copied either
+    except OSError:  # not a file of this machine, or deleted: then it cannot be copied either
         return ANY
     mode = stat.S_IMODE(status.st_mode)
-    if _has_acl(place):  # then the bits of the group are those of all that the list names
+    if _has_acl(place):  # then the group bits are the mask of all entries of the list
         mode = _group_as_others(mode)
     if stat.S_ISDIR(status.st_mode):
         return Access(folder=mode & 0o777, group=status.st_gid)
@@ -100,7 +100,7 @@ def _has_acl(path: str) -> bool:
 
 
 def _group_as_others(mode: int) -> int:
-    """Return a mode in which the group may do no more than all may."""
+    """Return a mode without the group bits that others do not have."""
     return mode & (~_GROUP | (mode & _OTHERS) << _BITS)
 
 

@@ -1,7 +1,7 @@
-"""Bytes of files of this machine copied into outputs by the system, which shares them where the file system can.
+"""Copy bytes of local files into outputs by ``copy_file_range``.
 
-``copy_file_range`` clones on Btrfs and XFS, and copies without a detour through this process elsewhere. Where it fails,
-the bytes are read and written: then an error of the disk names the file that it is of.
+It clones on Btrfs and XFS, and copies inside the kernel elsewhere. If it fails, this process reads and writes the
+bytes, so that an error of the disk names the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.local import LocalFile
 
 AT_ONCE: Final = 32 << 20
-"""Bytes that the system copies in one call: progress is told in between."""
+"""Bytes of one system call; progress is reported between calls."""
 BLOCK: Final = 1 << 20
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -27,9 +27,9 @@ _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 def copy_range(
     source: LocalFile, position: int, size: int, target: BinaryIO, done: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Append ``size`` bytes of a file to another one. ``done`` is called with the bytes that were copied.
+    """Append ``size`` bytes of a file to another one. ``done`` is called with the number of bytes copied.
 
-    Raises UnreadableError where the source ends before that or cannot be read, OSError where the disk refuses.
+    Raises UnreadableError if the source ends early or cannot be read, OSError if the disk refuses.
     """
     target.flush()
     end = position + size
@@ -43,7 +43,7 @@ def copy_range(
 
 
 def _by_system(source: LocalFile, position: int, size: int, target: BinaryIO) -> int:
-    """Return how many bytes the system has copied, 0 where it does not."""
+    """Return how many bytes the system has copied, 0 if it cannot."""
     descriptor = source.descriptor
     if descriptor is None or not hasattr(os, "copy_file_range"):
         return 0

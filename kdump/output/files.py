@@ -1,13 +1,14 @@
-"""The one way out: every file and folder that kdump writes on this machine goes through this module.
+"""Every file and folder that kdump writes on this machine goes through this module.
 
-- An output is written under a random name beside its place (:mod:`kdump.output.parts`), flushed to the disk, and gets
-  its name in one step that replaces nothing. A folder that is there, and holds nothing, is written into.
-- What cannot be written is found before the first byte. A run that fails, or that Ctrl-C, SIGTERM or SIGHUP ends,
-  deletes what it has made, and nothing else. SIGKILL and a power failure leave a part, which the next run there names.
-- A copy of log bytes has the mode of what it is of, or a narrower one (:mod:`kdump.output.access`), the part too.
+- An output is written under a random name beside its target (:mod:`kdump.output.parts`), flushed to the disk, and
+  renamed in one step that replaces nothing. An existing empty folder is a valid target.
+- An output that cannot be written is an error before the first byte. A run that fails, or that Ctrl-C, SIGTERM or
+  SIGHUP ends, deletes its own files and no others. After SIGKILL or a power failure a part remains; the next run
+  reports it.
+- A copy of log bytes has the mode of its source, or a narrower one (:mod:`kdump.output.access`), and so has the part.
 - Errors name the path that the user gave.
 
-docs/outputs.md says for each command what a kill at each step leaves.
+docs/outputs.md lists for each command the files that remain after a kill at each step.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     Note: TypeAlias = Callable[[str], None]
 
 LOST_AND_FOUND: Final = "lost+found"
-"""The folder that a new file system of Linux has at its root."""
+"""The folder in the root of a new Linux file system."""
 
 
 def _nothing(_: str) -> None:
@@ -51,11 +52,11 @@ def write(
     access: Access = ANY,
     note: Note = _nothing,
 ) -> list[Path]:
-    """Write files into ``folder``, which is made where it is missing; return their paths.
+    """Write files into ``folder``, create it if it is missing, and return the paths.
 
-    A reader or a crash sees all of a file or nothing of it. Raises before anything is written: UsageError where
-    ``folder`` is a file, TakenError where one of the files is there already and ``force`` is not given. Raises
-    UnreadableError where the disk refuses. Then nothing is left, but what ``force`` has replaced.
+    Readers see a complete file or none, also after a crash. Raises before the first write: UsageError if ``folder`` is
+    a file, TakenError if a file exists and ``force`` is false. Raises UnreadableError if the disk refuses; without
+    ``force`` the new files are then deleted.
     """
     target = Path(folder)
     paths = {target / name: data for name, data in contents.items()}
@@ -81,7 +82,7 @@ def write(
 
 
 def _take_back(placed: Mapping[Path, tuple[int, int]]) -> None:
-    """Delete files that this run has placed, unless others have taken their places."""
+    """Delete files that this run has placed, unless other files have replaced them."""
     for path, own in placed.items():
         with suppress(OSError):
             if identity(path.lstat()) == own:
@@ -92,11 +93,10 @@ def _take_back(placed: Mapping[Path, tuple[int, int]]) -> None:
 def new_file(
     target: str | os.PathLike[str], *, force: bool = False, access: Access = ANY, note: Note = _nothing
 ) -> Iterator[BinaryIO]:
-    """Give a file to write; it gets the name ``target`` when the block ends, and goes where the block fails.
+    """Return a file to write. It becomes ``target`` when the block ends, and is deleted if the block fails.
 
-    With ``force`` it takes the place of a file. Raises TakenError where ``target`` is there already, or is when the
-    block ends, without ``force``; UnreadableError where the disk refuses. ``note`` is called with what killed runs have
-    left there.
+    ``force`` replaces an existing file. Without it, raises TakenError if ``target`` exists at the start or at the end
+    of the block. Raises UnreadableError if the disk refuses. ``note`` is called with the leftover files of killed runs.
     """
     path = Path(target)
     if not force:
@@ -119,20 +119,19 @@ def new_folder(
     note: Note = _nothing,
     resumes: Callable[[Path], bool] | None = None,
 ) -> Iterator[Path]:
-    """Give a folder to fill, which becomes ``target`` when the block ends, and goes where the block fails.
+    """Return a folder to fill. It becomes ``target`` when the block ends, and is deleted if the block fails.
 
-    With ``resumes`` it is one that a dead run has left where that tells so of its path, with what is in it; and it
-    stays where the block fails.
+    ``resumes`` returns whether this run continues in the folder of a dead run, given its path. With it the folder stays
+    if the block fails.
 
-    Where ``target`` is a folder that holds nothing, what was made is moved into it, ``last`` at the end: where that is
-    there, all is. An empty ``lost+found``, as new file systems have it, is nothing. Raises and calls as
-    :func:`new_file` does.
+    If ``target`` is an empty folder, the entries are moved into it, ``last`` at the end: if it is there, all are. An
+    empty ``lost+found`` is ignored. Raises the errors of :func:`new_file`.
     """
     path = Path(target)
     folder_must_be_free(path)
     inside = os.path.isdir(path)  # noqa: PTH112  pathlib raises where a name is too long
     with parts.work_in(path if inside else path.parent, path, access, note, resumes) as work:
-        if inside:  # a run that was killed before the folder was there
+        if inside:  # parts of a run that was killed before the folder existed
             work.name_left_over(path.resolve().parent)
         part = work.folder()
         yield part.path
@@ -146,16 +145,16 @@ def new_folder(
 
 
 def private_file(path: str) -> None:
-    """Make an empty file that this user alone may read, and its folders, as far as they are missing. Raises OSError."""
+    """Create an empty file that only this user may read, and its missing folders. Raises OSError."""
     Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 @contextmanager
 def scratch_folder(place: str | None) -> Iterator[Path]:
-    """Give a fresh folder that this user alone may enter, for temporary files; delete it when the block ends.
+    """Return a new folder for temporary files that only this user may enter; delete it when the block ends.
 
-    ``place`` is the folder to make it in, None for the system's. Raises UnreadableError where the disk refuses.
+    ``place`` is its parent folder, None for the system's. Raises UnreadableError if the disk refuses.
     """
     import tempfile
     from shutil import rmtree
@@ -166,7 +165,7 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
         for folder in made:
             rmtree(folder, ignore_errors=True)
 
-    with signals.cleaned_up(delete):  # a signal that comes while it is made is raised in this block
+    with signals.cleaned_up(delete):  # a signal during its creation is raised in this block
         try:
             with signals.held():
                 made.append(Path(tempfile.mkdtemp(prefix="kdump-", dir=place)))
@@ -176,9 +175,9 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
 
 
 def take_place(part: Path, target: Path) -> None:
-    """Give a file or folder that was prepared elsewhere its name, in one step that replaces nothing, durably.
+    """Rename a file or folder durably, in one step that replaces nothing.
 
-    It is for who prepares an output himself, as Spark does. Raises FileExistsError where something has the name, and
+    For callers that write the output themselves, as Spark does. Raises FileExistsError if the target exists, and
     OSError.
     """
     with signals.held():
@@ -187,10 +186,7 @@ def take_place(part: Path, target: Path) -> None:
 
 
 def create_text(path: Path, text: str) -> bool:
-    """Write a small file where there is none, and the folders around it; return False where there is one.
-
-    Raises OSError.
-    """
+    """Write a small file and its missing folders; return False if the file exists. Raises OSError."""
     for above in reversed([one for one in path.parents if not one.exists()]):
         with suppress(FileExistsError):
             parts.make_folder(above, ANY)
@@ -202,7 +198,7 @@ def create_text(path: Path, text: str) -> bool:
 
 
 def create(path: Path, access: Access) -> BinaryIO:
-    """Make a file in a new folder, and return it open for writing. Raises OSError."""
+    """Create a file in a new folder, and return it open for writing. Raises OSError."""
     return parts.create(path, access)
 
 
@@ -213,32 +209,32 @@ def fill(path: Path, data: bytes, access: Access) -> None:
 
 
 def append(path: Path, access: Access) -> BinaryIO:
-    """Open a file in a new folder for more at its end; it is made where it is missing. Raises OSError."""
+    """Open a file in a new folder to append; create it if it is missing. Raises OSError."""
     return parts.append(path, access)
 
 
 def flush(file: BinaryIO) -> None:
-    """Wait until the disk has what was written to a file. Raises OSError."""
+    """Flush a file to the disk. Raises OSError."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def set_time(file: BinaryIO, modified_ms: int) -> None:
-    """Give a file in a new folder the time of its last write. Raises OSError."""
+    """Set the time of the last write of a file in a new folder. Raises OSError."""
     os.utime(file.fileno(), ns=(modified_ms * 1_000_000,) * 2)
 
 
 def make_folders(root: Path, *names: str, access: Access) -> Path:
-    """Make the folders of a path in a new folder as far as they are missing, and return its last. Raises OSError."""
+    """Create the missing folders of a path in a new folder, and return the last one. Raises OSError."""
     for name in ("", *names):
         root /= name
-        with suppress(FileExistsError):  # it may be one of several processes that makes it
+        with suppress(FileExistsError):  # another worker may create it
             parts.make_folder(root, access)
     return root
 
 
 def drop(path: Path) -> None:
-    """Delete a file of a new folder, or a folder in it that is empty. Raises OSError."""
+    """Delete a file, or an empty folder, in a new folder. Raises OSError."""
     if path.is_dir():
         path.rmdir()
     else:
@@ -246,28 +242,28 @@ def drop(path: Path) -> None:
 
 
 def begin_flush(file: BinaryIO) -> None:
-    """Let the disk begin with what is written, and the page cache drop what the disk has.
+    """Start writing a file to the disk, and drop its written pages from the page cache.
 
-    Who flushes the file waits less. What is written next takes the pages that were dropped: new ones cost a virtual
-    machine a request to its host each, and others their place in the page cache.
+    The later flush takes less time. The next writes reuse the dropped pages: new pages cost a virtual machine a request
+    to its host each, and evict pages of others.
     """
     if hasattr(os, "posix_fadvise"):
-        with suppress(OSError):  # it is advice; the flush of the file tells what the disk refuses
+        with suppress(OSError):  # only advice: the flush of the file raises the errors of the disk
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()) -> None:
-    """Raise UsageError where the output would replace what is read, or lie in it or in a log dir: that stays as it is.
+    """Raise UsageError if the output would replace an input, or lie in an input or in a log dir.
 
-    ``paths`` are files, folders and globs, ``partitions`` what was found there: their folders may be links that lead
-    elsewhere. All are compared by what they are, not by their names: links and bind mounts lead to the same ones.
+    ``paths`` are files, folders and globs; ``partitions`` are the partitions found there, whose folders may be links.
+    Paths are compared by device and inode, because links and bind mounts lead to the same folders.
     """
     target = Path(out).resolve()
     around: dict[tuple[int, int], Path] = {}
     for above in [target, *target.parents]:
         with suppress(OSError):
             around.setdefault(identity(above.stat()), above)
-    alone: set[Path | None] = set()  # folders of which a file is named: what lies beside it is not in it
+    alone: set[Path | None] = set()  # folders with a named file: other files in them are no inputs
     for path in paths:
         for found in [path] if os.path.lexists(path) else LOCAL.glob(path):
             read = Path(found)
@@ -283,7 +279,7 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
 
 
 def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
-    """Return as which of the folders around an output something is known, None for none."""
+    """Return the folder around an output that is the same as ``read``, or None."""
     try:
         return around.get(identity(read.stat()))
     except OSError:  # a link to nowhere
@@ -298,10 +294,10 @@ def _be_outside(target: Path, read: Path | None, out: str, path: str) -> None:
 
 
 def writable_file(out: str, *, overwrite: bool | None = None) -> None:
-    """Raise where a file cannot be written at ``out``: before the work for it begins.
+    """Raise an error if a file cannot be written at ``out``, before the work for it begins.
 
-    ``overwrite`` is the option of the command, None where it has none. Raises UsageError where ``out`` is no name of a
-    file, or something is there that may not be replaced; UnreadableError where its folder cannot be written.
+    ``overwrite`` is the option of the command, or None if it has no such option. Raises UsageError if ``out`` is not
+    the name of a file or must not be replaced, UnreadableError if its folder cannot be written.
     """
     if out in {"", "-"}:
         raise UsageError(f"{out!r} is no name of a file")
@@ -323,17 +319,17 @@ def writable_file(out: str, *, overwrite: bool | None = None) -> None:
 
 
 def no_room(where: str | None, reason: str) -> UnreadableError:
-    """Return the error of temporary files that cannot be written; None is no folder for them."""
+    """Return the error for temporary files that cannot be written; ``where`` is their folder, if any."""
     return UnreadableError(
         where or "a temporary file", f"cannot be written: {reason}", "set TMPDIR to a folder with more room"
     )
 
 
 def must_be_free(path: Path) -> None:
-    """Raise TakenError where something stands at ``path``, UnreadableError where nothing can."""
+    """Raise TakenError if ``path`` exists, UnreadableError if it cannot exist."""
     try:
         path.lstat()
-    except (FileNotFoundError, NotADirectoryError):  # where there is no folder for it, that is found next
+    except (FileNotFoundError, NotADirectoryError):  # a missing folder is an error later
         return
     except OSError as reason:
         raise UnreadableError(path, f"cannot be written: {reason.strerror}") from reason
@@ -341,7 +337,7 @@ def must_be_free(path: Path) -> None:
 
 
 def folder_must_be_free(path: Path) -> None:
-    """Raise what :func:`new_folder` does before it writes: where something is there that is no empty folder."""
+    """Raise the errors of :func:`new_folder` if ``path`` exists and is not an empty folder."""
     if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
         _must_be_empty(path)
     else:
@@ -349,7 +345,7 @@ def folder_must_be_free(path: Path) -> None:
 
 
 def _must_be_empty(folder: Path) -> None:
-    """Raise TakenError for a folder that holds something, UsageError for a lost+found that cannot be written."""
+    """Raise TakenError for a folder that is not empty, UsageError for a lost+found that cannot be written."""
     held = [name for name in _names(folder) if not parts.NAME.fullmatch(name)]
     lost = folder / LOST_AND_FOUND
     if held == [LOST_AND_FOUND] and lost.is_dir() and not lost.is_symlink():
@@ -375,9 +371,9 @@ def _refused(folder: Path) -> Iterator[None]:
 
 
 def _move_into(part: Path, target: Path, last: str) -> None:
-    """Move what a new folder holds into an empty one, ``last`` at the end; where that fails, move it back.
+    """Move the entries of a new folder into an empty one, ``last`` at the end; on an error move them back.
 
-    Raises TakenError where a name is taken, and OSError.
+    Raises TakenError if a name is taken, and OSError.
     """
     moves: list[Path] = []
     for name in sorted(_names(part), key=lambda name: (name == last, name)):
@@ -399,7 +395,7 @@ def _move_into(part: Path, target: Path, last: str) -> None:
 
 
 def _is_mounted(path: Path) -> bool:
-    """Tell whether something is mounted at a file, which no rename replaces."""
+    """Return whether a file is a mount point: a rename cannot replace it."""
     try:
         mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:  # not Linux
@@ -410,7 +406,7 @@ def _is_mounted(path: Path) -> bool:
 
 
 def _is_anothers(path: Path) -> bool:
-    """Tell whether a file is in a folder, such as /tmp, where each user replaces only his own."""
+    """Return whether a file is in a sticky folder, such as /tmp, and belongs to another user."""
     folder = path.resolve().parent.stat() if path.is_symlink() else path.parent.stat()
     own = os.geteuid()
     return bool(folder.st_mode & stat.S_ISVTX) and own not in (0, folder.st_uid, path.lstat().st_uid)

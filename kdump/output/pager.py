@@ -1,4 +1,4 @@
-"""A pager for tables that are longer than the screen, as git has one."""
+"""A pager for tables that are longer than the screen, as in git."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHOICES: Final = ("KDUMP_PAGER", "PAGER")
-"""The environment variables that name the pager, the first one that is set; empty or ``cat`` is none."""
+"""Environment variables with the pager; the first one that is set counts. Empty or ``cat``: no pager."""
 ENVIRONMENT: Final = {"LESS": "FRX", "LV": "-c"}
-"""What pagers are told where the user tells them nothing: less ends by itself where all fits on the screen."""
+"""Defaults for pagers, if the user sets none: less ends by itself if the text fits on the screen."""
 
 
 @contextmanager
 def paged(*, wanted: bool = True) -> Iterator[None]:
-    """Show what is printed meanwhile on a terminal through the user's pager, page by page.
+    """Show the output of the block on a terminal through the user's pager.
 
-    Standard error goes the same way, so that nothing is written over the page. A reader who leaves the pager early is
-    a closed pipe. Without a terminal, or a pager, nothing changes.
+    Standard error goes to the pager too, so that it does not write over the page. If the user leaves the pager early,
+    the pipe is closed. Without a terminal or a pager nothing changes.
     """
     process = _started() if wanted and stdout.is_terminal() else None
     if process is None or process.stdin is None:
@@ -37,8 +37,8 @@ def paged(*, wanted: bool = True) -> Iterator[None]:
 
 
 def _started() -> subprocess.Popen[bytes] | None:
-    """Start the pager; None where there is none."""
-    import shlex  # these three take time to import, and few runs need them
+    """Start the pager; return None if there is none."""
+    import shlex  # slow to import, and few runs need them
     import shutil
     import subprocess
 
@@ -50,7 +50,7 @@ def _started() -> subprocess.Popen[bytes] | None:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
-    """Wait until the reader leaves the pager, which Ctrl-C does not end."""
+    """Wait until the user leaves the pager; Ctrl-C does not end it."""
     while True:
         try:
             process.wait()

@@ -1,4 +1,4 @@
-"""Outputs that are being made: their names, their locks, and the step in which they get their names."""
+"""Parts: unfinished outputs, with their names, their locks, and the rename that publishes them."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
     from kdump.output.access import Access
 
 NAME: Final = re.compile(r"\.kdump-[0-9a-f]{16}\.part")
-"""The name of what a run has not finished: it does not grow with that of the output, which may have 255 bytes."""
+"""The name of a part. It does not contain the output's name, which may have 255 bytes."""
 _NO_REPLACE: Final = 1
 """RENAME_NOREPLACE of Linux."""
 _CURRENT_FOLDER: Final = -100
 """AT_FDCWD of Linux."""
 _LACKS: Final = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
-"""What a system answers that has no such call, or not for this file system."""
+"""Errors of a system call that the system or the file system does not have."""
 _NO_FLUSH: Final = {errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP}
-"""What a file system answers that flushes no folders."""
+"""Errors of a file system that cannot flush folders."""
 _TRIES: Final = 100
 _PAUSE: Final = 0.01
 
 
 class TakenError(UsageError):
-    """A file is there already, and must not be overwritten."""
+    """A file exists, and must not be overwritten."""
 
 
 class AnyPart:
-    """A file or folder that is being made. While it is open, a lock shows that its run is alive."""
+    """An unfinished file or folder. While it is open, a lock shows that its run is alive."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path, self.descriptor = path, descriptor
 
     @property
     def identity(self) -> tuple[int, int]:
-        """What tells it from all other files, whatever its name."""
+        """Device and inode."""
         return identity(os.fstat(self.descriptor))
 
     def publish(self, target: Path, *, replaces: bool = False) -> None:
-        """Give it its name. Raises TakenError where that is taken and nothing is to be replaced."""
+        """Rename it to ``target``. Raises TakenError if that exists and ``replaces`` is false."""
         if replaces:
             self.path.replace(target)
             return
@@ -60,29 +60,29 @@ class AnyPart:
             raise TakenError(f"{target} is there already: it was not when this run began") from None
 
     def close(self) -> None:
-        """Let go of it and its lock."""
+        """Close it and release its lock."""
         os.close(self.descriptor)
 
 
 class FilePart(AnyPart):
-    """A file that is being made."""
+    """An unfinished file."""
 
     def __init__(self, path: Path, access: Access) -> None:
         self.opened = create(path, access)
         super().__init__(path, self.opened.fileno())
 
     def flush(self) -> None:
-        """Wait until the disk has what was written."""
+        """Flush it to the disk."""
         self.opened.flush()
         os.fsync(self.descriptor)
 
     def close(self) -> None:
-        with suppress(OSError):  # what counts was flushed
+        with suppress(OSError):  # the contents were flushed
             self.opened.close()
 
 
 class FolderPart(AnyPart):
-    """A folder that is being made: open to nobody else until it is settled."""
+    """An unfinished folder, which only this user can enter until it is settled."""
 
     def __init__(self, path: Path, access: Access) -> None:
         path.mkdir(0o700)
@@ -94,7 +94,7 @@ class FolderPart(AnyPart):
 
     @classmethod
     def left_over(cls, path: Path, access: Access) -> FolderPart:
-        """Take over a folder that a dead run has not finished. Raises OSError."""
+        """Take over the unfinished folder of a dead run. Raises OSError."""
         part = cls.__new__(cls)
         part._open(path, access)
         return part
@@ -104,7 +104,7 @@ class FolderPart(AnyPart):
         self._access = access
 
     def settle(self) -> None:
-        """Give the folder its mode, and wait until the disk has all that is in it."""
+        """Set the mode of the folder, and flush everything in it to the disk."""
         for above, _, names in os.walk(self.path):
             for name in names:
                 flush(Path(above, name))
@@ -116,7 +116,7 @@ P = TypeVar("P", FilePart, FolderPart)
 
 
 class OutputWork:
-    """What one run makes in the folder ``place`` on the way to the output ``target``."""
+    """The parts of one run in the folder ``place``, for the output ``target``."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class OutputWork:
         note: Callable[[str], None],
         resumes: Callable[[Path], bool] | None = None,
     ) -> None:
-        """``resumes`` tells of a part of a dead run whether this run goes on with it. Then parts outlive a failure."""
+        """``resumes`` returns whether this run continues a part of a dead run. With it parts stay after a failure."""
         self._place, self._target, self._access, self._note = place, target, access, note
         self._resumes = resumes
         self._parts: list[AnyPart] = []
@@ -134,7 +134,7 @@ class OutputWork:
         self.is_done = False
 
     def begin(self) -> None:
-        """Make the folder as far as it is missing; name what killed runs have left. Raises OSError, UsageError."""
+        """Create the missing folders; report the parts of killed runs. Raises OSError, UsageError."""
         missing, above = [], self._place
         while not os.path.exists(above):  # noqa: PTH110  pathlib raises where a name is too long
             missing.append(above)
@@ -150,7 +150,7 @@ class OutputWork:
         self.name_left_over(self._place)
 
     def name_left_over(self, folder: Path) -> None:
-        """Name the parts in a folder that no run holds."""
+        """Report the parts in a folder that no run holds."""
         with _locked(folder):
             for path, is_dead in _left_over(folder):
                 if is_dead and self._resumes is not None and self._resumes(path):
@@ -159,11 +159,11 @@ class OutputWork:
                 self._note(f"{path}: {whose} has left it unfinished; to delete it: rm -r {shlex.quote(str(path))}")
 
     def file(self) -> FilePart:
-        """Make a file. Raises OSError."""
+        """Create a file. Raises OSError."""
         return self._add(FilePart)
 
     def folder(self) -> FolderPart:
-        """Make a folder, or take over one of a dead run that this one resumes. Raises OSError."""
+        """Create a folder, or take over the one of a dead run that this run resumes. Raises OSError."""
         return self._resumed() or self._add(FolderPart)
 
     def _resumed(self) -> FolderPart | None:
@@ -179,7 +179,7 @@ class OutputWork:
         return None
 
     def _add(self, kind: Callable[[Path, Access], P]) -> P:
-        """Make a part and lock it. It is renamed once: where that is refused, all that follows would be in vain."""
+        """Create a part and lock it. Rename it once, as a test: without renames no output can be published."""
         with signals.held(), _locked(self._place):
             part = kind(self._place / _random_name(), self._access)
             self._parts.append(part)
@@ -193,7 +193,7 @@ class OutputWork:
             flush_folder(folder)
 
     def end(self) -> None:
-        """Delete the parts that have not got their names, and the folders that were made for them."""
+        """Delete unpublished parts, and the folders that were created for them."""
         for part in self._parts:
             part.close()
             if self._resumes is not None and not self.is_done and self._resumes(part.path):
@@ -207,11 +207,11 @@ class OutputWork:
             except OSError as reason:
                 self._note(f"{part.path}: cannot be deleted: {reason.strerror}")
         for made in [] if self.is_done else reversed(self._made):
-            with suppress(OSError):  # something else has come into it
+            with suppress(OSError):  # another file is in it
                 made.rmdir()
 
     def error(self, reason: OSError) -> UnreadableError:
-        """Return an error of writing in the user's terms: what lies in a part would lie in the output."""
+        """Return an error of writing with the path in the output instead of the path in the part."""
         name = str(self._target if reason.filename is None else reason.filename)
         for part in self._parts:
             if name == str(part.path) or name.startswith(f"{part.path}/"):
@@ -227,9 +227,9 @@ def work_in(
     note: Callable[[str], None],
     resumes: Callable[[Path], bool] | None = None,
 ) -> Iterator[OutputWork]:
-    """Begin work on an output; delete at its end what has not got its name, unless a later run ``resumes`` it.
+    """Begin work on an output. At its end delete unpublished parts, unless a later run ``resumes`` them.
 
-    Raises UnreadableError where the disk refuses.
+    Raises UnreadableError if the disk refuses.
     """
     work = OutputWork(place, target, access, note, resumes)
     with signals.cleaned_up(work.end):
@@ -237,7 +237,7 @@ def work_in(
             work.begin()
             yield work
             work.is_done = True
-        except BrokenPipeError:  # of what is told meanwhile
+        except BrokenPipeError:  # of messages during the work
             raise
         except OSError as reason:
             raise work.error(reason) from reason
@@ -246,8 +246,8 @@ def work_in(
 def put(part: Path, target: Path) -> None:
     """Rename a file or folder within its file system, in one step that replaces nothing.
 
-    RENAME_NOREPLACE does that; else a link of a file does. Where a file system has neither, an empty file or folder
-    takes the name first, and is replaced: a kill between the two leaves it. Raises FileExistsError, and OSError.
+    Uses RENAME_NOREPLACE, else a hard link. If the file system has neither, an empty file or folder takes the name
+    first and is then replaced: a kill between the two steps leaves it. Raises FileExistsError, and OSError.
     """
     rename = _rename_without_replacing()
     if rename is not None:
@@ -255,7 +255,7 @@ def put(part: Path, target: Path) -> None:
             rename(part, target)
             return
     if part.is_dir() and not part.is_symlink():
-        target.mkdir(0o700)  # a rename replaces a folder only where it is empty
+        target.mkdir(0o700)  # a rename replaces an empty folder only
         _take_over(part, target, target.rmdir)
         return
     is_linked = False
@@ -271,7 +271,7 @@ def put(part: Path, target: Path) -> None:
 
 @contextmanager
 def _lacking() -> Iterator[None]:
-    """Pass over the error of a call that there is not."""
+    """Ignore the error of a system call that does not exist."""
     try:
         yield
     except OSError as reason:
@@ -289,7 +289,7 @@ def _take_over(part: Path, target: Path, give_back: Callable[[], None]) -> None:
 
 
 def _rename_without_replacing() -> Callable[[Path, Path], None] | None:
-    """Return Linux's call that renames and replaces nothing; None where there is none."""
+    """Return a rename that replaces nothing (``renameat2`` of Linux), or None if the system has none."""
     import ctypes  # slow to import
 
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # of glibc 2.28
@@ -305,21 +305,21 @@ def _rename_without_replacing() -> Callable[[Path, Path], None] | None:
 
 
 def create(path: Path, access: Access) -> BinaryIO:
-    """Make a file and return it, open for writing. Raises OSError, FileExistsError where there is one."""
+    """Create a file and return it, open for writing. Raises OSError, FileExistsError if it exists."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     access.settle(descriptor, is_folder=False)
     return open(descriptor, "wb")  # noqa: PTH123  it is open already
 
 
 def append(path: Path, access: Access) -> BinaryIO:
-    """Open a file for more at its end; it is made where it is missing. Raises OSError."""
+    """Open a file to append; create it if it is missing. Raises OSError."""
     if not path.exists():
         create(path, access).close()
     return path.open("ab")
 
 
 def make_folder(path: Path, access: Access) -> None:
-    """Make a folder. Raises OSError, FileExistsError where there is one."""
+    """Create a folder. Raises OSError, FileExistsError if it exists."""
     path.mkdir(0o700)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     access.settle(descriptor, is_folder=True)
@@ -327,12 +327,12 @@ def make_folder(path: Path, access: Access) -> None:
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:
-    """Return what tells a file from all others, whatever its name."""
+    """Return device and inode, which identify a file."""
     return status.st_dev, status.st_ino
 
 
 def flush(path: Path) -> None:
-    """Wait until the disk has a file. Raises OSError."""
+    """Flush a file to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         os.fsync(descriptor)
@@ -341,9 +341,9 @@ def flush(path: Path) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    """Wait until the disk has the names in a folder; where that cannot be had, it is not.
+    """Flush the names in a folder to the disk, if possible. Raises OSError.
 
-    That is of a folder that may be written and not read, and of file systems that flush no folders. Raises OSError.
+    It is not possible for a folder that may be written but not read, and on some file systems.
     """
     with _opened(path) as descriptor:
         if descriptor is not None:
@@ -356,7 +356,7 @@ def flush_folder(path: Path) -> None:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[int | None]:
-    """Open a folder; None where it may not be read."""
+    """Open a folder; yield None if it must not be read."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
@@ -374,7 +374,7 @@ def _random_name() -> str:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Let no other run make a part in a folder, or look for those of dead runs: a new one has no lock at first."""
+    """Keep other runs from creating or searching parts in a folder: a new part has no lock at first."""
     with _opened(folder) as descriptor:
         for _ in range(_TRIES):
             if descriptor is None:
@@ -391,7 +391,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _lock(descriptor: int) -> None:
-    """Lock a part for as long as it is open here or in a child. NFS locks folders for reading only."""
+    """Lock a part while it is open here or in a child process. NFS has only shared locks of folders."""
     for kind in (fcntl.LOCK_EX, fcntl.LOCK_SH):
         with suppress(OSError):
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
@@ -399,15 +399,15 @@ def _lock(descriptor: int) -> None:
 
 
 def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the parts in a folder that no run is known to hold, and whether it is certain that none does."""
+    """Yield the parts in a folder that no run seems to hold, and whether that is certain."""
     try:
         names = sorted(path.name for path in folder.iterdir() if NAME.fullmatch(path.name))
-    except OSError:  # it may be written and not read
+    except OSError:  # it may be written but not read
         return
     for name in names:
         try:
             descriptor = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:  # it is gone, or another user's
+        except OSError:  # deleted, or of another user
             continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -421,7 +421,7 @@ def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _remove(path: Path) -> None:
-    """Delete a file, or a folder with all that is in it, if it is there. Raises OSError."""
+    """Delete a file, or a folder and its contents, if it exists. Raises OSError."""
     try:
         path.unlink()
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Standard output in bytes: what goes wrong there is told as an error of its own, and a terminal is not steered.
+"""Standard output in bytes, with its own error, and with control characters escaped on a terminal.
 
-Also the other two standard streams, where whoever started kdump closed them.
+Also replaces standard streams that were closed when kdump started.
 """
 
 from __future__ import annotations
@@ -22,29 +22,26 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 CLOSED_PIPE: Final = 141
-"""What a shell reports for a program that a closed pipe ended (128 + SIGPIPE)."""
+"""The exit status after a closed pipe (128 + SIGPIPE)."""
 BUFFER: Final = 1 << 18
 PIPE: Final = 1 << 20
-"""Bytes that a pipe holds, where the system allows: with its usual 64 KiB, writer and reader wait for each other."""
+"""The size of a pipe, if the system allows it. With the usual 64 KiB writer and reader wait for each other."""
 
 
 class OutputError(KdumpError):
-    """Standard output takes no more: a full disk, an I/O fault (exit status 1)."""
+    """Standard output cannot be written: a full disk, an I/O error (exit status 1)."""
 
     def __init__(self, reason: OSError) -> None:
         super().__init__(f"standard output cannot be written: {reason.strerror or reason}")
 
 
 class _Raw(io.RawIOBase):
-    """File descriptor 1, with ``escape`` without the bytes that make a terminal do something.
-
-    ``paint`` colours each line after that.
-    """
+    """File descriptor 1. ``escape`` replaces the bytes that control a terminal; ``paint`` then colours each line."""
 
     def __init__(self, *, escape: bool, paint: Callable[[bytes], bytes] | None) -> None:
         self._paint = paint
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace") if escape else None
-        """It keeps a character that lies across two writes; a byte that is not UTF-8 may be a control of 8 bits."""
+        """Holds a character that two writes split. A byte that is not UTF-8 may be an 8-bit control character."""
         self._line = b""
         self._interrupted = False
 
@@ -61,7 +58,7 @@ class _Raw(io.RawIOBase):
             try:
                 self._show(view)
                 return view.nbytes
-            except KeyboardInterrupt:  # nobody knows how much was written: what is buffered must not come twice
+            except KeyboardInterrupt:  # unknown how much was written: the buffer must not be written twice
                 self._interrupted = True
                 raise
             except BrokenPipeError:
@@ -70,7 +67,7 @@ class _Raw(io.RawIOBase):
                 raise OutputError(reason) from reason
 
     def close(self) -> None:
-        """Send the character and the line that were begun last."""
+        """Write the rest of the last character and line."""
         if not self.closed and not self._interrupted:
             if self._decoder is not None:
                 self._show(memoryview(b""), final=True)
@@ -91,32 +88,32 @@ class _Raw(io.RawIOBase):
                 done += os.write(1, view[done:])
 
     def _painted(self, data: bytes, paint: Callable[[bytes], bytes]) -> bytes:
-        """Colour whole lines. The beginning of one waits for the next bytes."""
+        """Colour complete lines. An incomplete line waits for the next bytes."""
         *lines, self._line = (self._line + data).split(b"\n")
         return b"".join(paint(line) + b"\n" for line in lines)
 
 
 def open_output(*, escape: bool = True, paint: Callable[[bytes], bytes] | None = None) -> BinaryIO:
-    """Return standard output, buffered, for a ``with`` statement; file descriptor 1 stays open behind it.
+    """Return standard output, buffered, for a ``with`` statement. File descriptor 1 stays open after it.
 
-    With ``escape`` control characters but tab and newline, and bytes that are not UTF-8, reach a terminal as ``\\x1b``
-    and the like; in a pipe or a file every byte stays as it is. ``paint`` colours each line, which it gets without its
-    end. Writing raises OutputError, and BrokenPipeError where the reader has gone.
+    With ``escape`` a terminal gets ``\\x1b`` and the like for control characters except tab and newline, and for bytes
+    that are not UTF-8; a pipe or a file gets every byte unchanged. ``paint`` colours each line and gets it without its
+    newline. Writing raises OutputError, and BrokenPipeError if the reader has closed the pipe.
     """
     _widen_pipe()
     return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and is_terminal(), paint=paint), BUFFER))
 
 
 def is_terminal() -> bool:
-    """Tell whether standard output is shown on a terminal, be it through a pager."""
+    """Return whether standard output is a terminal, or goes to one through a pager."""
     return 1 in PAGED or os.isatty(1)
 
 
 @contextmanager
 def sent_to(pager: IO[bytes]) -> Iterator[None]:
-    """Send standard output, and standard error where it is a terminal, to a pager meanwhile, and close it then.
+    """Send standard output, and standard error if it is a terminal, to a pager during the block; then close it.
 
-    Raises BrokenPipeError where the pager has ended: standard output then leads nowhere.
+    Raises BrokenPipeError if the pager has ended; standard output is then discarded.
     """
     terminal = sys.stdout
     terminal.flush()
@@ -146,23 +143,23 @@ def sent_to(pager: IO[bytes]) -> Iterator[None]:
 
 def _widen_pipe() -> None:
     if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with suppress(OSError):  # it is no pipe, or this user's pipes may hold no more
+        with suppress(OSError):  # not a pipe, or beyond the user's limit
             if fcntl.fcntl(1, fcntl.F_GETPIPE_SZ) < PIPE:
                 fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, PIPE)
 
 
 def open_standard_streams() -> None:
-    """Give descriptors 0 to 2 back where they are closed, so that no file is opened in their place.
+    """Open closed descriptors 0 to 2 again, so that no other file gets their numbers.
 
-    Standard input can then not be read, standard output not be written, and what is told on standard error is lost.
-    What the locale cannot encode is written as an escape, on standard output as Python does it on standard error.
+    Then reads of standard input and writes to standard output fail, and standard error is discarded. Standard output
+    escapes characters that the locale cannot encode, as Python's standard error does.
     """
     for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, mode)  # which takes the lowest descriptor that is free
-    # Python has None where a descriptor was closed when it started, and print() takes that for standard output.
+            os.open(os.devnull, mode)  # takes the lowest free descriptor
+    # Python sets a stream to None if its descriptor was closed at the start, and print() then uses standard output.
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False, errors="backslashreplace")
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -170,7 +167,7 @@ def open_standard_streams() -> None:
 
 
 def give_up() -> None:
-    """Send what is still buffered nowhere, so that the end of Python does not try again."""
+    """Discard buffered output, so that Python does not write it again when it ends."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)

@@ -36,14 +36,14 @@ class RebuiltNode:
 
 @dataclass(frozen=True)
 class RebuiltMetadata:
-    """Where the metadata comes from, and what the new snapshot is."""
+    """The sources of the metadata, and the new snapshot."""
 
     kind: ClassVar[str] = "metadata"
 
     cluster_id: str
     release: str
     from_: tuple[str, ...]
-    """The copies of the metadata log; empty where topics come from folders."""
+    """The copies of the metadata log; empty if topics come from folders."""
     end_offset: int
     epoch: int
     breaks: tuple[str, ...]
@@ -58,7 +58,7 @@ class RebuiltMetadata:
 
 @dataclass(frozen=True)
 class PartitionSource:
-    """A copy that a partition was taken from; offsets and the highest leader epoch of what it gave."""
+    """A copy that batches were taken from, with their offsets and highest leader epoch."""
 
     path: str
     first_offset: int | None
@@ -90,7 +90,7 @@ class RebuiltPartition:
     log_start_offset: int
     end_offset: int
     leader_epoch: int
-    """The one that the new leader begins with."""
+    """The first leader epoch of the new leader."""
     replicas: tuple[int, ...]
     lost: tuple[RebuildLoss, ...]
     uncommitted: int
@@ -100,7 +100,7 @@ class RebuiltPartition:
 
 @dataclass(frozen=True)
 class DroppedLine:
-    """Something that the new cluster has not, or has with another value."""
+    """A thing that the new cluster lacks or has with another value."""
 
     kind: ClassVar[str] = "dropped"
 
@@ -113,7 +113,7 @@ class DroppedLine:
 
 @dataclass(frozen=True)
 class RebuildWarning:
-    """What to know, and mostly to do, before the first start."""
+    """A warning to read before the first start."""
 
     kind: ClassVar[str] = "warning"
 
@@ -122,7 +122,7 @@ class RebuildWarning:
 
 @dataclass(frozen=True)
 class RebuildAccount:
-    """All of it."""
+    """The whole account."""
 
     metadata: RebuiltMetadata
     nodes: tuple[RebuiltNode, ...]

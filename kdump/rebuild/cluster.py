@@ -1,4 +1,4 @@
-"""A cluster that is rebuilt: all that is decided about it before anything is written."""
+"""All decisions about a rebuilt cluster, before anything is written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class RebuildWish(NamedTuple):
-    """What the user wants; None leaves it to the volumes."""
+    """The user's options; None: taken from the volumes."""
 
     nodes: Sequence[NewNode]
     listeners: Listeners
@@ -50,14 +50,14 @@ class RebuildWish(NamedTuple):
 
 
 class RebuiltCluster(NamedTuple):
-    """The decisions: what goes into which log dir, and the account of it."""
+    """The contents of each log dir, and the account."""
 
     to: NewCluster
     lost: LostCluster
     image: ClusterImage
     plans: tuple[PartitionPlan, ...]
     unknown: tuple[VolumeFolder, ...]
-    """Folders that are no copy of a partition of the cluster."""
+    """Folders that are not copies of a partition of the cluster."""
     account: RebuildAccount
     retention_minutes: int
     """The offsets.retention.minutes that keeps all committed offsets."""
@@ -77,9 +77,9 @@ def prepare(
     jobs: int = 1,
     done: Callable[[PartitionPlan], None] = lambda _: None,
 ) -> RebuiltCluster:
-    """Read the volumes, and decide all about the new cluster. ``done`` is called after each partition.
+    """Read the volumes, and decide everything about the new cluster. ``done`` is called after each partition.
 
-    Raises UsageError for a wish that the volumes do not allow.
+    Raises UsageError for an option that does not fit the volumes.
     """
     cluster_id = _cluster_id(volumes, wish.cluster_id)
     lost = metadata.found(volumes, wish.release, said)
@@ -145,7 +145,7 @@ def _cluster_id(volumes: Volumes, wanted: str | None) -> str:
 
 
 def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterChange]:
-    """Take topics out of an image that ``--topic`` does not name; Kafka's own stay. Raises UsageError."""
+    """Remove the topics that ``--topic`` does not name from an image; keep Kafka's own. Raises UsageError."""
     if not topics:
         return
     names = list(image.topics.by_name)
@@ -159,7 +159,7 @@ def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterCh
 
 
 def _keep_tiers(image: ClusterImage, plans: Sequence[PartitionPlan]) -> None:
-    """Let topics whose first records are in remote storage go on there, where their configs are lost."""
+    """Keep topics tiered whose configs are lost and whose first records are in remote storage."""
     for each in plans:
         if each.is_tiered:
             image.configs.resources.setdefault((TOPIC_RESOURCE, each.topic), {})["remote.storage.enable"] = "true"

@@ -1,7 +1,7 @@
-"""The number of partitions of the coordinators' topics, where there is no metadata log.
+"""The number of partitions of the coordinators' topics, without a metadata log.
 
-The hash of an id modulo that number is the partition that keeps it. So the ids in the partitions show the number, also
-where the highest partition is lost: a wrong one would have the new coordinators look into other partitions.
+The partition of an id is its hash modulo that number. So the ids in the partitions determine the number, even if the
+highest partition is lost. With a wrong number the new coordinators would read other partitions.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder
 
 MOST: Final = 1_000
-"""Numbers of partitions that are tried are below this one."""
+"""Only smaller numbers of partitions are tried."""
 CHANCE: Final = 1e-7
-"""How likely a greater number may fit by chance, at most: a thousand numbers are tried."""
+"""The highest accepted probability that a greater number fits by chance, with a thousand tries."""
 
 
 def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[UnreadableError], None]) -> dict[str, int]:
@@ -49,7 +49,7 @@ def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[Unreadable
 
 
 def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, int, str]]:
-    """Yield topic, partition and id of all that a partition keeps."""
+    """Yield topic, partition and id of each group and transactional id."""
     for (topic, partition), log in groups.logs.items():
         if isinstance(log, CoordinatorLog):
             for held in log.held():
@@ -62,10 +62,10 @@ def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, i
 
 
 def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
-    """Return the number of partitions that puts each id where it is kept, ``least`` or more.
+    """Return the number of partitions that fits the partition of each id, ``least`` or more.
 
-    The smallest such number is taken, unless a greater one fits that hardly would by chance: of twice the partitions
-    half of the ids would be elsewhere.
+    That is the smallest fitting number, unless a greater one fits that is very unlikely to fit by chance: with twice
+    the partitions half of the ids would be in another one.
     """
     known = tuple(ids)
     fits = [
@@ -74,6 +74,6 @@ def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
         if all(coordinator_partition(text, number) == partition for partition, text in known)
     ]
     if not known or not fits:
-        return least  # some of the ids are in a wrong partition whatever the number is
+        return least  # some ids are in a wrong partition for every number
     smallest = fits[0]
     return next((number for number in reversed(fits) if (smallest / number) ** len(known) < CHANCE), smallest)

@@ -1,8 +1,8 @@
 """Groups and transactions of a rebuilt cluster, as its coordinators will load them.
 
-The coordinators' partitions are read as they will be written: merged from all copies. What a broker does with them at
-its start is here too: it deletes committed offsets whose retention is over (``offsets.retention.minutes``, KIP-211),
-and aborts open transactions that it knows. One that no coordinator knows hangs: nothing ends it.
+The coordinators' partitions are read as they will be written: merged from all copies. At its start a broker deletes
+committed offsets whose retention is over (``offsets.retention.minutes``, KIP-211). It also aborts open transactions
+of its coordinators; a transaction without a coordinator hangs.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ _NO_STATE: Final = LogDirState("", frozenset(), None, {}, {}, {}, {}, ())
 
 @dataclass(frozen=True)
 class RebuiltTransaction:
-    """A transaction that is open in the logs, or an id whose coordinator has it open."""
+    """A transaction that is open in the logs, or in the state of a coordinator."""
 
     kind: ClassVar[str] = "transaction"
 
     transactional_id: str | None
-    """None for a producer that no coordinator has."""
+    """None for a producer without a coordinator."""
     producer_id: int
     state: str | None
     partitions: tuple[str, ...]
     hangs: bool
-    """Whether nothing ends it after the start."""
+    """Whether no coordinator ends it after the start."""
 
 
 @dataclass(frozen=True)
 class RebuiltGroup:
-    """A group: how many offsets it has, and when the first of them expires with the default retention; times in ms."""
+    """A group, its number of offsets, and the first expiry with the default retention; times in ms."""
 
     kind: ClassVar[str] = "group"
 
@@ -68,12 +68,12 @@ class RebuiltGroup:
 
 @dataclass
 class Coordinators:
-    """What the coordinators' partitions hold."""
+    """The contents of the coordinators' partitions."""
 
     groups: list[RebuiltGroup] = field(default_factory=list)
     transactions: list[RebuiltTransaction] = field(default_factory=list)
     max_producer_id: int = -1
-    """The greatest producer id of a transactional id, -1 for none."""
+    """The highest producer id of a transactional id, -1 for none."""
 
 
 def read(
@@ -134,10 +134,10 @@ def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
 
 
 def _expiry(line: CommittedLine, group: GroupLine | None) -> int | None:
-    """Return when an offset expires once the group's members are gone, as they are: None for a share group.
+    """Return the expiry of an offset of a group without members, in ms; None for a share group.
 
-    A group whose members are stored becomes empty after the start: its retention begins then. So an offset counts that
-    expires as things are.
+    A group with stored members becomes empty after the start, and its retention begins then. So only offsets count that
+    expire without that.
     """
     return None if group is None or group.type == "Share" else line.expire_timestamp_ms
 
@@ -155,7 +155,7 @@ def batches(plan: PartitionPlan) -> Iterator[RecordBatch]:
 def transactions_of(
     known: Iterable[TransactionalId], still_open: Iterable[OpenProducer]
 ) -> Iterator[RebuiltTransaction]:
-    """Yield the ids with an open transaction, then producers whose open transactions no coordinator ends."""
+    """Yield the ids with an open transaction, then the producers whose transactions hang."""
     ended: set[tuple[int, str]] = set()
     names: dict[int, str] = {}
     for one in known:
@@ -178,4 +178,4 @@ def retention_minutes(groups: Iterable[RebuiltGroup], at: int) -> int:
 
 
 SPARE_MINUTES: Final = 30 * 24 * 60
-"""How long offsets are kept at least after a cluster was rebuilt: 30 days, more than the default of 7."""
+"""The least retention of offsets after a rebuild: 30 days, more than the default of 7."""

@@ -1,6 +1,6 @@
-"""The valid batches of one copy of a partition as a few numbers, every batch verified.
+"""The valid batches of one copy of a partition, every batch verified, as spans.
 
-A span is a row of valid batches of one leader epoch in one segment, so a healthy log is a few hundred spans.
+A span is a batch run of one leader epoch in one segment. A healthy log has a few hundred spans.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Padding, Region
 
 SPAN_BYTES: Final = 4 << 20
-"""Bytes of a span, about: where copies have to be merged batch by batch, so much is read again at a time."""
+"""Approximate size of a span. A merge batch by batch reads this much again at a time."""
 
 
 NEAR: Final = 1 << 20
-"""Offsets that compaction removes between two batches of a span, at most: a jump may be a wrong bit."""
+"""The most offsets that compaction may remove between two batches of a span: a larger gap may be a wrong bit."""
 
 
 class BatchSpan(NamedTuple):
-    """Valid batches of one leader epoch (-1 below magic 2), one after the other in a segment of a copy."""
+    """Consecutive valid batches of one leader epoch (-1 below magic 2) in a segment of a copy."""
 
     segment: Segment
     position: int
@@ -57,11 +57,11 @@ class BatchSpan(NamedTuple):
 
 
 class ScannedCopy:
-    """What a folder holds: spans in the order of the files, and all that is not valid.
+    """The contents of a folder: spans in the order of the files, and everything invalid.
 
-    ``doubtful`` are single valid batches whose base offset or leader epoch their neighbours contradict, with the base
-    offset that is right: no checksum guards these two fields. ``left_out`` are damaged ranges, and the offsets that
-    may be missing there: until None where the log ends with the range.
+    ``doubtful`` are single valid batches whose base offset or leader epoch their neighbours contradict, with the right
+    base offset: no checksum covers these two fields. ``left_out`` are damaged ranges, with the offsets that may be
+    missing there; the last offset is None if the log ends with the range.
     """
 
     def __init__(self, folder: VolumeFolder, segments: Iterable[Segment], *, is_compacted: bool) -> None:
@@ -72,7 +72,7 @@ class ScannedCopy:
         self.doubtful: list[BatchSpan] = []
         self.highest_producer_id = -1
         self.claimed_end = 0
-        """The offset after the last batch that a damaged range at the end of a segment claims; 0 for none."""
+        """The end offset that the headers in a damaged range at the end of a segment claim; 0 for none."""
         self._is_compacted = is_compacted
         self.left_out: list[LeftOutRange] = []
         for number, each in enumerate(self.segments):
@@ -87,7 +87,7 @@ class ScannedCopy:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every byte belongs to a valid batch in its place."""
+        """Whether every byte belongs to a valid batch with the right offset."""
         return not (self.left_out or self.doubtful)
 
     @property
@@ -106,7 +106,7 @@ class ScannedCopy:
         return region
 
     def _take_lost(self, found: Iterable[LeftOutRange], begin: int, following: int | None) -> None:
-        """Note damaged ranges of a segment, whose spans are those from ``begin`` on, by what stands around them."""
+        """Add damaged ranges of a segment, with the offsets between their neighbours. Its spans start at ``begin``."""
         spans = self.spans[begin:]
         for one in found:
             before = max((span.last_offset for span in spans if span.end <= one.position), default=None)
@@ -164,7 +164,7 @@ class ScannedCopy:
             self.spans.append(new)
 
     def _doubt_epochs(self) -> None:
-        """Take out single batches whose leader epoch does not lie between those of their neighbours."""
+        """Move single batches to ``doubtful`` whose leader epoch is not between those of their neighbours."""
         kept: list[BatchSpan] = []
         for number, span in enumerate(self.spans):
             before = kept[-1].epoch if kept else -1
@@ -177,10 +177,10 @@ class ScannedCopy:
         self.spans = kept
 
     def _doubt_offsets(self, each: Segment, begin: int, following: int | None) -> list[LeftOutRange]:
-        """Take batches of a segment out of the spans whose base offset cannot be right: no checksum guards it.
+        """Remove batches of a segment from the spans whose base offset cannot be right: no checksum covers it.
 
-        In a segment offsets rise, from its base offset on to before the ``following`` segment's. In a log that is not
-        compacted a batch goes on where the one before it in the file ends.
+        Offsets of a segment increase, from its base offset to before that of the ``following`` one. In a log that is
+        not compacted a batch starts at the end offset of the batch before it.
         """
         low = each.base_offset or 0
         high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following
@@ -207,7 +207,7 @@ class ScannedCopy:
 
 
 def _follows(one: LeftOutRange, spans: Sequence[BatchSpan]) -> bool:
-    """Tell whether a range stands directly after a span, or begins the file."""
+    """Return whether a range directly follows a span, or starts the file."""
     return one.position == 0 or any(span.end == one.position for span in spans)
 
 
@@ -217,7 +217,7 @@ def _misplaced(span: BatchSpan) -> LeftOutRange:
 
 
 def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[BatchSpan]:
-    """Yield a batch whose base offset is wrong at the offsets that are missing there, if it has as many."""
+    """Yield a batch with a wrong base offset at the offsets that are missing there, if their numbers are equal."""
     with one.segment.open() as source:
         header = source.read(one.position, BATCH_HEADER.size)
     if len(header) == BATCH_HEADER.size:
@@ -229,7 +229,7 @@ def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[Batch
 
 
 class ClaimedOffsets(NamedTuple):
-    """Offsets that the headers of batches in a damaged range claim; ``is_whole``: they fill the range exactly."""
+    """Offsets that the batch headers in a damaged range claim; ``is_whole``: they cover the range exactly."""
 
     start: int
     stop: int
@@ -237,9 +237,9 @@ class ClaimedOffsets(NamedTuple):
 
 
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
-    """Return the offsets of the batches in a damaged range whose headers go on with ``expected``; 0 and 0 for none.
+    """Return the offsets of the batches in a damaged range whose headers continue at ``expected``; 0 and 0 for none.
 
-    A flipped bit mostly spoils records, and the end of the file cuts a batch off behind its header.
+    A flipped bit is mostly in the records, and a truncated batch at the end of the file mostly has its header.
     """
     start = stop = 0
     position = one.position

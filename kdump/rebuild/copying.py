@@ -1,8 +1,8 @@
-"""The folders of partitions in the log dirs of new nodes, and what has no place there.
+"""The partition folders in the log dirs of new nodes, and ``lost+found``.
 
-A log dir needs segments, ``leader-epoch-checkpoint``, ``partition.metadata`` and ``log-start-offset-checkpoint``. A
-broker that finds no mark of a clean shutdown reads every segment and makes indexes and the producers' state itself, so
-none are written, except for the producers' state below the first segment: it is in no batch.
+A log dir needs segments, ``leader-epoch-checkpoint``, ``partition.metadata`` and ``log-start-offset-checkpoint``.
+Without a clean shutdown marker a broker reads every segment, and rebuilds indexes and producer snapshots itself. Only
+the snapshot at the base offset of the first segment is written, because no batch has its contents.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder
 
 UNKNOWN: Final = "unknown-topics"
-"""The folder in ``lost+found`` for folders of topics that the metadata does not have."""
+"""The folder in ``lost+found`` for topics that are not in the metadata."""
 NAME_BYTES: Final = 255
-"""Bytes of a file's name, at most."""
+"""The longest file name, in bytes."""
 BLOCK: Final = 4096
-"""Bytes that a file system sets aside at a time, about."""
+"""The usual block size of a file system."""
 SMALL_FILES: Final = 3
-"""Files beside the segments of a partition."""
+"""Number of other files in a partition folder."""
 EPOCH_AT: Final = BATCH_HEADER.offsets["partition_leader_epoch"]
 
 
 class PlacedPartition(NamedTuple):
-    """A partition, and the log dirs in the output that get a copy: names of folders such as ``node-1``."""
+    """A partition, and the log dirs in the output that get a copy: folder names such as ``node-1``."""
 
     plan: PartitionPlan
     nodes: tuple[str, ...]
 
 
 class CopiedFile(NamedTuple):
-    """A segment to write: its path in the output, what it is made of, and a sum of all that decides its bytes."""
+    """A segment to write: its path in the output, its sources, and a checksum of the plan."""
 
     path: str
     segment: PlannedSegment
@@ -62,13 +62,13 @@ class CopiedFile(NamedTuple):
 
     @property
     def sum(self) -> str:
-        """The same for the same pieces of the same files, as sizes and times of change tell."""
-        told = json.dumps([self.path, self.segment, self.seen])
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
+        """A checksum of the pieces, and of the sizes and change times of their files."""
+        plan = json.dumps([self.path, self.segment, self.seen])
+        return hashlib.sha256(plan.encode()).hexdigest()[:32]
 
 
 def room(placed: Iterable[PlacedPartition]) -> int:
-    """Return the bytes that the folders of partitions occupy, about: a little more rather than less."""
+    """Return an estimate of the disk space of the partition folders: rather too much than too little."""
     needed = 0
     for one in placed:
         count = len(one.plan.segments) + SMALL_FILES
@@ -77,7 +77,7 @@ def room(placed: Iterable[PlacedPartition]) -> int:
 
 
 def copied_before(out: str) -> int:
-    """Return the bytes that dead runs have written on the way to an output, which ``--resume`` takes over."""
+    """Return the bytes that dead runs have written for an output, which ``--resume`` takes over."""
     target = Path(out).absolute()
     places = [place for place in (target, target.parent) if place.is_dir()]
     parts = [part for place in places for part in place.iterdir() if Journal.is_of(part, out)]
@@ -85,7 +85,7 @@ def copied_before(out: str) -> int:
 
 
 def make_sure_of_room(out: str, needed: int) -> None:
-    """Raise UnreadableError where the file system of an output has less free than ``needed`` bytes."""
+    """Raise UnreadableError if the file system of an output has fewer than ``needed`` free bytes."""
     folder = Path(out).absolute()
     while not folder.exists():
         folder = folder.parent
@@ -110,9 +110,9 @@ def write(
 ) -> None:
     """Write the folders of partitions below ``root``, and the checkpoint of each log dir.
 
-    ``root`` is what :func:`kdump.output.files.new_folder` gives. What ``journal`` has is not written again.
-    ``done`` is called with the bytes of each segment that is written. Raises UnreadableError where a source cannot be
-    read, or is not what it was when its batches were verified, and OSError where the disk refuses.
+    ``root`` is the folder of :func:`kdump.output.files.new_folder`. Segments in ``journal`` are not written again.
+    ``done`` is called with the size of each written segment. Raises UnreadableError if a source cannot be read or has
+    changed since its batches were verified, and OSError if the disk refuses.
     """
     tasks = [task for one in placed for task in _files_of(one)]
     if journal is not None:
@@ -139,7 +139,7 @@ def write(
 
 
 def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionOffset]:
-    """Yield what a broker notes: log start offsets that the name of the first segment does not tell."""
+    """Yield the lines of the checkpoint: log start offsets that differ from the name of the first segment."""
     for one in placed:
         plan = one.plan
         if node in one.nodes and (plan.is_tiered or plan.log_start > plan.segments[0].base_offset):
@@ -147,7 +147,7 @@ def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionO
 
 
 def _files_of(one: PlacedPartition) -> Iterator[CopiedFile]:
-    """Yield the segments of all copies: those of equal pieces one after the other, while the system has them."""
+    """Yield the segments of all copies. Equal segments follow each other, so that their pages are still cached."""
     for segment in one.plan.segments:
         paths = {piece.path for piece in segment.pieces}
         seen = tuple(file for file in one.plan.seen if file.path in paths)
@@ -176,7 +176,7 @@ def _copied(root: Path, tasks: Sequence[CopiedFile], access: Access, jobs: int) 
 
 
 def _copy(root: Path, access: Access, task: CopiedFile) -> None:
-    """Write one segment; when this returns the disk has it."""
+    """Write one segment and flush it to the disk."""
     target = root / task.path
     with files.create(target, access) as file:
         for path, group in groupby(task.segment.pieces, lambda piece: piece.path):
@@ -195,23 +195,23 @@ def _copy(root: Path, access: Access, task: CopiedFile) -> None:
 
 
 def _corrected(source: LocalFile, piece: PlannedPiece) -> bytes:
-    """Return a batch with the base offset and the leader epoch that are right."""
+    """Return a batch with the right base offset and leader epoch."""
     base_offset, epoch = piece.corrected or (0, 0)
     data = source.read(piece.position, piece.size)
     return base_offset.to_bytes(8, "big") + data[8:EPOCH_AT] + epoch.to_bytes(4, "big") + data[EPOCH_AT + 4 :]
 
 
 class Journal:
-    """The segments that runs have written, in a file of the output that is being made: a later run goes on there.
+    """A file in the unfinished output that lists the written segments, so that a later run can continue.
 
-    The first line names the output, each other one has the sum of a :class:`CopiedFile` and its path. A line that a
-    kill cuts off does not count.
+    The first line names the output. Each other line has the sum of a :class:`CopiedFile` and its path. A truncated last
+    line is ignored.
     """
 
     NAME: Final = "rebuild-journal"
 
     def __init__(self, root: Path, out: str, access: Access) -> None:
-        """Take over what a dead run has written to ``root``: all that its journal does not have is deleted."""
+        """Take over the files of a dead run in ``root``; delete those that are not in its journal."""
         self._root, self._path = root, root / self.NAME
         self._known: dict[str, str] = {}
         lines = self._path.read_bytes().split(b"\n")[:-1] if self._path.exists() else []
@@ -232,35 +232,35 @@ class Journal:
 
     @classmethod
     def is_of(cls, folder: Path, out: str) -> bool:
-        """Tell whether a folder is what a dead run has made on the way to an output."""
+        """Return whether a folder is the unfinished output of a dead run for ``out``."""
         try:
             with (folder / cls.NAME).open("rb") as file:
                 return file.readline() == _head(out) + b"\n"
-        except OSError:  # it is another output's, or none
+        except OSError:  # of another output, or none
             return False
 
     def begin(self, tasks: Iterable[CopiedFile]) -> None:
-        """Delete what an earlier run has written from other bytes, or for other nodes."""
+        """Delete segments that an earlier run has written from other bytes, or for other nodes."""
         kept = {task.path: task.sum for task in tasks if self._known.get(task.path) == task.sum}
         for path in self._known.keys() - kept.keys():
             target = self._root / path
             files.drop(target)
             for above in target.relative_to(self._root).parents[:-1]:
-                with suppress(OSError):  # it holds something that is kept
+                with suppress(OSError):  # it holds files that are kept
                     files.drop(self._root / above)
         self._known = kept
 
     def has(self, task: CopiedFile) -> bool:
-        """Tell whether a segment is written, from the same bytes."""
+        """Return whether a segment was written from the same bytes."""
         return self._known.get(task.path) == task.sum
 
     def add(self, task: CopiedFile) -> None:
-        """Note a segment that the disk has."""
+        """Add a segment that is flushed to the disk."""
         self._file.write(os.fsencode(f"{task.sum} {task.path}\n"))
         self._file.flush()
 
     def end(self) -> None:
-        """Delete the journal: the output is whole."""
+        """Delete the journal: the output is complete."""
         self._file.close()
         files.drop(self._path)
 
@@ -271,19 +271,19 @@ class Journal:
                 if path != self._path and str(path.relative_to(self._root)) not in kept:
                     files.drop(path)
             for name in folders:
-                with suppress(OSError):  # it holds something that is kept
+                with suppress(OSError):  # it holds files that are kept
                     files.drop(Path(above, name))
 
 
 def _head(out: str) -> bytes:
-    return os.fsencode(f"kdump rebuild-cluster {os.path.abspath(out)!r}")  # noqa: PTH100  it need not be there
+    return os.fsencode(f"kdump rebuild-cluster {os.path.abspath(out)!r}")  # noqa: PTH100  it may not exist
 
 
 def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[VolumeFolder], access: Access) -> int:
-    """Write what has no place into ``lost+found``; return its bytes. Nothing is made where there is nothing.
+    """Write the bytes that no log dir gets into ``lost+found``, if there are any; return their number.
 
-    That is for each partition the bytes that its plan leaves out, ``NUMBER-SEGMENT@POSITION``, and below
-    ``unknown-topics`` the segments of folders that are no copy of any. Raises UnreadableError and OSError.
+    For each partition these are the bytes that its plan leaves out (``NUMBER-SEGMENT@POSITION``). ``unknown-topics``
+    gets the segments of folders that are not copies of a partition. Raises UnreadableError and OSError.
     """
     written = 0
     for plan in plans:
@@ -307,7 +307,7 @@ _KEPT: Final = {file_names.PARTITION_METADATA, file_names.LEADER_EPOCHS}
 
 
 def _save(root: Path, plan: PartitionPlan, number: int, left: LeftOutBytes, access: Access) -> int:
-    """Copy bytes that are left out; zeros alone are not worth a file."""
+    """Copy bytes that are left out, unless all are zeros."""
     with LocalFile(left.path) as source:
         end = left.position + left.size
         if resync.zero_tail(source, left.position, end) == left.position:

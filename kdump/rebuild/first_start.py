@@ -1,7 +1,7 @@
-"""What a broker meets in the logs when it starts first: segments whose retention is over, transactions that are open.
+"""Segments whose retention is over, and open transactions, at the first start of the new brokers.
 
-The copy that each partition's newest records come from is looked at: its time indexes, its producer snapshots, and the
-batches after these. That reads little.
+For each partition this reads time indexes, producer snapshots and the batches after them, of the copy with the newest
+records.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def look(
     at: int,
     fail: Callable[[UnreadableError], None],
 ) -> LogsAtStart:
-    """Look at the logs; ``image`` has the configs of the new cluster, ``at`` is now in ms."""
+    """Read the logs; ``image`` has the configs of the new cluster, ``at`` is now in ms."""
     folders = _leading(volumes, plans)
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in folders}
     retention, producers = Retention(TopicConfigs(image), rules_of(release)), Producers()
@@ -68,7 +68,7 @@ def look(
 
 
 def _leading(volumes: Volumes, plans: Iterable[PartitionPlan]) -> Sequence[VolumeFolder]:
-    """Return the folder that the newest records of each partition come from."""
+    """Return the folder with the newest records of each partition."""
     by_path = {folder.path: folder for folder in volumes.folders}
     last = (plan.sources[-1].path for plan in plans if plan.sources)
     return [by_path[path] for path in last if path in by_path]

@@ -1,6 +1,6 @@
-"""How far partitions reached that no volume has: offsets that groups have committed, and that checkpoints have.
+"""The least end offsets of partitions that no volume has, from committed offsets and checkpoints.
 
-A new log begins there, so that consumers go on with the next record, and no offset is given twice.
+A new log starts there, so that consumers continue with the next record and no offset is used twice.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def of(
     volumes: Volumes, wanted: AbstractSet[tuple[str, int]], names: Mapping[bytes, str]
 ) -> dict[tuple[str, int], int]:
-    """Return the highest offset that is known of each wanted partition: the smallest end that its log can have.
+    """Return the highest known offset of each wanted partition: the least possible end of its log.
 
-    ``names`` are the names of topics by id. What cannot be read is left out: the partition may then begin lower.
+    ``names`` are topic names by id. Unreadable files are skipped, so a partition may start lower.
     """
     found: dict[tuple[str, int], int] = {}
 

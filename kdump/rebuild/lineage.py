@@ -1,8 +1,8 @@
-"""The leader epochs that the lost cluster went on with: which copy's batches count at an offset.
+"""The leader epochs of the lost cluster, which decide whose batch counts at an offset.
 
-After an election under a higher epoch the new leader's log counts, and followers truncate theirs to it (KIP-101,
-KIP-279). So of all copies the one with the newest leader epoch shows the history; a batch of another copy belongs to it
-where it has the epoch of that history at its offset.
+After an election with a higher epoch followers truncate their logs to that of the new leader (KIP-101, KIP-279). So the
+copy with the newest leader epoch has the history. A batch of another copy belongs to the history if it has the
+history's epoch at its offset.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def history(scanned: ScannedCopy, noted: Sequence[EpochEntry]) -> EpochHistory:
-    """Return a copy's history: its checkpoint as far as its batches do not contradict it, and its batches."""
+    """Return the history of a copy: its batches, and the entries of its checkpoint that they do not contradict."""
     spans = [span for span in scanned.spans if span.epoch >= 0]
     believed = [
         entry

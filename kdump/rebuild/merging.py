@@ -1,4 +1,4 @@
-"""Batches of several copies of a partition as one log: those of the first copy, and of others where it has a hole."""
+"""Merge several copies of a partition: batches of the first copy, and batches of others in its holes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 JOINED_BYTES: Final = 64 << 20
-"""Bytes up to which spans become one, about: a high watermark inside one has it read again."""
+"""Approximate size up to which spans are joined: a span with the high watermark inside is read again."""
 
 
 class Hole(NamedTuple):
@@ -28,9 +28,9 @@ class Hole(NamedTuple):
 
 
 class TakenSpan(NamedTuple):
-    """Batches that are part of the new log, of the copy with the number ``copy``.
+    """Batches of the new log, from the copy with the number ``copy``.
 
-    ``corrected`` says that ``base_offset`` and ``epoch`` are to be written into the header: those there are wrong.
+    ``corrected``: the header in the file is wrong, and ``base_offset`` and ``epoch`` are written into it.
     """
 
     base_offset: int
@@ -42,7 +42,7 @@ class TakenSpan(NamedTuple):
 
 
 class MergedLog:
-    """The batches that are taken so far, in the order of their offsets."""
+    """The batches of the new log so far, in offset order."""
 
     def __init__(self, history: EpochHistory) -> None:
         self.taken: list[TakenSpan] = []
@@ -51,9 +51,9 @@ class MergedLog:
         self._history = history
 
     def add(self, copy: int, spans: Sequence[BatchSpan], allows: Callable[[int, int], bool] = lambda *_: True) -> None:
-        """Take what fits into holes of the log and belongs to its history.
+        """Take the batches that fit into holes of the log and belong to its history.
 
-        ``allows`` tells for a first and a last offset whether batches may be taken there.
+        ``allows`` returns for a first and a last offset whether batches may be taken there.
         """
         for span in sorted(spans, key=lambda one: one.base_offset):
             limit = self._history.limit(span.base_offset, span.epoch)
@@ -173,7 +173,7 @@ def _single(span: BatchSpan, place: BatchPlace) -> BatchSpan:
 
 
 def _goes_on(before: TakenSpan, new: TakenSpan) -> bool:
-    """Tell whether two stand one after the other in a file, and can be one."""
+    """Return whether two spans are consecutive in a file and can be joined."""
     return (
         before.copy == new.copy
         and before.span.segment is new.span.segment

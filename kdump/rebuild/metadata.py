@@ -1,17 +1,16 @@
-"""The metadata of a rebuilt cluster: the image that the volumes hold, and the snapshot that new nodes begin with.
+"""The metadata of a rebuilt cluster: the image in the volumes, and the snapshot for the new nodes.
 
-Source: what real nodes of 3.9.2 to 4.4.0 demand of a snapshot (KIP-630, KIP-853, KIP-858):
+Nodes of 3.9.2 to 4.4.0 require this of a snapshot (KIP-630, KIP-853, KIP-858):
 
-- It must end beyond the log of every copy that stays, else a broker follows the new leader but never reads it. Its
+- It must end after the log of every remaining copy, else a broker follows the new leader but never reads it. Its
   epoch must be above that of every ``quorum-state``, else such a node follows no leader.
-- A registration of the old cluster makes a node wait until a session ends that has no holder. Without any registration
-  a follower that loads the snapshot before its leader registers never learns the leader's address: so each new broker
-  has one, fenced.
-- The leader epoch of a partition must be above those of its batches, and the leader must be named: none is elected.
-- From metadata.version 4.0-IV1 on a controller takes a broker that did not stop in good order out of every ISR when it
-  registers (KIP-966), and each new node is one. An ISR of several members then shrinks in the order in which they
-  register, and leaders change meanwhile. The leader alone is elected again as soon as it is there; the others, whose
-  copies are the same, join it within seconds.
+- With a registration of the old cluster a node waits until the session of that registration ends. Without a
+  registration a follower that loads the snapshot before its leader registers never gets the leader's address. So each
+  new broker has a fenced registration.
+- The leader epoch of a partition must be above those of its batches. The leader must be set: none is elected.
+- From metadata.version 4.0-IV1 on a controller removes a broker from every ISR when it registers after an unclean stop
+  (KIP-966). All new nodes are such brokers, so an ISR of several members would shrink, with new leaders, while they
+  register. So the ISR is the leader alone. The others, whose copies are equal, join it within seconds.
 """
 
 from __future__ import annotations
@@ -45,13 +44,13 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder, Volumes
 
 BEYOND: Final = 1_000_000
-"""Offsets between the end of the longest copy and that of the new snapshot.
+"""Offsets between the end of the longest copy and the end of the new snapshot.
 
-One is enough for the copies that are given. A broker whose volume is not among them may have more: an idle controller
-appends two records a second, so this is worth five days.
+One is enough for the given copies. A broker of another volume may have more: an idle controller appends two records a
+second, so this covers five days.
 """
 ABOVE: Final = 1_000
-"""Epochs between the highest one that is met and that of the new snapshot: failed elections use up epochs."""
+"""Epochs between the highest one found and that of the new snapshot: failed elections use up epochs."""
 SPARE_IDS: Final = 1_000
 """Producer ids of a block. A broker may have used a block whose record no copy has."""
 OLD_LEADER: Final = -1
@@ -78,14 +77,14 @@ INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
     },
     remote_log_metadata.TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
 }
-"""The configs that coordinators give their topics when they create them; a broker adds none to one that is there."""
+"""The configs of coordinators' topics when a broker creates them; it adds none to an existing topic."""
 KEEP_ALL: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
-"""The configs of topics whose own are lost: the defaults of a broker would delete records."""
+"""The configs of topics with lost configs: the defaults of a broker would delete records."""
 MIN_ISR: Final = "min.insync.replicas"
 
 
 class ClusterChange(NamedTuple):
-    """Something of the old cluster that the new one has not, or has with another value."""
+    """A thing of the old cluster that the new one lacks or has with another value."""
 
     what: str
     """``topic config``, ``broker config``, ``feature``, ``folder``, ``topic``, ..."""
@@ -96,13 +95,13 @@ class ClusterChange(NamedTuple):
 
 
 class LostCluster(NamedTuple):
-    """The metadata of the lost cluster, as the volumes have it."""
+    """The metadata of the lost cluster in the volumes."""
 
     image: ClusterImage
     sources: tuple[str, ...]
-    """The copies of the metadata log, empty where there is none."""
+    """The copies of the metadata log; may be empty."""
     breaks: tuple[str, ...]
-    """Damage in them, and records that do not replay."""
+    """Damage in them, and records that cannot be replayed."""
     log_end: int
     epoch: int
     changes: tuple[ClusterChange, ...]
@@ -124,14 +123,14 @@ class LostCluster(NamedTuple):
 
 
 class CopyEnds(NamedTuple):
-    """Where copies of the metadata log end: the greatest end offset, the greatest epoch that a node has seen."""
+    """The highest end offset of the copies of the metadata log, and the highest epoch that a node has seen."""
 
     end_offset: int
     epoch: int
 
 
 def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
-    """Return the greatest end offset and epoch of all copies, in batches, snapshots and ``quorum-state``.
+    """Return the highest end offset and epoch of all copies, in batches, snapshots and ``quorum-state``.
 
     ``note`` is called with each small file that is not valid, and with a segment that cannot be read.
     """
@@ -152,7 +151,7 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
 
 
 def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
-    """Yield the epochs that the small files beside a copy have."""
+    """Yield the epochs in the small files of a copy."""
     for name, highest in ((file_names.QUORUM_STATE, _of_quorum), (file_names.LEADER_EPOCHS, _of_checkpoint)):
         try:
             data = copy.file(name)
@@ -172,11 +171,11 @@ def _of_checkpoint(data: bytes) -> int:
 
 
 def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> LostCluster:
-    """Return the image of the lost cluster: of the metadata log, and of folders as far as that is missing.
+    """Return the image of the lost cluster, from the metadata log, completed from the folders.
 
-    ``release`` is the one that is to start. Raises UsageError where there is no metadata log and no release is named.
+    ``release`` is the release of the new nodes. Raises UsageError without a metadata log and a release.
     """
-    copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOLD]
+    copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOPIC_STATES]
     breaks: list[str] = []
 
     def damage(text: str) -> None:
@@ -200,8 +199,8 @@ def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> Los
     return LostCluster(image, sources, tuple(breaks), max(end.end_offset, image.end_offset), top, tuple(changes))
 
 
-_TOLD: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
-"""The states of folders that count as topics: a broker that was started with wrong metadata made them stray."""
+_TOPIC_STATES: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
+"""States of folders that count as topics; a start with wrong metadata makes folders stray."""
 
 
 def _without_log(
@@ -223,7 +222,7 @@ def _complete(
     release: StartRelease | None,
     fail: Callable[[UnreadableError], None],
 ) -> list[ClusterChange]:
-    """Add what a damaged metadata log has lost, where folders have it: topics, and partitions of topics."""
+    """Add topics and partitions that only folders have, because the metadata log is damaged."""
     if METADATA_VERSION not in image.features.levels:
         if release is None:
             raise UsageError(
@@ -238,7 +237,7 @@ def _complete(
 
 
 def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list[ClusterChange]:
-    """Add partitions of known topics that only folders have, and those that are missing below the highest one."""
+    """Add partitions of known topics that only folders have, and the missing ones below the highest."""
     highest: dict[bytes, int] = {}
     for folder in folders:
         topic = image.topics.by_name.get(folder.topic)
@@ -258,7 +257,7 @@ def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list
 def _add_topics(
     image: ClusterImage, folders: Sequence[VolumeFolder], fail: Callable[[UnreadableError], None]
 ) -> list[ClusterChange]:
-    """Add topics that only folders have. Of a name with several ids the one that was written last counts."""
+    """Add topics that only folders have. If a name has several ids, the one that was written last counts."""
     by_name: dict[str, dict[bytes | None, list[VolumeFolder]]] = {}
     for folder in folders:
         by_name.setdefault(folder.topic, {}).setdefault(folder.topic_id, []).append(folder)
@@ -277,7 +276,7 @@ def _add_topics(
 
 
 def _rank(number: bytes | None, folders: Sequence[VolumeFolder]) -> tuple[object, ...]:
-    """Return how likely an id is the last one of a topic's name."""
+    """Return a sort key: the last id of a topic's name has the highest."""
     is_live = any(not each.state for each in folders)
     return number is not None, is_live, max(each.newest_ms for each in folders), len(folders)
 
@@ -296,7 +295,7 @@ def _add_topic(image: ClusterImage, name: str, number: bytes, copies: Sequence[V
 
 
 def _partition(replicas: Sequence[int], epoch: int, version: int, directories: Sequence[bytes] = ()) -> PartitionImage:
-    """Return the state of a partition whose replicas are all in sync, led by the first."""
+    """Return the state of a partition with all replicas in sync and the first one as leader."""
     return PartitionImage(
         replicas=list(replicas),
         directories=list(directories) or [bytes(16)] * len(replicas),
@@ -313,9 +312,9 @@ def _partition(replicas: Sequence[int], epoch: int, version: int, directories: S
 
 
 def release_for(lost: LostCluster, named: StartRelease | None) -> StartRelease:
-    """Return the release that is to start: the named one, else the oldest that knows the metadata.version.
+    """Return the release of the new nodes: the given one, else the oldest that supports the metadata.version.
 
-    Raises UsageError where the named one is too old for the metadata, or runs no KRaft.
+    Raises UsageError if the given one is too old for the metadata, or has no KRaft.
     """
     level = lost.image.features.metadata_version
     if named is None:
@@ -332,7 +331,7 @@ def release_for(lost: LostCluster, named: StartRelease | None) -> StartRelease:
 
 
 class NewCluster(NamedTuple):
-    """What the new cluster is to be."""
+    """The plan of the new cluster."""
 
     release: StartRelease
     nodes: Sequence[NewNode]
@@ -340,12 +339,12 @@ class NewCluster(NamedTuple):
     epochs: Mapping[tuple[bytes, int], int]
     """Topic id and partition -> the highest leader epoch of its copies, -1 for none."""
     max_producer_id: int
-    """The greatest producer id in batches and transactions, -1 for none."""
+    """The highest producer id in batches and transactions, -1 for none."""
     listeners: Listeners = Listeners()
 
 
 def rebuilt(lost: LostCluster, to: NewCluster) -> tuple[ClusterImage, list[ClusterChange]]:
-    """Return the image of the new cluster, and what it has not of the old one. ``lost.image`` stays as it is."""
+    """Return the image of the new cluster, and its differences from the old one. ``lost.image`` is not changed."""
     old, image = lost.image, ClusterImage()
     changes: list[ClusterChange] = []
     image.end_offset, image.epoch, image.timestamp = lost.end_offset, lost.new_epoch, old.timestamp
@@ -378,7 +377,7 @@ def rebuilt(lost: LostCluster, to: NewCluster) -> tuple[ClusterImage, list[Clust
 
 
 def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]:
-    """Lift a metadata.version that is too low for the release, or for voters in the metadata log."""
+    """Raise a metadata.version that is too low for the release, or for voters in the metadata log."""
     level = image.features.metadata_version
     least = release_facts.VOTERS_LEVEL if release_facts.has_voters(release) else release_facts.LEAST_LEVEL
     if level < least:
@@ -388,16 +387,16 @@ def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]
 
 
 def _next_producer_id(known: int, used: int) -> int:
-    """Return the first producer id of the next block: above all that are used, on the border of a block."""
+    """Return the first producer id of the next block, above all used ids."""
     first = max(known, used + 1) + SPARE_IDS
     return -(-first // SPARE_IDS) * SPARE_IDS
 
 
 def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Iterator[ClusterChange]:
-    """Change configs that would keep the new brokers from starting or from taking records; yield what was changed.
+    """Change configs with which the new brokers would not start or would refuse records; yield the changes.
 
-    A topic config below the least value of the release is fatal when the log is loaded. Before 3.7 a
-    min.insync.replicas above the number of replicas refuses every record with acks=all, and all transactions.
+    A topic config below the release's least value is fatal when the log is loaded. Before 3.7 a min.insync.replicas
+    above the number of replicas refuses every record with acks=all, and all transactions.
     """
     factors = {
         topic.name: min((len(state.replicas) for state in topic.partitions.values()), default=brokers)
@@ -432,7 +431,7 @@ def _int(text: str) -> int:
 
 
 def voter_fields(number: int, directory: bytes, host: str, port: int | None, listener: str) -> Fields:
-    """Return a voter as VotersRecord has it."""
+    """Return a voter as the fields of VotersRecord."""
     return {
         "voterId": number,
         "voterDirectoryId": directory,
@@ -442,10 +441,10 @@ def voter_fields(number: int, directory: bytes, host: str, port: int | None, lis
 
 
 def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds) -> None:
-    """Give an image another quorum: the brokers' volumes are whole, and only controllers are lost.
+    """Set another quorum in an image, for complete volumes of brokers and lost controllers.
 
-    It gets an end beyond all copies, so that brokers load it, and forgets the controllers: those that are left register
-    again. Where the voters stood in properties files alone, kraft.version is lifted to 1 if metadata.version allows it.
+    The image gets an end after all copies, so that brokers load it. It loses the controllers: the remaining ones
+    register again. If the voters were only in properties files, kraft.version becomes 1, if metadata.version allows it.
     The directory id of each voter must be known.
     """
     names = (endpoint["name"] for voter in image.voters or () for endpoint in voter["endpoints"])
@@ -462,7 +461,7 @@ def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds
 
 
 def what_to_do(path: str, voters: Sequence[Voter], image: ClusterImage, *, was_static: bool) -> Iterator[str]:
-    """Yield what to do with a snapshot that has other voters, step by step."""
+    """Yield the steps that install a snapshot with other voters."""
     servers = ",".join(address(voter.host, voter.port) for voter in voters)
     ids = ", ".join(str(voter.id) for voter in voters)
     yield f"stop every controller and every broker first. Controllers of the new quorum: {ids}"
@@ -508,7 +507,7 @@ def _registration(node: NewNode, to: NewCluster, lost: LostCluster, level: int) 
 
 
 def protocol_of(listener: str, image: ClusterImage) -> int:
-    """Return the security protocol of a listener: as its name says, else as the old brokers had it."""
+    """Return the security protocol of a listener, from its name, else from the old brokers."""
     if listener in PROTOCOLS:
         return PROTOCOLS[listener]
     endpoints = (one for broker in image.cluster.brokers.values() for one in broker["endPoints"])

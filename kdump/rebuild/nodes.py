@@ -1,4 +1,4 @@
-"""The nodes of a rebuilt cluster: who they are, which replicas each holds, and the files that name them."""
+"""The nodes of a rebuilt cluster, their replicas, and their ``meta.properties``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VOTER: Final = re.compile(
     r"(?P<id>\d{1,10})@(?P<host>\[[^\]\s]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})(?::(?P<directory>[\w-]{22}))?"
 )
 PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-"""Security protocol -> its number (``SecurityProtocol``). A listener that is called as one has it."""
+"""Security protocol -> its number (``SecurityProtocol``). A listener with such a name has it."""
 CLUSTER_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 Replicas: TypeAlias = "dict[tuple[bytes, int], tuple[int, ...]]"
@@ -62,7 +62,7 @@ def folder_of(number: int) -> str:
 
 
 class Voter(NamedTuple):
-    """A member of the quorum: id, address of its controller listener, id of its metadata log dir (None: not known)."""
+    """A member of the quorum: id, controller address, id of its metadata log dir (None: unknown)."""
 
     id: int
     host: str
@@ -78,7 +78,7 @@ class Listeners(NamedTuple):
 
 
 def new_directory_id() -> bytes:
-    """Return a random id of a log dir. As Kafka's ``Uuid.randomUuid`` it does not begin with a dash."""
+    """Return a random id for a log dir, without a dash at the start, as Kafka's ``Uuid.randomUuid``."""
     while True:
         made = uuid4().bytes
         if not urlsafe_b64encode(made).startswith(b"-"):
@@ -86,7 +86,7 @@ def new_directory_id() -> bytes:
 
 
 def parse_nodes(texts: Sequence[str]) -> list[NewNode]:
-    """Return the nodes of ``--node``. Raises UsageError for a malformed one, an id or an address twice, no voter."""
+    """Return the nodes of ``--node``. Raises UsageError for a malformed one, a repeated id or address, or no voter."""
     found = [_node(text) for text in texts or (DEFAULT,)]
     _once("node id", (each.id for each in found))
     addresses = ((each.host, port) for each in found for port in (each.port, each.controller_port) if port is not None)
@@ -171,7 +171,7 @@ def _port(text: str, digits: str) -> int:
 
 
 def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int:
-    """Return how many replicas a partition gets: the smaller of its old factor and the number of brokers.
+    """Return the new number of replicas of a partition: at most its old factor and the number of brokers.
 
     ``wanted`` is the value of ``--replication``. Replicas that a reassignment was adding do not count.
     """
@@ -182,8 +182,8 @@ def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int
 def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) -> Replicas:
     """Return the nodes of each partition, the leader first.
 
-    Where the new brokers have the ids of the old ones each keeps its replicas, and with them the placement by rack.
-    Otherwise leaders go round the nodes, from topic to topic one further, and followers with a growing distance.
+    If the new brokers have the ids of the old ones, each keeps its replicas, and so the placement by rack. Otherwise
+    leaders are assigned round-robin, each topic one node later, and followers at a growing distance.
     """
     ids = [node.id for node in nodes]
     partitions = [
@@ -210,7 +210,7 @@ def _stay(state: PartitionImage) -> list[int]:
 
 
 def _go_round(ids: Sequence[int], leader: int, count: int) -> Iterator[int]:
-    """Yield nodes as Kafka's placer does: the leader, then others at a distance that grows with each round."""
+    """Yield nodes as Kafka's placer: the leader, then others at a distance that grows each round."""
     yield ids[leader % len(ids)]
     others = len(ids) - 1
     shift = leader // len(ids)

@@ -1,4 +1,4 @@
-"""The plan of one partition: its log of the copy that leads, and of others where that one is damaged."""
+"""Plan one partition: the log of the leading copy, with batches of others for its damaged ranges."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder
 
 SEGMENT_BYTES: Final = 1 << 30
-"""Bytes after which batches of other copies go into a segment of their own, as a broker's default has it."""
+"""Size after which batches of other copies start a new segment: the default of a broker."""
 
 
 class WantedPartition(NamedTuple):
     """A partition of the image, and its copies, live ones first.
 
-    ``known_end`` is the highest offset that a group has committed, or another checkpoint has; 0 for none.
+    ``known_end`` is the highest offset in a group's commits or in another checkpoint; 0 for none.
     """
 
     topic: str
@@ -62,7 +62,7 @@ class WantedPartition(NamedTuple):
 
 
 class _Copy:
-    """A folder with what its small files tell; its batches are read when they are needed."""
+    """A folder and the contents of its small files. Its batches are read on demand."""
 
     def __init__(self, folder: VolumeFolder, wanted: WantedPartition, notes: list[str]) -> None:
         self.folder = folder
@@ -84,7 +84,7 @@ class _Copy:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What makes it lead: the newest leader epoch, then the highest end."""
+        """The sort key of the leading copy: the newest leader epoch, then the highest end."""
         if self._scanned is None:
             return self.newest, self.end
         return self.history().newest, max(self.scanned.end_offset, self.end)
@@ -96,7 +96,7 @@ class _Copy:
 
     @property
     def begin(self) -> int:
-        """The base offset of its first segment, also where only files beside that are left."""
+        """The base offset of its first segment, even if only files beside that segment are left."""
         return min([self.first, *(base for base, _ in self.missing_segments)])
 
     @property
@@ -105,7 +105,7 @@ class _Copy:
         return self.read_all()
 
     def read_all(self) -> ScannedCopy:
-        """Read its batches, if they were not read before: they rank it then."""
+        """Read its batches once, and update its rank by them."""
         if self._scanned is None:
             segments = self.folder.partition.segments
             self.seen = _looked_at(segments)
@@ -114,7 +114,7 @@ class _Copy:
         return self._scanned
 
     def doubt_last(self) -> None:
-        """Do not believe the leader epoch of the last batch."""
+        """Treat the leader epoch of the last batch as wrong."""
         self.scanned.doubtful.append(self.scanned.spans.pop())
         self._history = history(self.scanned, self.noted)
 
@@ -125,7 +125,7 @@ class _Copy:
 
     @property
     def missing_segments(self) -> list[tuple[int, int]]:
-        """The offsets of segments of which there are indexes and no log: from a base offset to before the next one."""
+        """The offsets of segments that have indexes but no log: from a base offset to before the next one."""
         partition = self.folder.partition
         there = {each.base_offset for each in partition.segments if each.base_offset is not None}
         found = (INDEX_NAME.fullmatch(entry.name) for entry in partition.others)
@@ -135,18 +135,18 @@ class _Copy:
 
     @property
     def unknown(self) -> list[tuple[int, int]]:
-        """The offsets of which it does not tell whether there was a record: damaged ranges, and what it never had."""
+        """The offsets that may have had a record elsewhere: damaged ranges, and offsets that it never had."""
         damaged = [_missing(one) for one in self.scanned.left_out]
         return [*damaged, *self.missing_segments, (0, self.first), (max(self.end, self.scanned.end_offset), NEVER)]
 
     @property
     def lineage(self) -> Lineage:
-        """Its leader epochs, and where it ends."""
+        """Its leader epochs and its end offset."""
         end = self.end if self._scanned is None else max(self.end, self.scanned.end_offset)
         return Lineage(tuple(self.history().entries), end)
 
     def of_swapped(self) -> list[BatchSpan]:
-        """Return the batches of segments that a broker was about to put in place (``.swap``), where there are any."""
+        """Return the batches of ``.swap`` segments, which a broker would have put in place."""
         partition = self.folder.partition
         segments = [
             Segment(partition.files, entry.path, entry.size, int(found["offset"]), {}, partition.limit)
@@ -157,12 +157,12 @@ class _Copy:
         return ScannedCopy(self.folder, segments, is_compacted=self._wanted.is_compacted).spans
 
     def history(self) -> EpochHistory:
-        """Its leader epochs: of its checkpoint, and of its batches where these were read."""
+        """Its leader epochs, from its checkpoint, and from its batches if they were read."""
         return self._history
 
 
 def plan(wanted: WantedPartition) -> PartitionPlan:
-    """Decide what becomes of a partition. What cannot be read counts as damaged, and is named in the plan."""
+    """Plan a partition. Unreadable bytes count as damaged, and the plan names them."""
     if not wanted.folders:
         return _without_copy(wanted)
     return _Planning(wanted).plan()
@@ -255,7 +255,7 @@ class _Planning:
         )
 
     def _is_complete(self, leader: _Copy) -> bool:
-        """Tell whether the copy that leads needs no other one."""
+        """Return whether the leading copy needs no other one."""
         scanned = leader.scanned
         if not scanned.is_sound or leader.problem is not None or leader.newest > leader.history().newest:
             return False
@@ -273,9 +273,9 @@ class _Planning:
         return True
 
     def _doubts_epoch(self, copy: _Copy) -> bool:
-        """Tell whether one wrong bit may have made the leader epoch of a copy's last batch.
+        """Return whether a single wrong bit may explain the leader epoch of a copy's last batch.
 
-        A broker notes an epoch in its checkpoint before it writes the first batch of it. No checksum guards the epoch.
+        A broker writes an epoch to its checkpoint before its first batch. No checksum covers the epoch of a batch.
         """
         spans = copy.scanned.spans
         if not spans or spans[-1].batches > 1 or spans[-1].epoch < 0:
@@ -290,7 +290,7 @@ class _Planning:
         return last.epoch not in known and any((last.epoch ^ one).bit_count() == 1 for one in before)
 
     def _differs(self, copy: _Copy) -> bool:
-        """Tell whether a copy has offsets, or batches of another history, that the one that leads does not have."""
+        """Return whether a copy has offsets or a history that the leading copy does not have."""
         leader = self._copies[0]
         if copy.problem is not None:
             return False
@@ -299,18 +299,18 @@ class _Planning:
         return copy.lineage.truncation(leader.lineage) is not None
 
     def _is_in_sync(self, copy: _Copy) -> bool:
-        """Tell whether a copy reached the high watermark of the one that leads, as far as that is known.
+        """Return whether a copy reached the high watermark of the leading copy, or that is unknown.
 
-        A copy that did not may still have what the cluster has deleted since by retention or DeleteRecords.
+        Other copies may have records that the cluster has since deleted by retention or DeleteRecords.
         """
         watermark = self._copies[0].folder.high_watermark
         return watermark is None or copy.end >= watermark
 
     def _allowed(self, copy: _Copy) -> Callable[[int, int], bool]:
-        """Return where batches of a copy may be taken.
+        """Return a function that decides whether a range of offsets may be taken from a copy.
 
-        A copy that was behind gives none from before the log of the one that leads; one of a compacted log that is
-        damaged none that the cleaner removed elsewhere.
+        A lagging copy gives no batches before the start of the leading copy's log. A damaged copy of a compacted log
+        gives no batches that the cleaner removed elsewhere.
         """
         leader = self._copies[0]
         if copy is leader:
@@ -328,19 +328,19 @@ class _Planning:
         return allows
 
     def _in_lineage(self) -> Iterator[_Copy]:
-        """Yield the copies that are not truncated when they follow the one that leads."""
+        """Yield the copies that would not be truncated as followers of the leading copy."""
         leader = self._copies[0]
         for copy in self._copies:
             if copy is leader or copy.lineage.truncation(leader.lineage) is None:
                 yield copy
 
     def _high_watermark(self) -> int | None:
-        """Return the highest high watermark of the copies in the history, None where no checkpoint has one."""
+        """Return the highest high watermark of the copies in the history, or None if no checkpoint has one."""
         found = [copy.folder.high_watermark for copy in self._in_lineage()]
         return max((one for one in found if one is not None), default=None)
 
     def _evidence(self) -> int:
-        """Return the offset that the log has reached at least, as small files and names tell."""
+        """Return the least end offset of the log, by small files and file names."""
         return max(map(self._evidence_of, self._in_lineage()), default=0)
 
     def _evidence_of(self, copy: _Copy) -> int:
@@ -357,7 +357,7 @@ class _Planning:
         return max([0, *names, *(mark for mark in marks if mark is not None)])
 
     def _log_start(self, first: int, end: int) -> int:
-        """Return the greatest log start offset of all checkpoints that the log reaches, else where it begins."""
+        """Return the highest log start offset of all checkpoints within the log, else its first offset."""
         found = [copy.folder.log_start for copy in self._copies]
         noted_start = max((one for one in found if one is not None and one <= end), default=None)
         if self._wanted.is_tiered:
@@ -367,7 +367,7 @@ class _Planning:
         return max(first, noted_start or 0)
 
     def _segments(self, end: int) -> list[PlannedSegment]:
-        """Return the segments: those of the copy that leads keep their names."""
+        """Return the segments. Those of the leading copy keep their names."""
         leader = self._copies[0]
         bases = sorted({each.base_offset or 0 for each in leader.folder.partition.segments})
         bases = sorted({*bases, *(base for base, _ in leader.missing_segments)})
@@ -402,14 +402,14 @@ class _Planning:
         return [PlannedSegment(base, tuple(pieces), None if pieces else modified.get(base)) for base, pieces in kept]
 
     def _seen(self, segments: Sequence[PlannedSegment]) -> tuple[SeenFile, ...]:
-        """Return the files that segments are made of."""
+        """Return the source files of segments."""
         used = {piece.path for segment in segments for piece in segment.pieces}
         return tuple(one for copy in self._read for one in (*copy.seen, *copy.swapped) if one.path in used)
 
     def _begins_another(
         self, made: list[tuple[int, list[PlannedPiece]]], size: int, before: TakenSpan | None, one: TakenSpan
     ) -> bool:
-        """Tell whether a span begins a segment that the copy which leads does not have."""
+        """Return whether a span starts a segment that the leading copy does not have."""
         if not made:
             return True
         if one.last_offset - made[-1][0] > MAX_RELATIVE_OFFSET:
@@ -440,7 +440,7 @@ class _Planning:
     def _lost(self, start: int, end: int) -> Iterator[LostOffsets]:
         """Yield the offsets that no copy holds.
 
-        In a compacted log a hole is natural where any copy is undamaged, or the log of none reached it.
+        In a compacted log a hole is no loss if any copy is undamaged there, or if no log reached it.
         """
         damages = [(_missing(one), one) for copy in self._read for one in copy.scanned.left_out]
         taken_end = self._log.taken[-1].last_offset + 1 if self._log.taken else 0
@@ -465,7 +465,7 @@ class _Planning:
         return "no copy has them"
 
     def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
-        """Yield valid batches without a place, and damaged ranges behind which something is lost."""
+        """Yield valid batches that are not taken, and damaged ranges with lost offsets."""
         for one in self._log.left_out:
             yield _left(one)
         for copy in self._read:
@@ -477,9 +477,9 @@ class _Planning:
                     yield _left(one)
 
     def _producers(self, base: int) -> str | None:
-        """Return the file with the producers' state at the beginning of the first segment.
+        """Return the producer snapshot at the base offset of the first segment.
 
-        Producers whose batches were deleted, or are in remote storage alone, are remembered there only.
+        Only it has the producers whose batches were deleted or are only in remote storage.
         """
         if base == 0:
             return None
@@ -507,9 +507,9 @@ class _Planning:
 
 
 def _of_one_topic(copies: list[_Copy], notes: list[str]) -> list[_Copy]:
-    """Return copies without those that may be of an older topic of the same name.
+    """Return copies without those that may belong to an older topic of the same name.
 
-    That is a copy without a topic id, where another one has it, that holds batches and none of them in common.
+    Such a copy has no topic id while another one has it, and it has batches but none in common with that one.
     """
     proven = [copy for copy in copies if copy.folder.topic_id is not None]
     if not any(copy.scanned.spans for copy in proven if len(proven) < len(copies)):
@@ -525,7 +525,7 @@ def _of_one_topic(copies: list[_Copy], notes: list[str]) -> list[_Copy]:
 
 
 def _share_a_batch(one: ScannedCopy, other: ScannedCopy) -> bool:
-    """Tell whether two copies hold the same batch: offsets, size and checksum."""
+    """Return whether two copies have a common batch: equal offsets, size and checksum."""
     for span in one.spans:
         for near in other.spans:
             if near.base_offset <= span.last_offset and span.base_offset <= near.last_offset:
@@ -540,7 +540,7 @@ def _content(place: BatchPlace) -> tuple[int, int, int, int]:
 
 
 def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
-    """Look at files before they are read; who reads one that cannot be looked at reports that."""
+    """Return size and change time of files before they are read. The reader reports inaccessible files."""
     found = []
     for each in segments:
         with suppress(UnreadableError):
@@ -549,14 +549,14 @@ def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
 
 
 def _missing(one: LeftOutRange) -> tuple[int, int]:
-    """Return the offsets that a range may have held; as far as nothing tells, all."""
+    """Return the offsets that a range may have had; all offsets if unknown."""
     start = 0 if one.missing_from is None else one.missing_from
     stop = NEVER if one.missing_until is None else one.missing_until
     return start, max(start, stop)
 
 
 def _common(hole: Hole, ranges: list[tuple[int, int]]) -> Iterator[Hole]:
-    """Yield the parts of a hole that lie in any of some ranges."""
+    """Yield the parts of a hole that are in a range."""
     end = hole.start
     for one in sorted(ranges):
         start, stop = max(one[0], end), min(one[1], hole.stop)
@@ -575,7 +575,7 @@ def _from(segments: list[PlannedSegment], log_start: int) -> list[PlannedSegment
 
 
 def _append(pieces: list[PlannedPiece], new: PlannedPiece) -> None:
-    """Add a piece, or lengthen the last one that it goes on with."""
+    """Add a piece, or extend the last one if the two are consecutive."""
     last = pieces[-1] if pieces else None
     if (
         last is not None

@@ -1,8 +1,8 @@
-"""What of each partition is left, and from which copies it is taken: the decision before anything is written.
+"""Plan all partitions before anything is written: what is left, and from which copies it is taken.
 
-The copy with the newest leader epoch, then with the highest end offset, leads: its batches count where they are valid.
-Where it is damaged, or holds no batch, those of other copies count that belong to the same history
-(:mod:`kdump.rebuild.lineage`). Other copies are read in full only where they are needed.
+The copy with the newest leader epoch leads; among equals the one with the highest end offset. Its valid batches are
+taken. For its damaged or missing ranges, batches of other copies are taken if they belong to the same history
+(:mod:`kdump.rebuild.lineage`). Other copies are read in full only if they are needed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def choose(
 ) -> list[PartitionPlan]:
     """Return the plan of each partition of an image, by topic and partition.
 
-    ``topics`` are names or globs, by default all. ``has_configs`` is false for an image without the configs of topics:
-    then the cleaner's checkpoint tells which are compacted. ``done`` is called after each partition. Raises
-    KdumpError where a process of ``jobs`` ends without a result.
+    ``topics`` are names or globs, by default all. ``has_configs`` is false for an image without topic configs: then
+    topics in the cleaner's checkpoint are compacted. ``done`` is called after each partition. Raises KdumpError if a
+    process of ``jobs`` ends without a result.
     """
     wanted = list(_wanted(volumes, image, topics, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
@@ -54,7 +54,7 @@ def choose(
 
 
 def unknown_folders(volumes: Volumes, image: ClusterImage) -> list[VolumeFolder]:
-    """Return live and stray folders that are no copy of a partition of the image."""
+    """Return live and stray folders that are not copies of a partition of the image."""
     found = []
     for folder in volumes.folders:
         topic = image.topics.by_name.get(folder.topic)
@@ -89,12 +89,12 @@ def _wanted(
 
 
 def _is_cleaned(folder: VolumeFolder) -> bool:
-    """Tell whether the log cleaner has come to a partition."""
+    """Return whether the log cleaner has a checkpoint for a partition."""
     return folder.key in folder.log_dir.cleaned
 
 
 def _begins_elsewhere(folder: VolumeFolder) -> bool:
-    """Tell whether a log begins below its first segment: in remote storage, where the cluster has one."""
+    """Return whether a log starts before its first segment, that is, in remote storage."""
     first = min((each.base_offset or 0 for each in folder.partition.segments), default=0)
     return folder.log_start is not None and folder.log_start < first
 

@@ -1,4 +1,4 @@
-"""What becomes of a partition: the decision before anything is written."""
+"""The plan of a partition, made before anything is written."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class LostOffsets(NamedTuple):
 class PlannedPiece(NamedTuple):
     """Bytes of a source file that become part of a segment.
 
-    ``corrected`` are the base offset and the leader epoch of the batch that they are, where the header in the file has
-    wrong ones: no checksum guards these. Else None.
+    ``corrected``: the right base offset and leader epoch, if the batch has wrong ones in the file (no checksum covers
+    them), else None.
     """
 
     path: str
@@ -63,7 +63,7 @@ class SeenFile(NamedTuple):
 
     @classmethod
     def of(cls, path: str) -> SeenFile:
-        """Look at a file. Raises UnreadableError."""
+        """Return the file's current size and change time. Raises UnreadableError."""
         try:
             status = os.stat(path)  # noqa: PTH116  of each segment
         except OSError as reason:
@@ -71,7 +71,7 @@ class SeenFile(NamedTuple):
         return cls(path, status.st_size, status.st_mtime_ns)
 
     def make_sure(self) -> None:
-        """Raise UnreadableError where the file is not any more what it was."""
+        """Raise UnreadableError if the file has changed."""
         if SeenFile.of(self.path) != self:
             raise UnreadableError(
                 self.path, "it has changed since kdump verified it", "stop what writes to it, and run the command again"
@@ -79,10 +79,10 @@ class SeenFile(NamedTuple):
 
 
 class PlannedSegment(NamedTuple):
-    """A segment to write: its base offset, and its pieces in order; none for an empty one.
+    """A segment to write: its base offset, and its pieces in order. An empty segment has none.
 
-    Of an empty one a broker takes the time of the last write for the time of its records: where that is new, a look-up
-    of an offset by time finds nothing. So it keeps the one that it had, in ms.
+    An empty segment keeps its time of the last write, in ms: a broker uses it as the time of its records, and with a
+    new time a lookup of an offset by time would find nothing.
     """
 
     base_offset: int
@@ -96,9 +96,9 @@ class PlannedSegment(NamedTuple):
 
 
 class LeftOutBytes(NamedTuple):
-    """Bytes of a copy that have no place: valid batches of another history, or a damaged range that no copy repairs.
+    """Bytes of a copy that are not taken: valid batches of another history, or a damaged range that no copy repairs.
 
-    ``kind`` is ``diverged``, ``conflict``, ``uncommitted`` or ``misplaced`` for valid batches, else that of the damage.
+    ``kind`` is ``diverged``, ``conflict``, ``uncommitted`` or ``misplaced`` for valid batches, else the kind of damage.
     """
 
     path: str
@@ -112,12 +112,13 @@ class LeftOutBytes(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionPlan:
-    """What becomes of one partition.
+    """The plan of one partition.
 
-    ``log_start`` and ``end`` are the offsets at which the log will begin and end, ``leader_epoch`` the highest one of
-    all copies (-1 for none): the new leader's must be above it. ``uncommitted`` counts offsets above the highest high
-    watermark that a checkpoint has. ``repaired`` says that a copy was damaged and another one, or its own bytes, made
-    up for it. ``notes`` are sentences for the user, ``unreadable`` those about files that the system does not give.
+    - ``log_start`` and ``end``: the first offset and the end offset of the new log.
+    - ``leader_epoch``: the highest one of all copies, -1 for none. The new leader's must be above it.
+    - ``uncommitted``: the number of offsets above the highest high watermark in a checkpoint.
+    - ``repaired``: a copy was damaged, and another copy or its own bytes replaced the damaged range.
+    - ``notes``: sentences for the user; ``unreadable``: those about unreadable files.
     """
 
     topic: str
@@ -127,7 +128,7 @@ class PartitionPlan:
     sources: tuple[SourceRange, ...] = ()
     segments: tuple[PlannedSegment, ...] = ()
     seen: tuple[SeenFile, ...] = ()
-    """The files that pieces are taken from, as they were before their batches were verified."""
+    """The source files of the pieces, as they were before their batches were verified."""
     log_start: int = 0
     end: int = 0
     leader_epoch: int = -1
@@ -136,7 +137,7 @@ class PartitionPlan:
     uncommitted: int = 0
     left_out: tuple[LeftOutBytes, ...] = ()
     producer_snapshot: str | None = None
-    """The path of the producers' state at the base offset of the first segment, None where none is needed."""
+    """The path of the producer snapshot at the base offset of the first segment, or None if not needed."""
     highest_producer_id: int = -1
     is_tiered: bool = False
     repaired: bool = False

@@ -1,4 +1,4 @@
-"""``node-N.properties``: the lines of server.properties that a rebuilt node needs, and what to do with them."""
+"""``node-N.properties``: the lines of server.properties that a rebuilt node needs, with instructions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD: Final = """\
 
 
 def properties(node: NewNode, to: NewCluster, lost: LostCluster, log_dir: str, minutes: int, *, delays: bool) -> str:
-    """Return the text of the file. ``delays`` holds the first retention check back for an hour."""
+    """Return the text of the file. ``delays`` postpones the first retention check by an hour."""
     head = HEAD.format(id=node.id, release=to.release.name, folder=node.folder)
     return head + "".join(f"{line}\n" for line in _lines(node, to, lost, log_dir, minutes, delays=delays))
 
@@ -77,7 +77,7 @@ def _lines(
 
 
 def _protocols(to: NewCluster, lost: LostCluster) -> Iterator[str]:
-    """Yield the security protocol of each listener; controllers without a known one speak PLAINTEXT."""
+    """Yield the security protocol of each listener; PLAINTEXT for controllers with an unknown one."""
     words = {number: name for name, number in PROTOCOLS.items()}
     yield f"{to.listeners.broker}:{words[protocol_of(to.listeners.broker, lost.image)]}"
     yield f"{to.listeners.controller}:{words[protocol_of(to.listeners.controller, lost.image)]}"

@@ -1,4 +1,4 @@
-"""Writes a rebuilt cluster: a folder that appears whole or not at all."""
+"""Write a rebuilt cluster: a folder that appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def publish(
     note: Callable[[str], None],
     progress: Callable[[int], None],
 ) -> None:
-    """Write the log dirs of all nodes, and what goes with them, as the folder ``out``.
+    """Write the log dirs of all nodes, their properties and the account as the folder ``out``.
 
-    With ``resume`` what a killed run has copied and verified is taken over, and stays when this one is ended, too.
-    Raises UsageError where something is there, UnreadableError where the disk refuses.
+    ``resume`` takes over verified segments of a killed run, and keeps them if this run ends early too. Raises
+    UsageError if ``out`` is not empty, UnreadableError if the disk refuses.
     """
     who = access.of_sources(folder.partition for folder in volumes.folders)
     placed = [
@@ -50,7 +50,7 @@ def publish(
             copying.write(folder, placed, who, jobs=jobs, journal=journal, done=progress)
             copying.write_lost(folder, rebuilt.plans, rebuilt.unknown, who)
             copies = Copies(volumes.metadata_copies, SILENT)
-            secret = who.without(access.of_files(copies.sources()))  # the snapshot holds the credentials that they hold
+            secret = who.without(access.of_files(copies.sources()))  # the snapshot has their credentials
             name, data = metadata.snapshot(rebuilt.image)
             for node in rebuilt.to.nodes:
                 log_dir = files.make_folders(folder, node.folder, access=who)
@@ -71,4 +71,4 @@ def publish(
 
 
 def _nothing(_: object) -> None:
-    """Say nothing: the metadata log was read before."""
+    """Report nothing: the metadata log was read before."""

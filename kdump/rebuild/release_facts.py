@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from kdump.broker_start.release import StartRelease
 
 VOTERS_SINCE: Final = (3, 9)
-"""The first release whose voters may stand in the metadata log (kraft.version 1, KIP-853)."""
+"""The first release whose voters may be in the metadata log (kraft.version 1, KIP-853)."""
 VOTERS_LEVEL: Final = 21
 """The level of metadata.version that kraft.version 1 depends on."""
 UNCLEAN_SINCE: Final = 23
-"""4.0-IV1: the level from which on a broker that did not stop in good order leaves every ISR (KIP-966)."""
+"""4.0-IV1: from this level on a broker leaves every ISR after an unclean stop (KIP-966)."""
 LEAST_LEVEL: Final = 7
-"""3.3-IV3: 4.0 and later know no older level."""
+"""3.3-IV3: 4.0 and later support no older level."""
 
 _GROUPS: Final = {"group.version": 1, "transaction.version": 2}
 _SHARES: Final = {"eligible.leader.replicas.version": 1, "share.version": 1, "streams.version": 1}
@@ -44,7 +44,7 @@ FEATURES: Final[dict[tuple[int, int], dict[str, int]]] = {
 
 
 class LeastValue(NamedTuple):
-    """The least value of a topic config that a release takes: a smaller one keeps a broker from starting."""
+    """The least value of a topic config that a release accepts: with a smaller one a broker does not start."""
 
     config: str
     since: tuple[int, int]
@@ -52,7 +52,7 @@ class LeastValue(NamedTuple):
 
 
 LEAST_VALUES: Final = (LeastValue("segment.bytes", (4, 1), 1 << 20),)
-"""What became narrower from 3.9 to 4.4: nothing else did. 4.0 takes segments of 14 bytes, as 3.9 does."""
+"""The only bound that changed from 3.9 to 4.4. 4.0 accepts segments of 14 bytes, as 3.9 does."""
 
 
 def least_values(to: StartRelease) -> list[LeastValue]:
@@ -69,7 +69,7 @@ def default_features(to: StartRelease) -> dict[str, int]:
 
 
 def oldest_for(level: int) -> StartRelease:
-    """Return the oldest release that knows a level of metadata.version. Raises UsageError for an unknown level."""
+    """Return the oldest release that supports a level of metadata.version. Raises UsageError for an unknown level."""
     for minor in FEATURES:
         found = release.of(".".join(map(str, minor)))
         if found.highest_level >= level:
@@ -82,7 +82,7 @@ def oldest_for(level: int) -> StartRelease:
 
 
 def has_voters(to: StartRelease) -> bool:
-    """Return whether the voters of a cluster of this release may stand in its metadata log."""
+    """Return whether the voters of a cluster of this release may be in its metadata log."""
     return to.number >= VOTERS_SINCE
 
 

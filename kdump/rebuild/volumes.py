@@ -1,7 +1,7 @@
-"""The log dirs that are left of a cluster, as the given volumes hold them.
+"""The remaining log dirs of a cluster in the given volumes.
 
-A log dir is a folder with ``meta.properties``, with one of a broker's checkpoints, or with a partition's folder. A
-volume of a container often holds its log dir some folders deep (``/data-0/kafka-log0``), so folders below are searched.
+A log dir is a folder with ``meta.properties``, with one of a broker's checkpoints, or with a partition folder. The log
+dir of a container is often some folders below the root of its volume (``/data-0/kafka-log0``), so all are searched.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _OF_PARTITION: Final = re.compile(
     rf"\d{{20}}\.(?:{file_names.LOG}|{'|'.join(file_names.SIBLINGS)})(?:\.\w+)?|"
     rf"{file_names.PARTITION_METADATA}|{file_names.LEADER_EPOCHS}",
 )
-"""Files that make their folder one of a partition. Names with the id of a segment belong to remote storage."""
+"""Files by which a folder is a partition folder. Names with a segment's id belong to remote storage."""
 
 
 @dataclass(frozen=True)
 class VolumeFolder:
-    """A partition's folder in a log dir.
+    """A partition folder in a log dir.
 
-    ``state`` is empty for a live replica, else ``delete``, ``future`` or ``stray``. ``topic_id`` has 16 bytes, None
-    where ``partition.metadata`` is missing or not valid.
+    ``state`` is empty for a live replica, else ``delete``, ``future`` or ``stray``. ``topic_id`` has 16 bytes, or is
+    None if ``partition.metadata`` is missing or invalid.
     """
 
     topic: str
@@ -64,7 +64,7 @@ class VolumeFolder:
 
     @property
     def high_watermark(self) -> int | None:
-        """The high watermark in the log dir's checkpoint. A folder put aside has none: its name is of another."""
+        """The high watermark in the log dir's checkpoint. Only a live folder has one."""
         return None if self.state else self.log_dir.high_watermarks.get(self.key)
 
     @property
@@ -79,7 +79,7 @@ class VolumeFolder:
 
     @property
     def newest_ms(self) -> int:
-        """When a segment was last written (ms); 0 without one."""
+        """The newest write time of a segment (ms); 0 without a segment."""
         return max((segment.modified or 0 for segment in self.partition.segments), default=0)
 
 
@@ -99,24 +99,24 @@ class Volume:
 
     @property
     def node_id(self) -> str | None:
-        """The id of the node, before KRaft of the broker."""
+        """The id of the node, or of the broker before KRaft."""
         return self.state.broker_id
 
 
 @dataclass(frozen=True)
 class Volumes:
-    """All log dirs of one cluster that were found. Folders stand in the order of log dirs, then by name."""
+    """All log dirs of one cluster. Folders are in the order of log dirs, then of names."""
 
     log_dirs: tuple[Volume, ...]
 
     @property
     def cluster_id(self) -> str | None:
-        """The id that the log dirs agree on, None where none has one."""
+        """The common id of the log dirs, or None if none has one."""
         return next((each.cluster_id for each in self.log_dirs if each.cluster_id is not None), None)
 
     @property
     def metadata_copies(self) -> list[Partition]:
-        """The copies of the metadata log: segments, and the snapshots and other files beside them (``others``)."""
+        """The copies of the metadata log: segments, snapshots and other files (``others``)."""
         return [each.metadata for each in self.log_dirs if each.metadata is not None]
 
     @property
@@ -135,8 +135,7 @@ class Volumes:
     def of(self, topic: str, topic_id: bytes | None, number: int) -> list[VolumeFolder]:
         """Return the folders that hold a partition, live ones first.
 
-        A folder that was put aside counts where its id proves that it is the same topic. A live one without an id
-        counts by its name.
+        A folder that is not live counts if its topic id is the same. A live folder without an id counts by its name.
         """
         found = self.by_name.get((topic, number), ())
         same = [each for each in found if (each.topic_id == topic_id if each.topic_id and topic_id else not each.state)]
@@ -155,8 +154,8 @@ def survey(
 ) -> Volumes:
     """Find the log dirs of one cluster in volumes: log dirs, or folders of them.
 
-    ``note`` is called with each small file that is not valid, ``fail`` with what cannot be read. Raises UsageError for
-    a file, for volumes without a log dir, and for log dirs of several clusters.
+    ``note`` is called for each invalid small file, ``fail`` with each error of reading. Raises UsageError for a file,
+    for volumes without a log dir, and for log dirs of several clusters.
     """
     found = tuple(_Survey(note, fail).log_dirs(paths))
     if not found:
@@ -180,7 +179,7 @@ def _one_cluster(found: Iterable[Volume]) -> None:
 
 
 class _Survey:
-    """Walks through folders; each is listed once, links lead where they lead."""
+    """A walk through folders that follows links and lists each folder once."""
 
     def __init__(self, note: Callable[[str], None], fail: Callable[[UnreadableError], None]) -> None:
         self._note, self._fail = note, fail
@@ -202,7 +201,7 @@ class _Survey:
             yield from self._below(entry)
 
     def _below(self, folder: Entry) -> Iterator[Volume]:
-        """Yield the log dir that a folder is, and those below it."""
+        """Yield the folder if it is a log dir, and the log dirs below it."""
         entries = self._entries(folder)
         if entries is None:
             return
@@ -225,7 +224,7 @@ class _Survey:
             yield from self._below(entry)
 
     def _entries(self, folder: Entry) -> list[Entry] | None:
-        """Return what a folder holds, None where that was listed before or cannot be."""
+        """Return the entries of a folder, or None if it was listed before or cannot be read."""
         if folder.identity in self._seen:
             return None
         self._seen.add(folder.identity)
@@ -236,9 +235,9 @@ class _Survey:
             return None
 
     def _partition(self, folder: Entry, *, is_named: bool) -> list[Entry] | None:
-        """Return the files of a folder that is a partition's, None of another one.
+        """Return the files of a partition folder, None for another folder.
 
-        In a log dir that is ``is_named`` as such an empty folder counts, too: its files were removed.
+        In a log dir with ``meta.properties`` or a checkpoint (``is_named``) an empty folder counts, without its files.
         """
         parsed = folder_names.parse(folder.name)
         if parsed is None or folder.identity in self._seen:

@@ -1,7 +1,7 @@
-"""What the new brokers would do to the data at their first start, unless someone acts before.
+"""Warnings about data that the new brokers would delete or hide at their first start.
 
-Clocks go on while a cluster is dead: what was kept for seven days may be over when a broker starts again, and it
-deletes within seconds. So all of this is said before the start.
+Retention continues while a cluster is down. If it is over, a broker deletes the data seconds after the start, so the
+user needs these warnings before.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from kdump.rebuild.metadata import ClusterChange, LostCluster, NewCluster
 
 SHOWN: Final = 5
-"""Names that a warning lists; of more the number."""
+"""The most names in a warning; the number of the others follows."""
 DELAY: Final = "log.initial.task.delay.ms"
-"""The config that holds the first retention check back (3.5 and later)."""
+"""The config that postpones the first retention check (3.5 and later)."""
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names, and the number of the others."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
 
 def of_groups(coordinators: Coordinators, minutes: int) -> Iterator[str]:
-    """Yield the warning on groups whose offsets are over."""
+    """Yield the warning about groups with expired offsets."""
     gone = [one for one in coordinators.groups if one.expired]
     if gone:
         count = many(len(gone), "group")
@@ -76,7 +76,7 @@ def of_retention(deleted: Mapping[str, int]) -> Iterator[str]:
 
 
 def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChange]) -> Iterator[str]:
-    """Yield the differences from before: changed configs, losses with the metadata log, lines that files must have."""
+    """Yield changed configs, losses with the metadata log, and lines that properties files need."""
     for one in changes:
         if one.what in {"topic config", "broker config"}:
             yield f"{one.what} {one.name or '<default>'} {one.key}={one.value}: {one.why}"
@@ -111,7 +111,7 @@ def _is_tiered(image: ClusterImage, topic: str) -> bool:
 
 
 def _of_counts(image: ClusterImage) -> Iterator[str]:
-    """Yield the warning on the number of partitions of coordinators' topics, which decides where an id is kept."""
+    """Yield the warning about the number of partitions of coordinators' topics, which determines an id's partition."""
     names = (consumer_offsets.TOPIC, transaction_state.TOPIC)
     known = [image.topics.by_name[name] for name in names if name in image.topics.by_name]
     if known:
