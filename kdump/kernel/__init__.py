@@ -1,8 +1,8 @@
-"""The compiled hot loops: records of valid batches and entries of indexes, straight to text or columns.
+"""The compiled hot loops: records of valid batches and entries of indexes, directly to text or columns.
 
-The kernel is compiled or absent, and everything that uses it has a general path in plain Python. It knows well-formed
-batches alone: in front of anything else it stops, and the general path goes on, so that one place says what is wrong.
-Only where ``COMPILED`` is true may a module of this package be imported.
+The kernel is compiled or absent, and all its users have a general path in plain Python. It reads well-formed batches
+only. It stops before anything else and the general path continues, so that one place reports what is wrong. A module of
+this package may be imported only if ``COMPILED`` is true.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Final
 SHARED: Final = "shared"
 """Cython's own code for memoryviews, compiled once for all modules."""
 MODULES: Final = ("records", "batches", "texts", "digests", "lines", "arrow", "indexes", "internal_topics", "schemas")
-"""The modules that are compiled, each after those that it builds on; setup.py and tools.dev.build_kernel read this."""
+"""The compiled modules, each after those that it imports; setup.py and tools.dev.build_kernel read this."""
 VERSION: Final = 22
-"""Counts up when what the modules and their callers ask of each other changes (``VERSION`` in ``records.pyx``)."""
+"""Counts up when the interface of a module changes (``VERSION`` in ``records.pyx``)."""
 
 
 def _files() -> set[str]:
-    """Return the names in the folders of this package; none where it is no folder, but part of an archive.
+    """Return the names in the folders of this package; none if it is in an archive.
 
-    One look at a folder takes a quarter of the time of a search for each module.
+    Listing a folder takes a quarter of the time of a search for each module.
     """
     try:
         return {name for folder in __path__ for name in os.listdir(folder)}  # noqa: PTH208  pathlib is slow to import
@@ -31,7 +31,7 @@ def _files() -> set[str]:
 
 
 def _absence() -> str:
-    """Return why there is no kernel, nothing where there is one."""
+    """Return why there is no kernel, or an empty text."""
     if os.environ.get("KDUMP_KERNEL") == "off":
         return "turned off by KDUMP_KERNEL"
     files = _files()
@@ -50,9 +50,9 @@ COMPILED: Final = not _ABSENCE
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep what is freed, tens of MiB, for the next block: the system would clear it first.
+    """Make the C library keep tens of MiB of freed memory for the next block: the system would clear new pages.
 
-    That holds for the whole process, so that only a program that is kdump and nothing else may ask for it.
+    This affects the whole process, so only the kdump program calls it, not the library.
     """
     if COMPILED:
         from kdump.kernel import records
@@ -61,9 +61,9 @@ def keep_freed_memory() -> None:
 
 
 def reserve(file: int, size: int) -> None:
-    """Have the file system set ``size`` bytes aside for an open file, which keeps its size, if it can do that.
+    """Reserve disk space for ``size`` bytes of an open file without changing its size, if the file system can.
 
-    To write them takes half the time then, as it need not ask for each page.
+    Writes then take half the time.
     """
     if COMPILED:
         from kdump.kernel import records
@@ -72,5 +72,5 @@ def reserve(file: int, size: int) -> None:
 
 
 def build() -> str:
-    """Return whether the kernel is compiled, for people; if it is not, why."""
+    """Return for people whether the kernel is compiled, or why it is not used."""
     return "compiled" if COMPILED else f"none, {_ABSENCE}"

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The records of one magic 2 batch after the other as the buffers of Arrow columns.
+"""The records of consecutive magic 2 batches as the buffers of Arrow columns.
 
-The buffers are those of Arrow's columnar format: numbers of a fixed width one behind the other; bytes one behind the
-other, with the 32-bit offsets at which they start; a bit for each value that is not null, the lowest bit of a byte
-first. Nothing of Arrow is linked: whoever takes the buffers makes arrays of them.
+The buffers have Arrow's columnar format: consecutive numbers of a fixed width; consecutive bytes with their 32-bit
+start offsets; a bit for each value that is not null, the lowest bit of a byte first. Arrow is not linked: the caller
+makes arrays of the buffers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from libc.string cimport memcpy
 from kdump.kernel.records cimport Cursor
 
 COLUMNS = ("offset", "timestamp", "sequence", "attributes", "key", "value", "headers")
-"""What can be made of each record: fields of :class:`kdump.formats.record.Record`."""
+"""The possible columns: fields of :class:`kdump.formats.record.Record`."""
 ALL = (-(1 << 63), (1 << 63) - 1)
 """Bounds that take any offset, and any timestamp."""
 
 
-_MOST = 0x7FFFFFFF // 3  # offsets have 32 bits, and text may take three times the bytes that it was made of
+_MOST = 0x7FFFFFFF // 3  # offsets have 32 bits, and text may have three times the bytes of its source
 cdef Py_ssize_t _FIRST_ROOM = 1 << 12
 
 cdef int _OFFSET = RECORD_NUMBERS.index("offset")
@@ -35,7 +35,7 @@ cdef int _SEQUENCE = RECORD_NUMBERS.index("sequence")
 
 
 class Buffers(NamedTuple):
-    """A column as Arrow wants it: how many values, how many of them null, and the buffers in the order of its type.
+    """A column for Arrow: the number of values and of nulls, and the buffers in the order of its type.
 
     ``children`` are the columns of a nested type.
     """
@@ -61,13 +61,13 @@ cdef class Memory:
         self.least = _FIRST_ROOM
 
     cdef bint reserve(self, Py_ssize_t more) except -1 nogil:
-        """Make room for so many bytes."""
+        """Reserve ``more`` bytes."""
         if self.used + more > self.room:
             self.grow(more)
         return True
 
     cdef bint grow(self, Py_ssize_t more) except -1 with gil:
-        """Make room for so many bytes, and for what will follow."""
+        """Grow to ``more`` bytes and a reserve."""
         cdef Py_ssize_t room = max(self.least, 2 * self.room, self.used + more)
         if self.room:
             PyByteArray_Resize(self.memory, room)
@@ -92,7 +92,7 @@ cdef class Memory:
         return True
 
     cdef bytearray take(self):
-        """Return what was added, and begin anew, at once with a little more room than it took."""
+        """Return the bytes, and start again with slightly more reserved memory than they took."""
         self.reserve(1)
         taken = self.memory
         PyByteArray_Resize(taken, self.used)
@@ -103,7 +103,7 @@ cdef class Memory:
 
 @cython.final
 cdef class Binary:
-    """Bytes of any size, or null, one value behind the other."""
+    """Consecutive values of any size, or null."""
 
     cdef Memory offsets
     cdef Memory content
@@ -119,7 +119,7 @@ cdef class Binary:
         self.begin()
 
     cdef bint begin(self) except -1:
-        """Begin with no value."""
+        """Start without a value."""
         self.length = self.nulls = 0
         return self.offsets.add_int(0)
 
@@ -136,25 +136,25 @@ cdef class Binary:
         else:
             byte[0] |= bit
             self.content.reserve(size)
-            if size:  # else neither side may point to anything
+            if size:  # else a pointer may be invalid
                 memcpy(self.content.start + self.content.used, value, size)
             self.content.used += size
         self.length += 1
         return self.offsets.add_int(<int> self.content.used)
 
     cdef void mark(self) noexcept:
-        """Remember what was added so far."""
+        """Mark the current end."""
         self.kept_length, self.kept_nulls, self.kept_size = self.length, self.nulls, self.content.used
 
     cdef void back(self) noexcept:
-        """Drop what was added since it was last marked."""
+        """Drop the values after the last mark."""
         self.length, self.nulls, self.content.used = self.kept_length, self.kept_nulls, self.kept_size
         self.offsets.used = 4 * (self.length + 1)
         if self.length & 7:
             self.valid.start[self.length >> 3] &= (1 << (self.length & 7)) - 1
 
     cdef take(self):
-        """Return what was added, and begin anew."""
+        """Return the values, and start again."""
         self.valid.used = (self.length + 7) >> 3
         valid = self.valid.take() if self.nulls else None
         taken = Buffers(self.length, self.nulls, (valid, self.offsets.take(), self.content.take()))
@@ -164,7 +164,7 @@ cdef class Binary:
 
 @cython.final
 cdef class ArrowColumns(Cursor):
-    """Turns the records of one batch after the other into columns.
+    """Converts the records of consecutive batches to columns.
 
     ``rows`` counts the records since the columns were last taken, ``size`` the bytes of their batches.
     """
@@ -277,7 +277,7 @@ cdef class ArrowColumns(Cursor):
 
     @cython.boundscheck(False)
     cdef bint is_ascii(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Tell whether so many bytes are ASCII."""
+        """Return whether so many bytes are ASCII."""
         cdef unsigned char bits = 0
         cdef Py_ssize_t end = at + size
         while at < end:
@@ -291,7 +291,7 @@ cdef class ArrowColumns(Cursor):
         return self.header_key.add(<const unsigned char*> text, len(text))
 
     def take(self):
-        """Return the columns that were wanted, by name, and begin anew."""
+        """Return the wanted columns by name, and start again."""
         rows = self.rows
         taken = {}
         if self.with_offset:

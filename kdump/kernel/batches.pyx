@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The headers of batches of magic 2 that follow each other and are like each other, as a table of numbers.
+"""The headers of consecutive similar batches of magic 2 as a table of numbers.
 
-The layout is told by :mod:`kdump.records.magic_2`.
+:mod:`kdump.records.magic_2` has the layout.
 """
 
 from array import array
@@ -16,12 +16,12 @@ from kdump.kernel.crc32c cimport fast_crc32c, has_crc32c
 from kdump.kernel.words cimport big
 
 OTHERS = ("last_offset", "last_sequence", "position", "size")
-"""The numbers of a row behind those of the batch's header."""
+"""The numbers of a row after those of the batch's header."""
 _FIELDS = BATCH_HEADER.fields._fields
 WIDTH = 2 + len(_FIELDS) + len(OTHERS)
-"""How many numbers a row has: where the records of the batch start and end in the block, its header, and OTHERS."""
+"""How many numbers a row has: start and end of the records in the block, the header, and OTHERS."""
 COLUMNS = {name: 2 + number for number, name in enumerate((*_FIELDS, *OTHERS))}
-"""Where the numbers of header and OTHERS stand in a row, by name."""
+"""The index of each number of header and OTHERS in a row, by name."""
 
 
 cdef Py_ssize_t _HEADER_SIZE = BATCH_HEADER.size
@@ -58,12 +58,12 @@ cdef unsigned int _X8 = 1 << 23
 
 
 def rows(first, block, place, most, stop):
-    """Return a row for each batch that follows ``first`` in ``block`` and is like it, behind its own; none without one.
+    """Return the row of ``first`` and a row for each similar batch that follows it in ``block``; none if there is none.
 
-    They are whole, their checksums are right, and they have its attributes and its delete horizon. ``place`` is where
-    the block stands in the file, ``most`` the greatest size of a batch in bytes. All begin before the position ``stop``
-    of the file. One batch behind those that are listed is looked at: to call this for each batch of a block reads the
-    block twice at most.
+    Similar batches are complete, have right checksums, and the attributes and the delete horizon of ``first``.
+    ``place`` is the position of the block in the file, ``most`` the largest size of a batch in bytes. All start before
+    the position ``stop`` of the file. The function reads one batch more than it returns, so calling it for each batch
+    of a block reads the block twice at most.
     """
     at = first.position - place
     if not 0 <= at <= len(block) - BATCH_HEADER.size:
@@ -97,7 +97,7 @@ cdef _rows(first, block, Py_ssize_t at, long long place, long long most, long lo
 cdef Py_ssize_t like(
     const unsigned char* data, Py_ssize_t left, long long attributes, long long horizon, long long most
 ) noexcept nogil:
-    """Return the size of the batch whose header stands there, 0 where it is another kind, odd, or not whole."""
+    """Return the size of the batch whose header is there, 0 if it is of another kind, invalid or incomplete."""
     if left < _HEADER_SIZE:
         return 0
     cdef long long size = _OVERHEAD_SIZE + big(data + _LENGTH, 4)
@@ -116,16 +116,16 @@ cdef Py_ssize_t like(
 
 
 cdef bint is_sound(const unsigned char* data, Py_ssize_t size) except -1 nogil:
-    """Tell whether the checksum of a whole batch is right."""
+    """Return whether the checksum of a whole batch is right."""
     cdef unsigned int crc = <unsigned int> big(data + _CRC_AT, 4)
     if _HAS_CRC32C:
         return crc == fast_crc32c(data + _COVERED, size - _COVERED)
-    with gil:  # which the package wants
+    with gil:  # the checksum package needs it
         return crc == crc32c(<const unsigned char[: size - _COVERED]> (data + _COVERED))
 
 
 cdef void fill(const unsigned char* data, Py_ssize_t count, Py_ssize_t at, long long place, long long[::1] table):
-    """Write the rows of ``count`` batches, the first of which stands at ``data``, byte ``at`` of the block."""
+    """Write the rows of ``count`` batches. The first is at ``data``, byte ``at`` of the block."""
     cdef Py_ssize_t row
     for row in range(0, count * _ROW, _ROW):
         fill_row(data, at, place + at, &table[row])
@@ -152,7 +152,7 @@ cdef void fill_row(const unsigned char* data, Py_ssize_t at, long long position,
 
 
 def rises(table):
-    """Tell whether a segment can hold the batches: offsets from 0 on that fit into it, each above those before it."""
+    """Return whether a segment can hold the batches: increasing offsets from 0 on that fit into it."""
     cdef const long long[::1] numbers = table
     cdef long long last = -1
     cdef Py_ssize_t at
@@ -163,23 +163,23 @@ def rises(table):
     return True
 
 
-def least(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t behind):
-    """Return the least number of a column from ``row`` on, before the row ``behind``. Raises ValueError without one."""
-    return _extreme(table, column, row, behind, False)
+def least(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t end):
+    """Return the least number of a column from ``row`` on, before the row ``end``. Raises ValueError without one."""
+    return _extreme(table, column, row, end, False)
 
 
-def greatest(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t behind):
-    """Return the greatest number of a column from ``row`` on, before ``behind``. Raises ValueError without one."""
-    return _extreme(table, column, row, behind, True)
+def greatest(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t end):
+    """Return the greatest number of a column from ``row`` on, before ``end``. Raises ValueError without one."""
+    return _extreme(table, column, row, end, True)
 
 
-cdef long long _extreme(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t behind, bint is_greatest) except? -1:
+cdef long long _extreme(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t end, bint is_greatest) except? -1:
     cdef const long long[::1] numbers = table
     cdef long long found, number
-    if not 0 <= column < _ROW or not 0 <= row < behind <= numbers.shape[0] // _ROW:
+    if not 0 <= column < _ROW or not 0 <= row < end <= numbers.shape[0] // _ROW:
         raise ValueError("there are no such rows")
     found = numbers[row * _ROW + column]
-    for row in range(row + 1, behind):
+    for row in range(row + 1, end):
         number = numbers[row * _ROW + column]
         if (number > found) == is_greatest:
             found = number
@@ -187,10 +187,10 @@ cdef long long _extreme(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t beh
 
 
 def usual(table, agrees):
-    """Return a byte for each row: 1 where its batch goes on as the one before and is complete, else 0.
+    """Return a byte for each row: 1 if its batch continues the one before and is complete, else 0.
 
-    It begins with the next offset, in the same leader epoch, has a record for each of its offsets, a byte of 1 in
-    ``agrees``, and producer id, epoch and sequence all or none.
+    Such a batch starts with the next offset and has the same leader epoch. It has a record for each of its offsets, a
+    byte of 1 in ``agrees``, and either all of producer id, epoch and sequence or none.
     """
     told = bytearray(len(table) // _ROW)
     cdef const long long[::1] numbers = table
@@ -199,13 +199,13 @@ def usual(table, agrees):
     cdef Py_ssize_t row
     if agreeing.shape[0] != verdicts.shape[0]:
         raise ValueError("there is not a byte for each row")
-    for row in range(1, verdicts.shape[0]):  # sooner done than Python's global lock is given away and had back
+    for row in range(1, verdicts.shape[0]):  # cheaper than releasing and reacquiring the GIL
         verdicts[row] = agreeing[row] and goes_on(&numbers[row * _ROW])
     return told
 
 
 def follows(table, long long offset):
-    """Tell whether batches have all offsets from ``offset`` on, and their headers count a record for each."""
+    """Return whether batches have all offsets from ``offset`` on, and a record for each by their headers."""
     cdef const long long[::1] numbers = table
     cdef const long long* row
     cdef Py_ssize_t at
@@ -218,7 +218,7 @@ def follows(table, long long offset):
 
 
 cdef bint goes_on(const long long* row) noexcept nogil:
-    """Tell whether the batch of a row goes on as the one of the row before: see :func:`usual`."""
+    """Return whether the batch of a row continues the one before: see :func:`usual`."""
     if row[_BASE] != row[_LAST - _ROW] + 1 or row[_EPOCH] != row[_EPOCH - _ROW]:
         return False
     if row[_COUNT] <= 0 or row[_COUNT] != row[_DELTA] + 1:
@@ -229,7 +229,7 @@ cdef bint goes_on(const long long* row) noexcept nogil:
 
 
 def _split():
-    """Note where the fields of a header stand."""
+    """Store the positions of the fields of a header."""
     for field, (start, stop) in enumerate(BATCH_HEADER.spans.values()):
         _STARTS[field], _SIZES[field] = start, stop - start
 
@@ -238,9 +238,9 @@ _split()
 
 
 def moved(unsigned int checksum, unsigned long long size, unsigned int polynomial):
-    """Return what a checksum counts as after ``size`` more bytes: its remainder times x to the power of 8 * size.
+    """Return a checksum moved by ``size`` bytes: its remainder times x to the power of 8 * size.
 
-    It is what :func:`kdump.primitives.crc.combine` makes of it and of a second checksum of zero.
+    It equals :func:`kdump.primitives.crc.combine` of the checksum and a second one of zero.
     """
     cdef unsigned int square = _X8
     with nogil:

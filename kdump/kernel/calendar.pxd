@@ -6,8 +6,8 @@ cdef struct Date:
     long long day  # from 1
 
 
-# The date of a day since 1970, from the 1st of March of the year 0 on. Years begin in March here, so that the day that
-# not each year has is its last one.
+# The date of a day since 1970, from the 1st of March of the year 0 on. Years start in March here, so that the leap day is
+# the last day of a year.
 cdef inline Date date_of(long long day) noexcept nogil:
     day += 719_468  # days from the 1st of March of the year 0 to 1970
     cdef Date date

@@ -14,19 +14,19 @@ cdef extern from *:
         return power;
     }
 
-    /* What a register becomes behind as many zeros as the power is of: the product has one x, the instruction 32 more. */
+    /* The register after as many zeros as the power is of: the product has one x, the instruction 32 more. */
     __attribute__((target("sse4.2,pclmul"))) static inline unsigned int kdump_moved(unsigned int crc, unsigned int power) {
         __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int) crc), _mm_cvtsi32_si128((int) power), 0);
         return (unsigned int) _mm_crc32_u64(0, (unsigned long long) _mm_cvtsi128_si64(product));
     }
 
-    static const int kdump_stretches[] = {1024, 128};
+    static const int kdump_lane_sizes[] = {1024, 128};
     static unsigned int kdump_powers[2][2];
 
     static int kdump_has_crc32c(void) {
         for (int way = 0; way < 2; way++)
-            for (int stretch = 1; stretch <= 2; stretch++)
-                kdump_powers[way][stretch - 1] = kdump_power(stretch * kdump_stretches[way]);
+            for (int lane = 1; lane <= 2; lane++)
+                kdump_powers[way][lane - 1] = kdump_power(lane * kdump_lane_sizes[way]);
         __builtin_cpu_init();
         return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
     }
@@ -37,21 +37,21 @@ cdef extern from *:
         return word;
     }
 
-    /* The instruction takes three turns and can begin in each: so three stretches go side by side.
-       What follows them is fetched meanwhile: a block that was just read is larger than the nearest cache. */
+    /* The instruction takes three cycles and can start in each one, so three lanes are computed side by side.
+       The next bytes are prefetched: a block that was just read is larger than the nearest cache. */
     __attribute__((target("sse4.2,pclmul"))) static unsigned int kdump_crc32c(const unsigned char *data, long long size) {
         unsigned long long crc = 0xffffffff, second, third;
         for (int way = 0; way < 2; way++) {
-            const int stretch = kdump_stretches[way];
-            for (; size >= 3 * stretch; size -= 3 * stretch, data += 3 * stretch) {
+            const int lane = kdump_lane_sizes[way];
+            for (; size >= 3 * lane; size -= 3 * lane, data += 3 * lane) {
                 second = third = 0;
-                for (int at = 0; at < stretch; at += 64) {
+                for (int at = 0; at < lane; at += 64) {
                     for (int part = 0; part < 3; part++)
-                        __builtin_prefetch(data + (3 + part) * stretch + at);
+                        __builtin_prefetch(data + (3 + part) * lane + at);
                     for (int word = at; word < at + 64; word += 8) {
                         crc = _mm_crc32_u64(crc, kdump_word(data + word));
-                        second = _mm_crc32_u64(second, kdump_word(data + stretch + word));
-                        third = _mm_crc32_u64(third, kdump_word(data + 2 * stretch + word));
+                        second = _mm_crc32_u64(second, kdump_word(data + lane + word));
+                        third = _mm_crc32_u64(third, kdump_word(data + 2 * lane + word));
                     }
                 }
                 crc = kdump_moved((unsigned int) crc, kdump_powers[way][1])
@@ -69,8 +69,8 @@ cdef extern from *:
     #define kdump_crc32c(data, size) 0
     #endif
     """
-    # Whether this processor has instructions for CRC-32C. Ask before the first checksum: that makes it ready.
+    # Whether this processor has instructions for CRC-32C. Call it before the first checksum: it fills the tables.
     bint has_crc32c "kdump_has_crc32c"() noexcept nogil
 
-    # The CRC-32C of so many bytes, by these instructions.
+    # The CRC-32C of ``size`` bytes, by these instructions.
     unsigned int fast_crc32c "kdump_crc32c"(const unsigned char* data, long long size) noexcept nogil

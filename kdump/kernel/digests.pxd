@@ -1,4 +1,4 @@
-# What the modules of the kernel know of digests in C.
+# The interface of digests in C.
 
 cdef enum:
     WAITING = 64  # texts whose hashes may wait
@@ -9,7 +9,7 @@ cdef struct Waiting:
     Py_ssize_t size
     Py_ssize_t at
 
-# Two hashes side by side take less time than one after the other: so texts wait, until their hashes are settled.
+# Two hashes side by side take less time than one after the other, so texts wait until their hashes are settled.
 cdef class KeyedHash:
     cdef unsigned int[8] inner
     cdef unsigned int[8] outer

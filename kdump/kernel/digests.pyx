@@ -25,29 +25,29 @@ cdef bint _SHA = has_sha()
 
 
 def _digest(secret):
-    from hashlib import sha256  # which takes as long as a module of the kernel
+    from hashlib import sha256  # as slow to import as a module of the kernel
 
     return sha256(secret).digest()
 
 
 def mix_words(alone):
-    """Do without the processor's own SHA-256, or with it where there is one: the hashes are the same."""
+    """Turn the processor's own SHA-256 off, or on if there is one: the hashes are the same."""
     global _SHA
     _SHA = not alone and has_sha()
 
 
-cdef struct Lane:  # a hash in the making
+cdef struct Lane:  # an unfinished hash
     unsigned int[8] state
     const unsigned char* text  # the next of its whole blocks
     Py_ssize_t left  # blocks to come: of the text, of its end, and the outer one
     int padded  # blocks of the end
     Py_ssize_t at  # where the digits go, -1 where they are written
-    unsigned char[64 * 2] end  # what is behind the whole blocks, padded
+    unsigned char[64 * 2] end  # the bytes after the whole blocks, padded
     unsigned char[64] outer
 
 
 cdef class KeyedHash:
-    """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret. It belongs to one kernel: hashes wait here for each other."""
+    """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret. Hashes wait here for each other."""
 
     def __init__(self, secret):
         cdef bytes key = (secret if len(secret) <= _BLOCK else _digest(secret)).ljust(_BLOCK, b"\0")
@@ -60,14 +60,14 @@ cdef class KeyedHash:
         mix(self.outer, pad)
 
     cdef void digits(self, unsigned char* out, Py_ssize_t at, const unsigned char* text, Py_ssize_t size) noexcept nogil:
-        """Write the 64 hex digits of the hash of a text to ``at``, when they are settled at the latest."""
+        """Write the 64 hex digits of the hash of a text to ``at``, at the latest in ``settle()``."""
         if self.count == WAITING:
             self.settle(out)
         self.waiting[self.count] = Waiting(text, size, at)
         self.count += 1
 
     cdef void settle(self, unsigned char* out) noexcept nogil:
-        """Write all digits that are still to be written: their places are told from ``out`` on."""
+        """Write all waiting digits; their positions count from ``out``."""
         cdef Lane[2] lanes
         cdef Lane* lane
         cdef int begun = 0
@@ -97,7 +97,7 @@ cdef class KeyedHash:
 
 
 cdef inline void start(KeyedHash keyed_hash, Lane* lane, Waiting waiting) noexcept nogil:
-    """Begin a hash in a lane."""
+    """Start a hash in a lane."""
     cdef Py_ssize_t rest = waiting.size % _BLOCK
     cdef unsigned long long bits = 8 * <unsigned long long> (_BLOCK + waiting.size)
     cdef unsigned char* behind
@@ -116,7 +116,7 @@ cdef inline void start(KeyedHash keyed_hash, Lane* lane, Waiting waiting) noexce
 
 
 cdef inline const unsigned char* next_block(KeyedHash keyed_hash, Lane* lane) noexcept nogil:
-    """Return the next block of a lane, whose state is made ready for it."""
+    """Return the next block of a lane, and prepare the state for it."""
     lane.left -= 1
     if lane.left > lane.padded:
         lane.text += _BLOCK
@@ -128,7 +128,7 @@ cdef inline const unsigned char* next_block(KeyedHash keyed_hash, Lane* lane) no
     return lane.outer
 
 
-cdef unsigned char[32] _BEHIND_A_DIGEST  # in the block of the outer hash: its padding, and the bits of both blocks
+cdef unsigned char[32] _BEHIND_A_DIGEST  # the rest of the block of the outer hash: padding and bits of both blocks
 memset(_BEHIND_A_DIGEST, 0, 32)
 _BEHIND_A_DIGEST[0] = 0x80
 _BEHIND_A_DIGEST[30] = 8 * (64 + 32) >> 8
@@ -148,7 +148,7 @@ cdef unsigned int[64] _ROUNDS = [
 
 
 cdef inline unsigned int word_at(const unsigned char* text) noexcept nogil:
-    """Return four bytes as a number, the highest first: compilers make one instruction of this."""
+    """Return four bytes as a number, the highest first: one instruction for compilers."""
     return <unsigned int> text[0] << 24 | <unsigned int> text[1] << 16 | <unsigned int> text[2] << 8 | text[3]
 
 
@@ -167,7 +167,7 @@ cdef inline void step(
 
 
 cdef void mix(unsigned int* state, const unsigned char* block) noexcept nogil:
-    """Take one block into the state."""
+    """Mix a block into the state."""
     if _SHA:
         mixed(state, block, _ROUNDS)
     else:
@@ -177,7 +177,7 @@ cdef void mix(unsigned int* state, const unsigned char* block) noexcept nogil:
 cdef void mix_two(
     unsigned int* state, const unsigned char* block, unsigned int* other, const unsigned char* its_block
 ) noexcept nogil:
-    """Take one block into each of two states."""
+    """Mix a block into each of two states."""
     if _SHA:
         mixed_two(state, block, other, its_block, _ROUNDS)
     else:
@@ -251,7 +251,7 @@ cdef Py_ssize_t _FIRST_ROOM = 1 << 10
 cdef Py_ssize_t _AHEAD = 12  # facts between the one whose slot is fetched and the one that is looked up
 cdef Py_ssize_t _FEW = 1 << 20  # slots
 cdef Py_ssize_t _MOST_SLOTS = (1 << 32) - 1  # a slot is found with 32 bits of the digest
-cdef enum Why:  # what becomes of a record: REASONS of key_tables
+cdef enum Why:  # the fate of a record: REASONS of key_tables
     STAYS = 0
     SUPERSEDED = 1
     TOMBSTONE = 2
@@ -263,7 +263,7 @@ cdef enum Why:  # what becomes of a record: REASONS of key_tables
 cdef class FactBuffer(Cursor):
     """Facts of some records: offset, size in bytes, digest of the key, and whether there is a key and a value.
 
-    They stay until :meth:`clear`; the end of a batch stands among them.
+    They stay until :meth:`clear`. The end of a batch is a fact too.
     """
 
     cdef Fact* facts
@@ -285,7 +285,7 @@ cdef class FactBuffer(Cursor):
         self.count = self.room = self.capacity = self.used = 0
 
     def __init__(self, secret):
-        """Facts without a table; ``secret`` are the 16 bytes that make digests what they are."""
+        """Facts without a table; ``secret`` are the 16 bytes of the digests' key."""
         self.begin_table(0, (0, 1, secret), 3)
 
     def __dealloc__(self):
@@ -334,7 +334,7 @@ cdef class FactBuffer(Cursor):
         self.count += 1
 
     def read_batches(self, most):
-        """Add the facts of the next stacked batches until there are ``most``, or one batch's more.
+        """Add the facts of the next stacked batches, until there are at least ``most``.
 
         Return whether that ended before a batch that is not well-formed; ``row`` is the next one's.
         """
@@ -369,7 +369,7 @@ cdef class FactBuffer(Cursor):
         return left == 0 or self.left == 0
 
     cdef bint reserve(self) except -1 nogil:
-        """Make room for another fact."""
+        """Reserve memory for another fact."""
         cdef Py_ssize_t room
         cdef Fact* facts
         if self.count == self.room:
@@ -398,7 +398,7 @@ cdef class FactBuffer(Cursor):
         return True
 
     cdef void digest(self, Fact* fact, const unsigned char* key, Py_ssize_t size) noexcept nogil:
-        """Write the digest of a key: SipHash-2-4 of 128 bits. Zeros, which stand for a free slot, become something else."""
+        """Write the digest of a key: SipHash-2-4 of 128 bits. Zeros mean a free slot, so they are replaced."""
         cdef Word[4] state
         cdef Word word = 0
         cdef Py_ssize_t left = size
@@ -426,7 +426,7 @@ cdef class FactBuffer(Cursor):
             fact.high = 1
 
     cdef begin_table(self, keys, part, Py_ssize_t words):
-        """Begin an empty table of slots of so many words: it grows to room for ``keys`` keys first, then beyond."""
+        """Start an empty table with slots of ``words`` words. It grows to ``keys`` keys at first, then further."""
         self.number, self.of, secret = part
         if len(secret) != 16:
             raise ValueError("a secret has 16 bytes")
@@ -437,15 +437,15 @@ cdef class FactBuffer(Cursor):
         self.resize(min(self.bound, _FIRST_ROOM))
 
     cdef inline bint is_ours(self, Fact* fact) noexcept nogil:
-        """Tell whether a key is of the part that the table holds."""
+        """Return whether a key belongs to the part of the keys in this table."""
         return self.of == 1 or fact.high % self.of == self.number
 
     cdef inline Word* home(self, Word low) noexcept nogil:
-        """Return where the search for a digest begins."""
+        """Return the first slot to search for a digest."""
         return self.slots + ((low >> 32) * <Word> self.capacity >> 32) * <Word> self.words
 
     cdef inline Word* slot(self, Word low, Word high) noexcept nogil:
-        """Return the slot of a digest, or the free one where it belongs."""
+        """Return the slot of a digest, or the free slot for it."""
         cdef Word* slot = self.home(low)
         while (slot[0] != low or slot[1] != high) and (slot[0] | slot[1]) != 0:
             slot += self.words
@@ -466,14 +466,14 @@ cdef class FactBuffer(Cursor):
         return slot
 
     cdef bint grow(self) except -1 nogil:
-        """Move to more slots: while they are few to four times as many, then to half as many more; first to the bound."""
+        """Move to more slots: first to the given bound, then four times as many while few, then 1.5 times."""
         cdef Py_ssize_t more = self.capacity * 4 if self.capacity < _FEW else self.capacity + self.capacity // 2
         if self.capacity < self.bound < more:
             more = self.bound
         return self.resize(more)
 
     cdef bint resize(self, Py_ssize_t capacity) except -1 nogil:
-        """Move to so many slots."""
+        """Move to ``capacity`` slots."""
         cdef Word* old = self.slots
         cdef Word* end = old + self.capacity * self.words
         cdef Word* at = old
@@ -517,19 +517,19 @@ cdef inline void sip_rounds(Word* state, int rounds) noexcept nogil:
 
 @cython.final
 cdef class OffsetTable(FactBuffer):
-    """The newest offset of each key; ``latest`` is the last offset that it accounts for, ``most`` the keys that fit."""
+    """The newest offset of each key. ``latest`` is the last offset in the table, ``most`` the maximum of keys."""
 
     cdef public long long latest
     cdef public Py_ssize_t most
     cdef long long since
 
     def __init__(self, since, most, keys, part):
-        """Offsets before ``since`` do not count. Room is made for ``keys`` keys and more."""
+        """Offsets before ``since`` do not count. The table starts with slots for ``keys`` keys."""
         self.begin_table(min(keys, most), part, 3)
         self.since, self.most, self.latest = since, most, since - 1
 
     def put(self, begin, end):
-        """Take the facts from ``begin`` to before ``end``; return the first that is not taken, as the map is full."""
+        """Take the facts from ``begin`` to before ``end``; return the first one that a full map does not take."""
         cdef Py_ssize_t at = begin
         cdef Py_ssize_t stop = min(end, self.count)
         cdef Fact* fact
@@ -550,11 +550,11 @@ cdef class OffsetTable(FactBuffer):
         return at
 
     def judge(self, *, discards, keeps, listed):
-        """Return what becomes of the facts of records, those of this part of the keys.
+        """Return the result of a cleaning for the facts of this part of the keys.
 
-        That is: how many there are, how many tombstones, how many go by the number of REASONS, the bytes of the
-        superseded; offsets and reasons of those that go if ``listed``. All go if ``discards``; tombstones stay if
-        ``keeps``. Records after ``latest`` stay, and do not count.
+        That is the number of records, of tombstones, of removed records by REASONS, the bytes of superseded records,
+        and if ``listed`` the offsets and reasons of removed records. ``discards`` removes all; ``keeps`` keeps
+        tombstones. Records after ``latest`` stay and do not count.
         """
         cdef bint drops = discards
         cdef bint spares = keeps
@@ -590,7 +590,7 @@ cdef class OffsetTable(FactBuffer):
         return records, tombstones, [gone[at] for at in range(REASONS)], size, removed
 
     cdef inline int why(self, Fact* fact, bint keeps) noexcept nogil:
-        """Return why a record goes, STAYS where it does not."""
+        """Return why a record is removed, or STAYS."""
         cdef Word* slot
         if not fact.kind & _KEYED:
             return KEYLESS
@@ -602,13 +602,13 @@ cdef class OffsetTable(FactBuffer):
 
 @cython.final
 cdef class SizeTable(FactBuffer):
-    """Records and bytes of each key, and where its first record is: the number of its batch, and its number there."""
+    """Records and bytes of each key, and the position of its first record: numbers of batch and record."""
 
     cdef Word batch
     cdef Word record
 
     def __init__(self, keys, part):
-        """Room is made for ``keys`` keys and more."""
+        """The table starts with slots for ``keys`` keys."""
         self.begin_table(keys, part, 6)
         self.batch = self.record = 0
 
@@ -639,7 +639,7 @@ cdef class SizeTable(FactBuffer):
 
         Of equal keys the earlier counts as the larger: its numbers are negative.
         """
-        from heapq import heappush, heappushpop  # a start imports this module, and needs no heap
+        from heapq import heappush, heappushpop  # each start imports this module, and few need a heap
 
         cdef list found = []
         cdef Py_ssize_t at

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""Entries of an index against the batches that they point at: which of them are right beyond doubt. And new entries.
+"""Compare entries of an index with the batches that they point to: which entries are confirmed. And new entries.
 
-Beyond doubt is an entry at whose place a well-formed batch of magic 2 says what the entry says. All others are left to
-whoever asked, who reads the log in the general way and knows what to say of it.
+An entry is confirmed if a well-formed batch of magic 2 at its position agrees with it. The caller checks all others by
+the general path, which can report what is wrong.
 """
 
 from kdump.formats.offset_index import OffsetIndex
@@ -18,12 +18,12 @@ from kdump.kernel.records cimport Cursor
 from kdump.kernel.words cimport big
 
 cdef Py_ssize_t _WINDOW = 1 << 18
-"""Bytes of the log that are read at a time where records are looked at; larger batches are left to the general way."""
+"""Bytes of the log per read if records are checked; larger batches are left to the general path."""
 cdef Py_ssize_t _NEAR = 1 << 12
-"""Bytes from one header to the next up to which several are read at a time."""
+"""Headers closer than this many bytes are read together."""
 cdef Py_ssize_t _SEVERAL = 1 << 14
 cdef int _STEPS = 64
-"""Batches behind the entry of the ``.index`` that are looked at: nobody can interrupt this."""
+"""The most batches read after the entry of the ``.index``: this loop cannot be interrupted."""
 
 
 cdef long long _FAR = FAR
@@ -57,9 +57,9 @@ cdef long long _APPENDED = TIMESTAMP_TYPE_FLAG
 
 @cython.final
 cdef class EntryCheck(Cursor):
-    """Holds entries of one segment's indexes against its log.
+    """Compares entries of a segment's indexes with its log.
 
-    Every answer is a byte for an entry, 0 where it is right beyond doubt and 1 elsewhere.
+    The result is a byte for each entry: 0 if it is confirmed, else 1.
     """
 
     cdef int fd
@@ -77,7 +77,7 @@ cdef class EntryCheck(Cursor):
     cdef long long last
 
     def __init__(self, fd, log_end, most, base):
-        """``fd`` is the open log, ``log_end`` and ``most`` are the bytes of it and of a batch that are believed.
+        """``fd`` is the open log, ``log_end`` its size, and ``most`` the largest batch, in bytes.
 
         ``base`` is the base offset of the segment.
         """
@@ -89,7 +89,7 @@ cdef class EntryCheck(Cursor):
         self.window = self.data = window
 
     def by_offset(self, entries, first, stop, flags):
-        """Hold entries of an ``.index``, from ``first`` up to ``stop``, against the last offsets of their batches."""
+        """Compare entries of an ``.index``, from ``first`` up to ``stop``, with the last offsets of their batches."""
         self.entries, self.flags = entries, flags
         cdef Py_ssize_t slot = first
         cdef Py_ssize_t end = stop
@@ -99,9 +99,9 @@ cdef class EntryCheck(Cursor):
                 slot += 1
 
     def by_time(self, entries, offsets, first, stop, flags):
-        """Hold entries of a ``.timeindex``, from ``first`` up to ``stop``, against the records of their batches.
+        """Compare entries of a ``.timeindex``, from ``first`` up to ``stop``, with the records of their batches.
 
-        ``offsets`` are all entries of the ``.index``; they rise.
+        ``offsets`` are all entries of the ``.index``, in increasing order.
         """
         self.entries, self.offsets, self.flags = entries, offsets, flags
         cdef Py_ssize_t slot = first
@@ -112,7 +112,7 @@ cdef class EntryCheck(Cursor):
                 slot += 1
 
     cdef bint offset_entry(self, Py_ssize_t slot) except -1 nogil:
-        """Tell whether an entry names the last offset of the batch at its position."""
+        """Return whether an entry has the last offset of the batch at its position."""
         cdef long long relative = big(&self.entries[slot * _OFFSET_ENTRY], 4)
         cdef long long position = big(&self.entries[slot * _OFFSET_ENTRY + _AT_POSITION], 4)
         cdef Py_ssize_t following = (slot + 1) * _OFFSET_ENTRY
@@ -125,7 +125,7 @@ cdef class EntryCheck(Cursor):
         return at >= 0 and self.header_at(position, at) and self.last == self.base + relative
 
     cdef bint time_entry(self, Py_ssize_t slot) except -1 nogil:
-        """Tell whether an entry names the last offset of a batch, and the largest timestamp of its records."""
+        """Return whether an entry has the last offset of a batch and the largest timestamp of its records."""
         cdef long long timestamp = big(&self.entries[slot * _TIME_ENTRY], 8)
         cdef long long relative = big(&self.entries[slot * _TIME_ENTRY + _AT_OFFSET], 4)
         if timestamp < 0:
@@ -147,7 +147,7 @@ cdef class EntryCheck(Cursor):
         return at >= 0 and self.highest(at) == timestamp
 
     cdef long long look_up(self, long long relative) noexcept nogil:
-        """Return the position of the greatest entry of the ``.index`` that is not above an offset; 0 without one."""
+        """Return the position of the last entry of the ``.index`` that is not above an offset; 0 without one."""
         cdef Py_ssize_t low = 0
         cdef Py_ssize_t high = self.offsets.shape[0] // _OFFSET_ENTRY
         cdef Py_ssize_t middle
@@ -160,9 +160,9 @@ cdef class EntryCheck(Cursor):
         return big(&self.offsets[(low - 1) * _OFFSET_ENTRY + _AT_POSITION], 4) if low > 0 else 0
 
     cdef Py_ssize_t load(self, long long position, long long size, Py_ssize_t ahead) noexcept nogil:
-        """Return where ``size`` bytes of the log stand in the window, -1 where they cannot be read.
+        """Return the index of ``size`` bytes of the log in the window, -1 if they cannot be read.
 
-        ``ahead`` bytes are read when they are not there; both are at most the size of the window.
+        If the window lacks them, ``ahead`` bytes are read; both are at most the size of the window.
         """
         cdef long long at = position - self.window_at
         if at >= 0 and at + size <= self.held:
@@ -174,7 +174,7 @@ cdef class EntryCheck(Cursor):
         return 0 if size <= self.held else -1
 
     cdef bint header_at(self, long long position, Py_ssize_t at) noexcept nogil:
-        """Read size and last offset of the batch at ``position``; tell whether they can be believed."""
+        """Read size and last offset of the batch at ``position``; return whether they are plausible."""
         cdef long long base = big(&self.window[at], 8)
         self.batch_size = _OVERHEAD + big(&self.window[at + _AT_LENGTH], 4)
         if not -_FAR < base < _FAR:
@@ -189,7 +189,7 @@ cdef class EntryCheck(Cursor):
     cdef long long highest(self, Py_ssize_t at) except? -1 nogil:
         """Return the largest timestamp of the records of the batch in the window, -1 without one.
 
-        -2 stands for records that are not well-formed, or that are compressed.
+        -2 means records that are not well-formed or are compressed.
         """
         cdef long long attributes = big(&self.window[at + _AT_ATTRIBUTES], 2)
         self.base_offset = big(&self.window[at], 8)
@@ -213,9 +213,9 @@ cdef class EntryCheck(Cursor):
 
 
 def add_run(builder, table, long long position):
-    """Take batches that stand at ``position``, a row of ``table`` each, as an IndexBuilder takes them one by one.
+    """Add the batches at ``position``, one row of ``table`` each, as an IndexBuilder adds them one by one.
 
-    Return how many: fewer than there are where an offset does not fit into the segment.
+    Return their number: fewer than all if an offset does not fit into the segment.
     """
     if not (-FAR < builder.base_offset < FAR and builder.interval < FAR):
         return 0

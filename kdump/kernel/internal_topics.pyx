@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
 """Messages of Kafka's own topics: read by their schema, and written as the decoder switches print them.
 
-:class:`SchemaReader` refuses a message that is truncated, has a string that is too long or not UTF-8, has tags that the
-schema does not have, or is followed by other bytes: :mod:`kdump.internal_topics.interpreter` reports what is wrong.
-:class:`Payloads` has the general path write such records, and those of unknown types.
+:class:`SchemaReader` refuses a message that is truncated or is followed by other bytes. It also refuses strings that
+are too long or not UTF-8, and tags that the schema does not have. :mod:`kdump.internal_topics.interpreter` then reports
+what is wrong. :class:`Payloads` leaves such records, and those of unknown types, to the general path.
 """
 
 from kdump.errors import DamageError
@@ -25,8 +25,8 @@ cdef int _OFFSET = RECORD_NUMBERS.index("offset")
 cdef int _TIMESTAMP = RECORD_NUMBERS.index("timestamp")
 cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
 cdef Py_ssize_t _FRAME = 3  # bytes of a frame: its version, the message's type and version, each of one byte
-cdef Py_ssize_t _MOST_ELEMENTS = 1_000_000, _MOST_TAGGED = 10_000  # more is left to the interpreter: releases refuse it
-_new = tuple.__new__  # what the constructor of a NamedTuple comes down to
+cdef Py_ssize_t _MOST_ELEMENTS = 1_000_000, _MOST_TAGGED = 10_000  # the interpreter reads more: releases refuse it
+_new = tuple.__new__  # what the constructor of a NamedTuple calls
 cdef int _STRUCT_KIND = 0, _STRING_KIND = 1, _BYTES_KIND = 2, _BOOL = 3, _FLOAT = 4, _UUID_KIND = 5, _SIGNED = 6, _UNSIGNED = 7
 _KINDS = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), _SIGNED),
@@ -42,7 +42,7 @@ cdef struct View:
 
 
 cdef const unsigned char* take(View* view, Py_ssize_t size) except NULL:
-    """Return where the next bytes stand, and move on. Raises ValueError when they are not all there."""
+    """Return the position of the next bytes, and move after them. Raises ValueError if some are missing."""
     if size < 0 or size > view.end - view.at:
         raise ValueError
     view.at += size
@@ -163,13 +163,13 @@ cdef class SchemaReader:
         ]
 
     def read(self, bytes data, Py_ssize_t at):
-        """Return the values of a message that fills ``data`` from ``at`` on, None where it is not well-formed."""
+        """Return the values of a message that fills ``data`` from ``at`` on, or None if it is not well-formed."""
         cdef View view
         view.data, view.at, view.end = data, at, len(data)
         return self.whole(&view) if at >= 0 else None
 
     cdef dict whole(self, View* view):
-        """Read the fields up to the end, None where they are not well-formed or end elsewhere."""
+        """Read the fields up to the end; return None if they are not well-formed or end elsewhere."""
         try:
             values = self.fields(view)
         except ValueError:
@@ -183,7 +183,7 @@ cdef class SchemaReader:
         cdef _Field field
         for field in self.plain:
             PyDict_SetItem(values, field.name, field.read(view))
-        for name, default in self.fresh:  # a caller may change it: each message has its own
+        for name, default in self.fresh:  # a caller may change it, so each message has its own
             values[name] = default()
         if self.flexible:
             count = varint(view)
@@ -206,15 +206,15 @@ cdef class SchemaReader:
 
 @cython.final
 cdef class FramedMessages(Records):
-    """Turns the records of batches into messages with a frame in front, decoded."""
+    """Decodes the records of batches as messages after a frame."""
 
     cdef object known, made, other
 
     def decoded(self, known, made, other):
         """Return the messages of the stacked batches, each as ``made``: offset, timestamp in ms, name, values.
 
-        ``known`` returns the name and the SchemaReader that three bytes of a frame mean, None for none. What is
-        not read so is what ``other`` returns for offset, timestamp, key and value. They end as ``stacked`` does.
+        ``known`` returns the name and the SchemaReader for the three bytes of a frame, or None. For other records the
+        result is that of ``other`` for offset, timestamp, key and value. They end as ``stacked`` does.
         """
         self.known, self.made, self.other = known, made, other
         return self.briefs()
@@ -237,18 +237,20 @@ WAYS = (
     *("number", "string", "uuid", "bytes", "size", "name", "struct", "embedded", "plain_string", "plain_uuid"),
     *("map", "end", "optional_size", "call"),
 )
-"""How a value is written, and what it needs for that.
+"""How a value is written, and its argument.
 
-Strings, uuids and bytes (as base64) stand in quotes, unless they are plain. Of bytes their size may be written: where
-it is optional, with what stands instead of null, before it and behind it.
-A name is one of a tuple of bytes, by its number. A struct needs its StructText; bytes with a struct embedded behind an
-int16 need what reads and writes it, a pair by that number. A map is an array of structs, for whose names of two number
-fields it has "{key=value, ...}": it is never empty, and its keys rise. An end is a number that is not below the field of the
-name that it has, nor is that below 0. A call returns the text of the whole field, null
-or not.
+- string, uuid, bytes (as base64): in quotes, unless they are plain.
+- size: the size of bytes. optional_size: the same, with the texts for null, before the size and after it.
+- name: one of a tuple of bytes, by its number.
+- struct: its StructText.
+- embedded: bytes with a struct after an int16. The argument maps that number to its reader and its StructText.
+- map: an array of structs, written as "{key=value, ...}", with the names of two number fields. It is never empty, and
+  its keys increase.
+- end: a number that is not less than the named field, which is not negative.
+- call: a function that returns the text of the whole field, also for null.
 """
 ALWAYS = object()
-"""Instead of a default: the field is written whatever it is."""
+"""Instead of a default: the field is always written."""
 
 cdef int _NUMBER = WAYS.index("number")
 cdef int _STRING = WAYS.index("string")
@@ -266,12 +268,12 @@ cdef int _CALL = WAYS.index("call")
 
 cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
 cdef int _SLOT = slots(())["decoded"]
-cdef Py_ssize_t _ROOM = 32  # bytes of a number, and what base64 touches beyond its text
+cdef Py_ssize_t _ROOM = 32  # bytes of a number, and those that base64 writes after its text
 cdef object _ALWAYS = ALWAYS
 
 
 class Left(Exception):
-    """What a message holds is left to the general path."""
+    """The message is left to the general path."""
 
 
 @cython.final
@@ -285,7 +287,7 @@ cdef class FieldText:
     cdef object argument, default
 
     def __init__(self, literal, name, way, argument=None, array=False, default=ALWAYS):
-        """``argument`` is what the way of writing needs. A field with this ``default`` is left out."""
+        """``argument`` belongs to the way. A field with this ``default`` is not written."""
         self.literal, self.name, self.way = literal, name, WAYS.index(way)
         self.argument, self.array, self.default = argument, array, default
 
@@ -298,7 +300,7 @@ cdef class StructText:
     cdef bytes opening, closing, separator, escapes
 
     def __init__(self, fields, opening, closing, separator, escapes):
-        """``escapes`` has eight bytes for each byte of a string: what stands for it, its size in the last one."""
+        """``escapes`` has eight bytes for each byte of a string: its replacement, with the size in the last one."""
         self.fields, self.opening, self.closing, self.separator = list(fields), opening, closing, separator
         self.escapes = escapes
 
@@ -390,7 +392,7 @@ cdef class StructText:
 
 
 cdef inline int literal(bytes text, Lines out) except -1:
-    """Write bytes as they are."""
+    """Write bytes unchanged."""
     cdef Py_ssize_t size = PyBytes_GET_SIZE(text)
     reserve(out, size)
     memcpy(&out.out[out.used], PyBytes_AS_STRING(text), size)
@@ -432,7 +434,7 @@ cdef int entries(tuple names, list structs, Lines out) except -1:
 
 
 cdef int optional_size(tuple texts, bytes value, Lines out) except -1:
-    """Write the size of bytes, or what stands instead of null."""
+    """Write the size of bytes, or the text for null."""
     if value is None:
         return literal(texts[0], out)
     literal(texts[1], out)
@@ -441,7 +443,7 @@ cdef int optional_size(tuple texts, bytes value, Lines out) except -1:
 
 
 cdef int string(str value, Lines out) except -1:
-    """Write a text as it is."""
+    """Write a text unchanged."""
     cdef Py_ssize_t size = 0
     cdef const char* text = PyUnicode_AsUTF8AndSize(value, &size)
     reserve(out, size)
@@ -458,7 +460,7 @@ cdef bytes name(tuple names, Py_ssize_t value):
 
 
 cdef int embedded(list messages, bytes value, Lines out) except -1:
-    """Write the struct that bytes hold behind an int16, its version. Raises Left."""
+    """Write the struct in bytes after an int16, its version. Raises Left."""
     cdef View view
     cdef long long version
     view.data, view.at, view.end = <const unsigned char*> PyBytes_AS_STRING(value), 2, PyBytes_GET_SIZE(value)
@@ -495,7 +497,7 @@ cdef int encoded(bytes value, bint url, Lines out) except -1:
 
 @cython.final
 cdef class Payloads(Lines):
-    """Turns the records of one batch after the other into lines: what keys and values say is at the slot "decoded"."""
+    """Converts the records of consecutive batches to lines. The slot "decoded" has the decoded key and value."""
 
     cdef object general, find, key
     cdef bytes deleted
@@ -503,13 +505,16 @@ cdef class Payloads(Lines):
     cdef dict known
 
     def __init__(self, general, find, frame=-1, key=None, deleted=b""):
-        """``general`` makes the text of offset, key and value where nothing else does.
+        """Set the functions for keys and values.
 
-        ``find`` returns what reads a message of a type and version, and its StructText or a function that chooses one
-        by the values; None for an unknown one. A value begins with the version, or with three bytes: this ``frame``,
-        the type, the version. Without a frame, ``key`` returns the type and the text of a key, None for an unknown
-        type; ``deleted`` is the text of a null value. Without either, all is left to ``general``, and so is what raises
-        DamageError. What ``general`` raises ends the lines before the record.
+        - ``general`` returns the text for offset, key and value of all other records, and of those that raise
+          DamageError. Its own errors end the lines before the record.
+        - ``find`` returns the reader of a message type and version, and its StructText, or a function that chooses one
+          by the values; None for an unknown message.
+        - ``frame``: a value starts with this byte, the type and the version. Without it a value starts with the
+          version.
+        - ``key`` returns type and text of a key without a frame, None for an unknown type. ``deleted`` is the text of a
+          null value.
         """
         super().__init__()
         self.general, self.find, self.key = general, find, key
@@ -517,7 +522,7 @@ cdef class Payloads(Lines):
         self.known = {}
 
     cdef bint field(self, int slot) except -1 nogil:
-        """Write what is no number."""
+        """Write a slot that is not a number."""
         if slot == _SLOT:
             return self.record()
         if self.header_count > 0:
@@ -525,7 +530,7 @@ cdef class Payloads(Lines):
         return True
 
     cdef bint record(self) except -1 with gil:
-        """Write what key and value say."""
+        """Write the decoded key and value."""
         cdef Py_ssize_t start = self.used
         try:
             if self.framed() if self.frame >= 0 else self.keyed():
@@ -542,7 +547,7 @@ cdef class Payloads(Lines):
         return True
 
     cdef bint framed(self) except -1:
-        """Write a record whose value is framed; return whether that can be done."""
+        """Write a record with a framed value; return whether the kernel can."""
         cdef const unsigned char* at
         if self.values[_VALUE_SIZE] < _FRAME:
             return False
@@ -552,7 +557,7 @@ cdef class Payloads(Lines):
         return self.message(at[1], at[2], _FRAME)
 
     cdef bint keyed(self) except -1:
-        """Write a record of a coordinator; return whether that can be done."""
+        """Write a record of a coordinator; return whether the kernel can."""
         cdef Py_ssize_t size = self.values[_KEY_SIZE]
         if size < 0 or self.key is None:
             return False
@@ -568,7 +573,7 @@ cdef class Payloads(Lines):
         return self.message(kind, <int> big(&self.data[self.value_at], 2), 2)
 
     cdef bint message(self, int kind, int version, Py_ssize_t skipped) except -1:
-        """Write a message that stands behind so many bytes of the value; return whether it is well-formed."""
+        """Write the message after ``skipped`` bytes of the value; return whether it is well-formed."""
         cdef View view
         cdef long long numbers = (<long long> kind << 16) + version
         found = self.known.get(numbers, self)

@@ -1,10 +1,10 @@
-# What the modules of the kernel know of the writing of lines in C.
+# The interface of the writers of lines in C.
 
 cimport cython
 from kdump.kernel.records cimport Cursor
 from kdump.kernel.digests cimport KeyedHash
 
-# The digits of a number, but for the last four; and the number, with zeros for these.
+# The digits of a number without the last four; and the number, with zeros for these.
 cdef struct Upper:
     unsigned long long value
     Py_ssize_t size
@@ -64,7 +64,7 @@ cdef class Lines(Cursor):
     @cython.final
     cdef bint grow(self, Py_ssize_t more) except -1 with gil
 
-# Make room for ``more`` bytes beyond what the record needs.
+# Reserve ``more`` bytes beyond the needs of the record.
 cdef inline bint reserve(Lines lines, Py_ssize_t more) except -1 nogil:
     if lines.used + lines.need + more > lines.room:
         lines.grow(more)

@@ -1,11 +1,14 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
 """Records as lines of text: classic text of magic 2 and of older messages, JSON, CSV, format strings, tables.
 
-A line is data: literals, which are copied, and slots, which are written. :class:`Lines` writes numbers; the method
-``field`` of each class writes the other slots (from ``NUMBERS`` on): :class:`Lines` the keys, values and header keys of
-classic text, :class:`Messages` messages of magic 0 and 1 (:mod:`kdump.records.magic_0_1`), and :class:`RowLines` rows.
-A message is well-formed if its fields fill it and its checksum is right. :class:`RowLines` writes texts of valid UTF-8
-without characters beyond ASCII that need an escape, and calls the function of the general path for each other text.
+A line is data: literals, which are copied, and slots, which are written. :class:`Lines` writes numbers. The method
+``field`` of each class writes the other slots, from ``NUMBERS`` on:
+
+- :class:`Lines`: keys, values and header keys of classic text.
+- :class:`Messages`: messages of magic 0 and 1 (:mod:`kdump.records.magic_0_1`). A message is well-formed if its fields
+  fill it and its checksum is right.
+- :class:`RowLines`: rows. It writes texts of valid UTF-8 without non-ASCII characters that need an escape, and calls
+  the general path for each other text.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ _TEXTS = (
     *("base64_key", "base64_value", "hash_key", "hash_value"),
 )
 SLOTS_OF_TEXTS = {name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}
-"""The slots of what is no number."""
+"""The slots that are not numbers."""
 
 
 cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
@@ -52,12 +55,12 @@ cdef int _RAW = (_TEXTS.index("raw_key") - _TEXTS.index("key")) // 2
 cdef int _HEX = (_TEXTS.index("hex_key") - _TEXTS.index("key")) // 2
 cdef int _BASE64 = (_TEXTS.index("base64_key") - _TEXTS.index("key")) // 2
 cdef Py_ssize_t _DIGITS = 64  # of a keyed hash
-cdef int _END = 1 << 16  # behind all slots
-cdef Py_ssize_t _MOST = 1 << 23  # bytes of memory that is made for lines which may be fewer
+cdef int _END = 1 << 16  # after all slots
+cdef Py_ssize_t _MOST = 1 << 23  # bytes reserved for lines whose size is unknown
 cdef unsigned long long _HIGH_BITS = 0x8080808080808080
-cdef unsigned long long _TOO_HIGH = 10**18  # from here on the digits of a number are not kept
+cdef unsigned long long _TOO_HIGH = 10**18  # digits of larger numbers are not kept
 cdef char[2 * 100] _PAIRS  # of digits
-cdef char[4 * 1000] _SHORT  # the digits of numbers up to 999, how many they are in the fourth byte
+cdef char[4 * 1000] _SHORT  # the digits of numbers up to 999, with their count in the fourth byte
 cdef const unsigned char* _NOTHING = b""
 
 
@@ -86,9 +89,9 @@ def slots(others):
 
 
 class Shape:
-    """A line of output, compiled to literals and slots: once for each way in which key and value can be null.
+    """A line of output, compiled to literals and slots, for each combination of a null key and value.
 
-    Line ``n`` stands for a null key if ``n & 1`` and for a null value if ``n & 2``. A part is a literal or a slot.
+    Line ``n`` is for a null key if ``n & 1`` and for a null value if ``n & 2``. A part is a literal or a slot.
     """
 
     def __init__(self, lines):
@@ -97,9 +100,10 @@ class Shape:
 
 
 def _ops(lines):
-    """Return the literals one behind the other, and per line (start of literal, its size, slot) up to the end slot.
+    """Return the joined literals, and for each line (start of literal, its size, slot) up to the end slot.
 
-    Where a line starts stands at its number. Literals are copied 16 bytes at a time: so many follow the last.
+    Entry ``n`` is the start of line ``n``. Literals are copied 16 bytes at a time, so 16 more bytes follow the last
+    one.
     """
     pool = bytearray()
     ops = array("i", [0] * len(lines))
@@ -116,18 +120,18 @@ def _ops(lines):
 
 
 cdef class Lines(Cursor):
-    """Turns the records of one batch after the other into lines of classic text.
+    """Converts the records of consecutive batches to lines of classic text.
 
-    ``last_offset`` is the offset of the last one, and ``gaps`` lists the pairs of offsets that do not follow each other
-    since the caller last emptied it. ``armed`` says whether an offset other than 0 counts as a gap while
-    ``last_offset`` is -1. With ``whole_batches`` both may tell of records that :meth:`run` has taken back.
+    ``last_offset`` is the offset of the last record. ``gaps`` lists the pairs of offsets that do not follow each other;
+    the caller empties it. ``armed``: an offset other than 0 is a gap while ``last_offset`` is -1. With
+    ``whole_batches`` both may include records that :meth:`run` has dropped.
 
-    ``memory``, where there is any, is called with the limit of each call. It returns where to write the lines as far as
-    there is room, or None: then the kernel does so in memory of its own, as it does with what has no room.
+    ``memory`` is None or a function of the limit of each call. It returns a buffer for the lines, or None. Without a
+    buffer, and for lines that do not fit, the kernel uses its own memory.
     """
 
     def __init__(self, key_decoder=None, value_decoder=None, keyed_hash=None):
-        """A decoder turns a key or a value into text; None stands for Java's reading of UTF-8.
+        """A decoder converts a key or a value to text; None: as Java reads UTF-8.
 
         ``keyed_hash`` writes the slots of hashes.
         """
@@ -138,18 +142,17 @@ cdef class Lines(Cursor):
         self.gaps = []
         self.last_offset = -1
         self.armed = False
-        self.room = -1  # the buffer is made with the first line
+        self.room = -1  # the buffer is created with the first line
         self.need = 0
         self.memory = None
         self.buffer = self.own = bytearray()
         for slot in range(NUMBERS):
-            keep(&self.upper[slot], 10000)  # any number: what is kept must be of one
+            keep(&self.upper[slot], 10000)  # any number: the kept digits must belong to one
 
     def lines(self, head, shape, limit):
         """Return the line of the batch, then those of its next records: of all, or of enough to fill ``limit`` bytes.
 
-        When less comes, the record in front of which they stop is not well-formed. What is returned is good until the
-        next call.
+        If there are fewer, the next record is not well-formed. The result is valid until the next call.
         """
         cdef Py_ssize_t fixed
         cdef Py_ssize_t whole = 0
@@ -183,7 +186,7 @@ cdef class Lines(Cursor):
 
     @cython.final
     cdef bint begin_lines(self, object limit) except -1:
-        """Write what comes now where it belongs."""
+        """Choose the buffer for the next lines."""
         self.most = min(limit, _MOST)
         place = None if self.memory is None else self.memory(limit)
         if place is not None:
@@ -191,7 +194,7 @@ cdef class Lines(Cursor):
             self.room = self.out.shape[0]
         elif self.buffer is not self.own:
             self.buffer = self.own
-            self.room = len(self.own) or -1  # it is made with the first line
+            self.room = len(self.own) or -1  # it is created with the first line
             if self.room > 0:
                 self.out = self.own
         self.used = 0
@@ -202,18 +205,18 @@ cdef class Lines(Cursor):
         """Write lines of this shape from now on."""
         self.ops = shape.ops
         self.pool = shape.pool
-        self.need = len(shape.pool) + 12 * len(shape.ops) + 64  # a number or a date takes 32 bytes at most
+        self.need = len(shape.pool) + 12 * len(shape.ops) + 64  # a number or a date takes at most 32 bytes
         self.literals = &self.pool[0]
         self.steps = &self.ops[0]
 
     cdef void make_room(self, object shape):
-        """Make room for a shape whose numbers of the batch are literals."""
-        self.bound_pool = bytearray(self.need)  # no number is longer than what is needed for it
+        """Reserve memory for a shape whose batch numbers become literals."""
+        self.bound_pool = bytearray(self.need)  # no number is longer than its reserve
         self.bound_ops = array("i", shape.ops)
 
     @cython.boundscheck(False)
     cdef void bind(self) noexcept nogil:
-        """Make literals of the batch's numbers, which are the same in all lines to come."""
+        """Convert the batch's numbers to literals: all next lines have the same."""
         cdef const unsigned char* pool = &self.pool[0]
         cdef const int* ops = &self.ops[0]
         cdef unsigned char* out = &self.bound_pool[0]
@@ -244,13 +247,13 @@ cdef class Lines(Cursor):
     def run(self, head, shape, limit):
         """Return the lines of the next batches of the table, ``head`` for each, then ``shape`` for each of its records.
 
-        They are all, or enough to fill ``limit`` bytes; then the next call goes on. ``row`` counts the batches of which
-        something is printed, ``left`` the records that are still to come of the last of these. ``stuck`` says that the
-        kernel cannot print what comes next: then a batch of which something is printed is printed up to there, or with
-        ``whole_batches`` taken back. What is returned is good until the next call.
+        They are all lines, or enough to fill ``limit`` bytes; the next call continues. ``row`` counts the batches with
+        printed lines, ``left`` the remaining records of the last one. ``stuck``: the kernel cannot print the next
+        record. The batch is then printed up to that record, or with ``whole_batches`` not at all. The result is valid
+        until the next call.
         """
         cdef Py_ssize_t whole = 0
-        cdef Py_ssize_t begun = -1  # where the lines of the batch begin, if they do in this call
+        cdef Py_ssize_t begun = -1  # start of the batch's lines, if it is in this call
         cdef Py_ssize_t most = limit
         cdef Py_ssize_t start
         cdef bint first = False
@@ -317,7 +320,7 @@ cdef class Lines(Cursor):
         if self.left > 0 and self.whole_batches and begun >= 0 and (self.stuck or not self.sound()):
             whole = begun
             first = self.stuck = True
-        if self.stuck and self.left > 0 and first:  # its line does not stand without one of its records
+        if self.stuck and self.left > 0 and first:  # its line is not printed without a record
             self.row -= 1
             self.left = 0
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
@@ -325,14 +328,14 @@ cdef class Lines(Cursor):
     @cython.final
     @cython.boundscheck(False)
     cdef bint settle(self) except -1 nogil:
-        """Write the hashes that wait: before what is written is read or moved."""
+        """Write the waiting hashes, before the buffer is read or moved."""
         if self.keyed_hash.count:
             self.keyed_hash.settle(&self.out[0])
         return True
 
     @cython.final
     cdef bint follow(self) except -1 nogil:
-        """Count the record, and note when its offset does not follow the last one."""
+        """Count the record, and add a gap if its offset does not follow the last one."""
         self.left -= 1
         if self.values[_OFFSET] != self.last_offset + 1 and (self.last_offset != -1 or self.armed):
             self.gap()
@@ -341,7 +344,7 @@ cdef class Lines(Cursor):
 
     @cython.final
     cdef bint gap(self) except -1 with gil:
-        """Note that the record's offset does not follow the last one."""
+        """Add a gap before the record's offset."""
         self.gaps.append((self.last_offset, self.values[_OFFSET]))
         return True
 
@@ -366,7 +369,7 @@ cdef class Lines(Cursor):
                 memcpy(out, literal, size)
             else:
                 done = 0
-                while done < size:  # the pool has room behind it, and so has the buffer
+                while done < size:  # pool and buffer have room after it
                     memcpy(out + done, literal + done, 16)
                     done += 16
             out += size
@@ -384,7 +387,7 @@ cdef class Lines(Cursor):
         return True
 
     cdef bint field(self, int slot) except -1 nogil:
-        """Write what is no number."""
+        """Write a slot that is not a number."""
         if slot == _KEY:
             self.text(_KEY, self.key_at, self.values[_KEY_SIZE])
         elif slot == _VALUE:
@@ -401,10 +404,10 @@ cdef class Lines(Cursor):
     @cython.final
     @cython.boundscheck(False)
     cdef bint spell(self, int way, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write ``size`` bytes of the record as they are, as hex, as base64, or their hash."""
+        """Write ``size`` bytes of the record unchanged, as hex, as base64, or as their hash."""
         cdef unsigned char* out
         cdef const unsigned char* text = _NOTHING
-        if size > 0:  # it may stand at the end of the data, where there is no byte to point to
+        if size > 0:  # it may be at the end of the data, without a valid address
             text = &self.data[at]
         reserve(self, 2 * size + _DIGITS)
         out = &self.out[self.used]
@@ -436,13 +439,13 @@ cdef class Lines(Cursor):
     @cython.final
     @cython.boundscheck(False)
     cdef bint text(self, int slot, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write ``size`` bytes of the record as text: as they are when they are valid UTF-8 and nobody decodes them."""
+        """Write ``size`` bytes of the record as text: unchanged if they are valid UTF-8 and have no decoder."""
         if self.decoded and slot != _HEADER_KEYS:
             return self.decode(slot, at, size)
-        if size <= 0:  # it may stand at the end of the data, where there is no byte to point to
+        if size <= 0:  # it may be at the end of the data, without a valid address
             return True
         cdef const unsigned char* text = &self.data[at]
-        if size > self.need:  # no record holds more than itself: there is room for that
+        if size > self.need:  # only larger than the record: the reserve holds a record
             self.grow(size)
         if not copied_ascii(&self.out[self.used], text, size, self.data.shape[0] - at) and not is_utf8(text, size):
             return self.decode(slot, at, size)
@@ -450,7 +453,7 @@ cdef class Lines(Cursor):
         return True
 
     cdef bint decode(self, int slot, Py_ssize_t at, Py_ssize_t size) except -1 with gil:
-        """Write what a decoder makes of ``size`` bytes of the record. Raises DamageError when it cannot."""
+        """Write ``size`` bytes of the record as the decoder prints them. Raises DamageError if it cannot."""
         data = bytes(self.data[at : at + size])
         decoder = self.key_decoder if slot == _KEY else self.value_decoder if slot == _VALUE else None
         cdef bytes shown = decoder(data) if decoder else java_text(data)
@@ -461,13 +464,13 @@ cdef class Lines(Cursor):
 
     @cython.final
     cdef bint grow(self, Py_ssize_t more) except -1 with gil:
-        """Make room for what the record needs and ``more`` bytes."""
+        """Reserve memory for the record and ``more`` bytes."""
         cdef Py_ssize_t needed = self.used + self.need + more
         if needed <= self.room:
             return True
         begun = memoryview(self.buffer)[: self.used]
         if self.buffer is self.own or len(self.own) < needed:
-            self.own = bytearray()  # first: there need not be both at a time, unless that is where the lines begin
+            self.own = bytearray()  # free it first, so that only one exists, unless the lines start there
             PyByteArray_Resize(self.own, max(2 * needed, self.most + 2 * self.need, 1 << 16))  # sets nothing to zero
         if self.used:
             self.own[: self.used] = begun
@@ -477,9 +480,9 @@ cdef class Lines(Cursor):
 
 
 cdef inline unsigned char* near(unsigned char* out, long long value, Upper* upper) noexcept nogil:
-    """Write a number of which ``upper`` may keep all digits but four; return the position behind it, as number() does.
+    """Write a number; return the position after it, as number() does. ``upper`` may have all digits but the last four.
 
-    Offsets and timestamps differ from record to record in the last ones alone.
+    Consecutive offsets and timestamps differ in the last digits only.
     """
     cdef unsigned long long lower = <unsigned long long> value - upper.value
     if lower >= 10000:
@@ -494,13 +497,13 @@ cdef inline unsigned char* near(unsigned char* out, long long value, Upper* uppe
 
 
 cdef void keep(Upper* upper, unsigned long long value) noexcept nogil:
-    """Keep the digits of a number but for the last four: it has five or more, and is less than _TOO_HIGH."""
+    """Keep all digits but the last four of a number that has at least five and is less than _TOO_HIGH."""
     upper.value = value - value % 10000
     upper.size = number(upper.digits, <long long> (value // 10000)) - upper.digits
 
 
 cdef unsigned char* number(unsigned char* out, long long value) noexcept nogil:
-    """Write a decimal number; return the position behind it. Up to 22 bytes are touched."""
+    """Write a decimal number; return the position after it. Up to 22 bytes are touched."""
     cdef unsigned long long rest = value
     if rest < 1000:
         return up_to_four(out, <unsigned int> rest)
@@ -522,7 +525,7 @@ cdef unsigned char* number(unsigned char* out, long long value) noexcept nogil:
 
 
 cdef inline unsigned char* up_to_eight(unsigned char* out, unsigned int value) noexcept nogil:
-    """Write a number of at most eight digits; return the position behind it."""
+    """Write a number of at most eight digits; return the position after it."""
     cdef unsigned int upper
     if value < 10000:
         return up_to_four(out, value)
@@ -533,7 +536,7 @@ cdef inline unsigned char* up_to_eight(unsigned char* out, unsigned int value) n
 
 
 cdef inline unsigned char* up_to_four(unsigned char* out, unsigned int value) noexcept nogil:
-    """Write a number of at most four digits; return the position behind it."""
+    """Write a number of at most four digits; return the position after it."""
     if value < 1000:
         memcpy(out, _SHORT + 4 * value, 4)
         return out + <int> _SHORT[4 * value + 3]
@@ -556,7 +559,7 @@ cdef inline void four(unsigned char* out, unsigned int value) noexcept nogil:
 
 
 MESSAGE_SLOTS = {name: slot for slot, name in enumerate((*RECORD_NUMBERS, "crc", "position", "size"))}
-"""Where the numbers of a message stand. The position is that of an entry of the log."""
+"""The slots of a message's numbers. The position is that of a log entry."""
 
 
 cdef int _CRC = MESSAGE_SLOTS["crc"]
@@ -580,7 +583,7 @@ cdef unsigned int[2048] _TABLE
 
 @cython.final
 cdef class Messages(Lines):
-    """Turns messages into lines. ``done`` counts them since they were turned to."""
+    """Converts messages to lines. ``done`` counts them since ``turn_to()``."""
 
     cdef public Py_ssize_t done
     cdef Py_ssize_t stop
@@ -592,9 +595,9 @@ cdef class Messages(Lines):
     cdef bint deep
 
     def turn_to(self, data, at, end, *, place=0, base=0, timestamp=-1):
-        """Turn to the messages from ``at`` to ``end`` in ``data``, which stands at byte ``place`` of the file.
+        """Start at the messages from ``at`` to ``end`` in ``data``, which is at byte ``place`` of the file.
 
-        ``base`` is added to their offsets. A ``timestamp`` (ms) of 0 or more goes before those of magic 1.
+        ``base`` is added to their offsets. A ``timestamp`` (ms) of 0 or more overrides those of magic 1.
         """
         self.data = data
         self.at, self.end = at, min(end, len(data))
@@ -604,15 +607,15 @@ cdef class Messages(Lines):
         self.left = self.done = 0
 
     def position(self):
-        """Return where in the data the next message begins."""
+        """Return the start of the next message in the data."""
         return self.at
 
     def skip(self, size):
-        """Pass over a message of so many bytes."""
+        """Skip a message of ``size`` bytes."""
         self.at += size
 
     def last_offset_stored(self):
-        """Return the offset of the last message as stored; None where bytes are left behind it, or one cannot be."""
+        """Return the stored offset of the last message, or None if bytes follow it or a message is invalid."""
         cdef Py_ssize_t at = self.at
         cdef long long size
         cdef long long last = 0
@@ -631,8 +634,8 @@ cdef class Messages(Lines):
     def lines_like(self, shape, magic, attributes, limit, *, deep):
         """Return the lines of the next messages that have this magic and these attributes (as an unsigned byte).
 
-        They stop when they fill ``limit`` bytes, or in front of a message that is not well-formed. ``deep`` says that
-        offsets which do not follow each other count as gaps. What is returned is good until the next call.
+        They stop after ``limit`` bytes, or before a message that is not well-formed. ``deep``: offsets that do not
+        follow each other count as gaps. The result is valid until the next call.
         """
         cdef Py_ssize_t whole = 0
         cdef Py_ssize_t most = limit
@@ -651,12 +654,12 @@ cdef class Messages(Lines):
                     self.done += 1
                     whole = self.used
         except DamageError:
-            pass  # of a decoder: the general path prints what stands in front of it
-        # No hash waits to be settled: DumpLogSegments, whose lines these are, has none.
+            pass  # of a decoder: the general path prints the messages before it
+        # No hash waits: DumpLogSegments prints none.
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
 
     cdef bint message(self) except -1 nogil:
-        """Read the fields of the next message; return whether it is well-formed, and of the kind that is asked for."""
+        """Read the fields of the next message; return whether it is well-formed and of the wanted kind."""
         cdef Py_ssize_t at = self.at
         if self.end - at < _OVERHEAD + _SMALLEST:
             return False
@@ -703,9 +706,9 @@ cdef class Messages(Lines):
 
 
 def stretch(data, at, most):
-    """Return where in ``data`` the messages end that begin ``at`` a place: whole ones, not compressed, of magic 0 or 1.
+    """Return the end of the consecutive messages at ``at`` in ``data``: complete, not compressed, of magic 0 or 1.
 
-    ``most`` bytes is the greatest size that such a message may name.
+    A message has at most ``most`` bytes.
     """
     cdef const unsigned char[::1] text = data
     cdef Py_ssize_t start = at
@@ -750,7 +753,7 @@ cdef unsigned int checksum(const unsigned char* data, Py_ssize_t size) noexcept 
 
 
 cdef void fill_table() noexcept:
-    """Reckon what each byte does to a checksum, with none to seven bytes behind it."""
+    """Compute the effect of each byte on a checksum, with zero to seven bytes after it."""
     cdef int row
     cdef unsigned int value
     for byte in range(256):
@@ -767,25 +770,29 @@ fill_table()
 
 
 WAYS = ("string", "json", "cell", "marked_cell", "hex_cell", "base64_cell", "mark", "shown", "general")
-"""How a key or a value is written that is not spelt as :mod:`kdump.kernel.lines` does it:
+"""How a key or a value is written, besides the ways of :class:`Lines`:
 
-- string: as a string of JSON, json: as a value of JSON if it is one, with the mark that says so;
-- cell, hex_cell, base64_cell: as a cell of CSV; mark: as the cell that says how it is encoded, empty for UTF-8;
-  marked_cell: as both, a comma between them;
-- shown: as a cell of a table, where all of it is printable ASCII; what the general path writes has the width it needs;
-- general: by the general path.
+- string: a string of JSON; json: a value of JSON if it is one, with its mark;
+- cell, hex_cell, base64_cell: a cell of CSV; mark: the cell with the encoding, empty for UTF-8; marked_cell: both, with
+  a comma between them;
+- shown: a cell of a table if all of it is printable ASCII; other cells get their width from the general path;
+- general: the text of the general path.
 """
 FIELDS = (
     *("attributes", "iso", "iso_cell", "headers", "headers_cell", "pairs", "size_bytes"),
     *("row", "width", "iso_shown", "decoded", "decoded_if_framed", "end_of_row"),
 )
-"""What else is no number of ``values``: attributes, the timestamp in ISO 8601 as JSON or as a cell, the headers as JSON,
-as a cell or after a format string, the size of the value in four bytes, and the decoded payloads, of all
-records or of those whose payloads may name a schema. Of tables: what stands before a row, where
-a cell begins whose width follows it, the timestamp in such a cell, and what stands behind a row.
+"""The other slots that are not numbers of ``values``.
+
+- The attributes. The timestamp in ISO 8601, as JSON or as a cell. The headers, as JSON, as a cell or for a format
+  string.
+- The size of the value in four bytes.
+- The decoded payloads, of all records or of those whose payloads may name a schema.
+- For tables: the text before a row, the start of a cell with a width, the timestamp in such a cell, the text after a
+  row.
 """
 WIDEST = 1 << 12
-"""Characters of a cell whose width can be told."""
+"""The most characters of a cell with a known width."""
 _FIRST = NUMBERS + len(SLOTS_OF_TEXTS)
 ROW_SLOTS = {
     **{f"{way}_key": _FIRST + 2 * at for at, way in enumerate(WAYS)},
@@ -795,12 +802,12 @@ ROW_SLOTS = {
 
 
 def left(width):
-    """Return the slot that makes the cell before it as wide as its column, its text on the left."""
+    """Return the slot that pads the cell before it to the width of its column, with its text on the left."""
     return _LEFT + min(width, WIDEST - 1)
 
 
 def right(width):
-    """Return the slot that does the same with a number on the right; one that is wider ends the lines before its row."""
+    """Return the same slot for a number on the right. A wider number ends the lines before its row."""
     return _RIGHT + min(width, WIDEST - 1)
 
 
@@ -830,7 +837,7 @@ cdef int _WIDTH = ROW_SLOTS["width"]
 cdef int _ISO_SHOWN = ROW_SLOTS["iso_shown"]
 cdef int _DECODED = ROW_SLOTS["decoded"]
 cdef int _DECODED_IF_FRAMED = ROW_SLOTS["decoded_if_framed"]
-cdef int _LEFT = WIDEST  # slots of widths, behind all others
+cdef int _LEFT = WIDEST  # slots of widths, after all others
 cdef int _RIGHT = 2 * WIDEST
 cdef int _WIDEST = WIDEST
 cdef int _STRINGS = HEADER_WAYS.index("string")
@@ -841,36 +848,36 @@ cdef int _HASHES = HEADER_WAYS.index("hash")
 cdef long long _DAY = 86_400_000
 cdef int _AROUND = 48  # bytes around the texts of a header, a null and a mark in them
 cdef int _ESCAPE = 8  # bytes of an entry of the table of escapes, see escaped()
-cdef Py_ssize_t _BLOCK = 1024  # bytes of a text for which room is made at once
+cdef Py_ssize_t _BLOCK = 1024  # bytes of a text that are reserved at a time
 
 
 class General(NamedTuple):
-    """What the general path makes of values that the kernel leaves to it."""
+    """Functions and texts of the general path for values that the kernel does not write."""
 
     quote: Callable[[str], str]
     """A string as JSON."""
     key: Callable[[bytes], bytes]
-    """A key as what stands behind its name, with the mark of its encoding in JSON."""
+    """A key as the text after its name, with the mark of its encoding in JSON."""
     value: Callable[[bytes], bytes]
-    """A value likewise."""
+    """The same for a value."""
     mark: Callable[[bytes], bytes]
-    """The cell that says how a payload is encoded."""
+    """The cell with the encoding of a payload."""
     headers: Callable[[Sequence[Header]], bytes]
     marks: tuple[bytes, bytes]
-    """What follows a key and a value that are JSON."""
+    """The mark after a key and a value that are JSON."""
     prefix: bytes
-    """What stands before a keyed hash."""
+    """The text before a keyed hash."""
     first: int
-    """The first timestamp that has a year, in ms."""
+    """The first timestamp with a year, in ms."""
     last: int
-    """The first behind it that has none."""
+    """The first timestamp after it without a year."""
     decoded: Callable[[bytes | None, bytes | None, Sequence[Header]], bytes]
-    """The member that says what a key and a value with a schema mean; empty for none."""
+    """The member with the decoded key and value; empty without a schema."""
 
 
 @cython.final
 cdef class RowLines(Lines):
-    """Turns the records of one batch after the other into rows. ``headers`` is one of HEADER_WAYS."""
+    """Converts the records of consecutive batches to rows. ``headers`` is one of HEADER_WAYS."""
 
     cdef object general
     cdef int headers_way
@@ -902,13 +909,13 @@ cdef class RowLines(Lines):
         self.first = general.first
         self.last = general.last
         self.shown = self.table
-        self.second = self.last  # no timestamp that is written is in it
+        self.second = self.last  # no written timestamp is in it
 
     def frame(self, above, below, *, group, longest):
-        """Write rows of a table from now on: ``above`` before each ``group`` of them, ``below`` behind it.
+        """Write rows of a table from now on: ``above`` before each ``group`` of them, ``below`` after it.
 
-        ``count`` says how many rows the group has, ``is_open`` whether it has begun. Of a cell ``longest`` characters
-        are shown at most.
+        ``count`` is the number of rows in the group, ``is_open`` whether it has begun. A cell shows at most ``longest``
+        characters.
         """
         self.above = above
         self.below = below
@@ -917,7 +924,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint field(self, int slot) except -1 nogil:
-        """Write what is no number of ``values``."""
+        """Write a slot that is not a number of ``values``."""
         if slot < _PAYLOADS:
             return Lines.field(self, slot)
         if slot >= _LEFT:
@@ -976,7 +983,7 @@ cdef class RowLines(Lines):
         return self.by_general(is_value)
 
     cdef bint marked_cell(self, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write a key or a value as a cell, and the one that says how it is encoded."""
+        """Write a key or a value as a cell, and the cell with its encoding."""
         cdef bint is_text = self.cell(at, size)
         if not is_text:
             self.by_general(is_value)
@@ -987,9 +994,9 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint printable(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write bytes of the record, the first of many, if all are printable ASCII; return whether they are.
+        """Write the first bytes of a text if all are printable ASCII; return whether they are.
 
-        What is written in their place is as wide as it is to be.
+        Otherwise the general path writes them with the right width.
         """
         cdef const unsigned char* text = self.text_at(at, size)
         cdef unsigned char odd = 0
@@ -1017,7 +1024,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint fit_left(self, Py_ssize_t width) except -1 nogil:
-        """Make the cell as wide as its column: spaces behind it, or an ellipsis in place of its end."""
+        """Pad the cell to the width of its column, or replace its end by an ellipsis."""
         cdef Py_ssize_t size = self.used - self.cell_at
         cdef Py_ssize_t most = min(width, self.longest)
         if self.fits:
@@ -1035,7 +1042,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint fit_right(self, Py_ssize_t width) except -1 nogil:
-        """Put spaces in front of a number; one that is wider than its column is not written."""
+        """Put spaces before a number; a number wider than its column is not written."""
         cdef Py_ssize_t size = self.used - self.cell_at
         if size > width:
             return self.too_wide()
@@ -1068,7 +1075,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef const unsigned char* text_at(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Return where bytes of the record lie; none may stand at the end of the data, where is nothing to point to."""
+        """Return the address of bytes of the record; none may be at the end of the data, without an address."""
         return &self.data[at] if size > 0 else _NOTHING
 
     @cython.boundscheck(False)
@@ -1084,7 +1091,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef int json_at(self, const unsigned char* text, Py_ssize_t size) except -2 nogil:
-        """Write a text if it is a value of JSON, on one line; return 1 then, else as json_value() does."""
+        """Write a text on one line and return 1 if it is a value of JSON; else return the result of json_value()."""
         cdef int found = json_value(text, size)
         cdef unsigned char byte
         cdef unsigned char seen = 0
@@ -1123,19 +1130,19 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint mark(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write how a payload is encoded: nothing where it is UTF-8, and no value of JSON if these are marked."""
+        """Write the encoding of a payload: nothing for UTF-8 that is not marked as JSON."""
         cdef const unsigned char* text = self.text_at(at, size)
         if is_utf8(text, size) and (self.headers_way != _JSONS or json_value(text, size) == 0):
             return True
         return self.other_mark(at, size)
 
     cdef bint other_mark(self, Py_ssize_t at, Py_ssize_t size) except -1 with gil:
-        """Write how a payload is encoded by the general path."""
+        """Write the encoding of a payload by the general path."""
         return self.write(self.general.mark(bytes(self.data[at : at + size])))
 
     @cython.boundscheck(False)
     cdef bint string(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write ``size`` bytes of the record as a string of JSON; return whether that could be done here."""
+        """Write ``size`` bytes of the record as a string of JSON; return whether the kernel could."""
         cdef const unsigned char* text
         cdef Py_ssize_t begin = self.used
         cdef unsigned long long bits = 0
@@ -1167,16 +1174,16 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef inline bint plain(self, unsigned char* out, Py_ssize_t at, Py_ssize_t size, char also) noexcept nogil:
-        """Do what plain() does with bytes of the record, one or more; most names and keys are short."""
+        """Call plain() for bytes of the record, one or more; most names and keys are short."""
         if size <= 16 and at + 16 <= self.data.shape[0] and short_plain(out, &self.data[at], <int> size, also):
             return True
         return plain(out, &self.data[at], size, also)
 
     @cython.boundscheck(False)
     cdef inline unsigned long long escaped(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Write ``size`` bytes of the record with escapes; return a word whose high bits tell whether all are ASCII."""
+        """Write ``size`` bytes of the record with escapes; return a word without high bits if all are ASCII."""
         cdef unsigned long long bits = 0
-        if size == 0:  # it may stand at the end of the data, where there is no byte to point to
+        if size == 0:  # it may be at the end of the data, without a valid address
             return bits
         self.used = escaped(
             &self.out[self.used],
@@ -1191,7 +1198,7 @@ cdef class RowLines(Lines):
     cdef bint iso(self, long long timestamp, bint quoted) except -1 nogil:
         """Write a timestamp in ms as ISO 8601 in UTC, in quotes or not.
 
-        For -1, which is none, and where there is no year for it, null is written in the place of quotes, else nothing.
+        For -1 (no timestamp) and for times without a year it writes null if ``quoted``, else nothing.
         """
         cdef unsigned char* out = &self.out[self.used]
         if timestamp == -1 or timestamp < self.first or timestamp >= self.last:
@@ -1212,7 +1219,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint size_bytes(self, long long size) except -1 nogil:
-        """Write a size, -1 for null, in four bytes."""
+        """Write a size in four bytes, -1 for null."""
         cdef int byte
         for byte in range(4):
             self.out[self.used + byte] = <unsigned char> (size >> (24 - 8 * byte))
@@ -1255,7 +1262,7 @@ cdef class RowLines(Lines):
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t done
         for done in range(self.header_count):
-            if self.header_count > 1:  # read() left where the last one lies
+            if self.header_count > 1:  # read() left the position of the last one
                 at = self.header(at)
             if done:
                 self.out[self.used] = 44
@@ -1279,7 +1286,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint content(self, const unsigned char* text, Py_ssize_t size) except -1 nogil:
-        """Write the value of a header with the mark of its encoding; return whether that could be done here."""
+        """Write the value of a header with the mark of its encoding; return whether the kernel could."""
         cdef int found
         if self.headers_way == _STRINGS:
             return self.string(self.content_at, size)
@@ -1320,7 +1327,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint prefixed(self, const unsigned char* text, Py_ssize_t size) except -1 nogil:
-        """Write a keyed hash with what stands before each."""
+        """Write a keyed hash with its prefix."""
         self.constant(self.prefix)
         reserve(self, _DIGITS)
         self.keyed_hash.digits(&self.out[0], self.used, text, size)
@@ -1329,7 +1336,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint headers_cell(self) except -1 nogil:
-        """Write the headers as a cell that holds JSON."""
+        """Write the headers as a cell with JSON."""
         cdef Py_ssize_t begin = self.used
         cdef Py_ssize_t size
         cdef unsigned long long bits = 0
@@ -1347,7 +1354,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint easy_headers(self) except -1 nogil:
-        """Write the headers as a cell in one go; return whether none of their texts needs an escape."""
+        """Write the headers as a cell in one pass; return whether no text needs an escape."""
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t done
         self.need += _AROUND * self.header_count  # until the next record
@@ -1355,7 +1362,7 @@ cdef class RowLines(Lines):
         memcpy(&self.out[self.used], <char*> b'"[', 2)
         self.used += 2
         for done in range(self.header_count):
-            if self.header_count > 1:  # read() left where the last one lies
+            if self.header_count > 1:  # read() left the position of the last one
                 at = self.header(at)
             memcpy(&self.out[self.used], <char*> b',{""key"":""' + (done == 0), 12)
             self.used += 12 - (done == 0)
@@ -1377,7 +1384,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint easy(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write bytes of the record as they are; return whether they are ASCII that stands so in a string of JSON."""
+        """Write bytes of the record unchanged; return whether they are ASCII without escapes in JSON."""
         cdef Py_ssize_t begin = self.used
         reserve(self, _ESCAPE * size + BEYOND)
         if size > 0 and self.plain(&self.out[begin], at, size, 34):
@@ -1387,7 +1394,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint pairs(self) except -1 nogil:
-        """Write the headers as a format string does: names and values as they are, NULL for null."""
+        """Write the headers for a format string: names and values unchanged, NULL for null."""
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t done
         for done in range(self.header_count):
@@ -1412,7 +1419,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint has_schema(self) noexcept nogil:
-        """Tell whether the key or the value may name its schema (:mod:`kdump.schemas.framing`)."""
+        """Return whether the key or the value may name its schema (:mod:`kdump.schemas.framing`)."""
         cdef Py_ssize_t at = self.headers_at
         cdef const unsigned char* name
         if _is_framed(self.text_at(self.key_at, self.values[_KEY_SIZE]), self.values[_KEY_SIZE]):
@@ -1429,7 +1436,7 @@ cdef class RowLines(Lines):
         return False
 
     cdef bint by_decoder(self) except -1 with gil:
-        """Write the member that the general path makes of payloads with a schema."""
+        """Write the member of the general path for payloads with a schema."""
         key = None
         value = None
         if self.values[_KEY_SIZE] >= 0:
@@ -1440,7 +1447,7 @@ cdef class RowLines(Lines):
         return self.write(self.general.decoded(key, value, self.header_pairs()))
 
     cdef list header_pairs(self):
-        """Return the headers as the general path knows them."""
+        """Return the headers for the general path."""
         pairs = []
         cdef Py_ssize_t at = self.headers_at
         for _ in range(self.header_count):
@@ -1468,7 +1475,7 @@ cdef class RowLines(Lines):
         )
 
     cdef bint write(self, bytes shown):
-        """Write what the general path made."""
+        """Write a text of the general path."""
         self.grow(len(shown))
         self.buffer[self.used : self.used + len(shown)] = shown
         self.used += len(shown)
@@ -1476,7 +1483,7 @@ cdef class RowLines(Lines):
 
 
 cdef bint _is_framed(const unsigned char* payload, Py_ssize_t size) noexcept nogil:
-    """Tell whether a payload begins with a schema id, Avro's fingerprint, or as an Avro file."""
+    """Return whether a payload starts with a schema id, Avro's fingerprint, or the magic of an Avro file."""
     if size < 4:
         return False
     if payload[0] == 0:
@@ -1493,14 +1500,14 @@ cdef void _two(unsigned char* out, long long value) noexcept nogil:
 
 
 cdef inline bint _is_mark(unsigned char last) noexcept nogil:
-    """Tell by its last byte whether a character from U+2000 to U+203F may be one that a terminal obeys."""
+    """Return whether a character from U+2000 to U+203F with this last byte may control a terminal."""
     return last >= 0xA8 or last == 0x8E or last == 0x8F
 
 
 cdef bint _is_harmless(const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Tell whether valid UTF-8 surely holds none of the characters beyond ASCII that a terminal obeys.
+    """Return whether valid UTF-8 has none of the non-ASCII characters that control a terminal.
 
-    These are U+0080 to U+009F, U+061C and some of U+200E to U+206F; the general path knows which.
+    These are U+0080 to U+009F, U+061C and some of U+200E to U+206F; the general path has the exact list.
     """
     cdef Py_ssize_t at
     for at in range(size - 1):

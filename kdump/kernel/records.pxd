@@ -1,4 +1,4 @@
-# What the modules of the kernel know of a cursor in C: its fields, and the methods that need no GIL.
+# The interface of a cursor in C: its fields, and the methods that need no GIL.
 
 cimport cython
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The records of magic 2 batches, one after the other: their numbers, objects, sizes, and how many a filter takes.
+"""The records of consecutive magic 2 batches: their numbers, objects, sizes, and how many a filter takes.
 
 :mod:`kdump.records.magic_2` has the layout. :class:`Cursor` reads a batch, and the classes of the other modules that
-take records extend it. The part that they need in C is in ``records.pxd``.
+take records extend it. Its C interface is in ``records.pxd``.
 """
 
 import sys
@@ -15,13 +15,13 @@ cimport cython
 from libc.string cimport memcmp
 
 VERSION = 22
-"""The number that ``kdump/kernel/__init__.py`` must have: it counts up when what they ask of each other changes."""
+"""The same number as in ``kdump/kernel/__init__.py``; it counts up when their interface changes."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
-"""The numbers of a record. In ``values`` they come first, behind them those of the batch's header, then the others."""
+"""The numbers of a record. They are first in ``values``, then come those of the batch's header, then the others."""
 FAR = 1 << 62
-"""Numbers between this and its negative add up within 64 bits."""
+"""Sums of two numbers up to this one, or its negative, fit into 64 bits."""
 NUMBERS = 32
-"""How many numbers ``values`` has room for."""
+"""The most numbers in ``values``."""
 
 
 def _slot(name):
@@ -64,37 +64,40 @@ cdef int _COUNT = _slot("records_count")
 cdef long long _APPENDED = TIMESTAMP_TYPE_FLAG
 cdef long long _FAR = FAR
 cdef long long _MOST = (1 << 63) - 1
-cdef Py_ssize_t _BEHIND = sys.maxsize >> 1  # behind all data: nothing can be read there
+cdef Py_ssize_t _BEHIND = sys.maxsize >> 1  # after all data: nothing can be read there
 
 
 def keep_freed_memory():
-    """Do what the package's function of this name says."""
+    """As the package's function of this name."""
     keep_freed()
 
 
 def reserve(int file, long long size):
-    """Do what the package's function of this name says."""
+    """As the package's function of this name."""
     with nogil:
         set_aside(file, size)
 
 
 def slots(others):
-    """Return where in ``values`` the numbers of a record, of its batch's header and ``others`` stand, by name."""
+    """Return the index in ``values`` of each number of a record, of its batch's header and of ``others``, by name."""
     return {name: slot for slot, name in enumerate((*RECORD_NUMBERS, *BatchHeader._fields, *others))}
 
 
 cdef class Cursor:
-    """Reads the records of one batch after the other. ``left`` counts the records still to come.
+    """Reads the records of consecutive batches. ``left`` counts the remaining records.
 
-    Behind :meth:`read`, ``values`` holds the numbers of the record, ``start`` and ``at`` say where it lies in ``data``,
-    ``key_at`` and ``value_at`` where key and value start (their sizes, -1 for null, are among the numbers), and
-    :meth:`header`, from ``headers_at`` on, where each of ``header_count`` headers lies.
+    After :meth:`read`:
+
+    - ``values`` has the numbers of the record, among them the sizes of key and value, -1 for null;
+    - ``start`` and ``at`` are the start and the end of the record in ``data``;
+    - ``key_at`` and ``value_at`` are the starts of key and value;
+    - :meth:`header` finds each of ``header_count`` headers, from ``headers_at`` on.
     """
 
     def begin(self, data, at, header, others):
-        """Turn to the records of a batch, from ``at`` on in ``data``; return whether the kernel can.
+        """Start at the records of a batch, from ``at`` on in ``data``; return whether the kernel can read them.
 
-        The numbers of ``header`` go to the slots behind the record's own, ``others`` behind them.
+        The numbers of ``header`` go to the slots after the record's own, ``others`` after them.
         """
         self.data = data
         cdef int slot = _OF_BATCH
@@ -110,13 +113,13 @@ cdef class Cursor:
 
     @cython.final
     cdef bint turn(self, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
-        """Turn to the records from ``at`` to ``end`` of the batch whose numbers are in place, as :meth:`begin` does."""
+        """Start at the records from ``at`` to ``end``, as :meth:`begin`; the batch's numbers are already set."""
         self.left = 0
         self.base_offset = self.values[_BASE_OFFSET]
         self.base_timestamp = self.values[_BASE_TIMESTAMP]
         self.base_sequence = self.values[_BASE_SEQUENCE]
         self.appended = self.values[_BATCH_ATTRIBUTES] & _APPENDED != 0
-        self.values[_TIMESTAMP] = self.values[_MAX_TIMESTAMP]  # under LogAppendTime it is that of all records
+        self.values[_TIMESTAMP] = self.values[_MAX_TIMESTAMP]  # with LogAppendTime all records have it
         self.values[_SEQUENCE] = -1
         self.at = at
         self.end = end
@@ -126,9 +129,9 @@ cdef class Cursor:
         return True
 
     def stack(self, block, table, width, first, behind):
-        """Turn to batches that stand uncompressed in ``block``: those of some rows of ``table``.
+        """Start at the uncompressed batches of some rows of ``table`` in ``block``.
 
-        A row has ``width`` numbers: where the records start and end in ``block``, those of the header, and those of the
+        A row has ``width`` numbers: start and end of the records in ``block``, those of the header, and those of the
         other slots.
         """
         self.block = block
@@ -143,7 +146,7 @@ cdef class Cursor:
 
     @cython.final
     cdef bint next_batch(self) except -1 nogil:
-        """Turn to the batch of the next row; return whether the kernel can."""
+        """Start at the batch of the next row; return whether the kernel can read it."""
         cdef Py_ssize_t at = self.row * self.width
         cdef Py_ssize_t slot
         for slot in range(self.width - 2):
@@ -154,7 +157,7 @@ cdef class Cursor:
         )
 
     def sound_rows(self):
-        """Return how many rows there are before the first whose batch has a record that is not well-formed."""
+        """Return the number of rows before the first batch with a record that is not well-formed."""
         cdef Py_ssize_t good = self.row
         self.data = self.block
         with nogil:
@@ -167,7 +170,7 @@ cdef class Cursor:
         return good
 
     def sound(self):
-        """Tell whether all records to come are well-formed; nothing moves."""
+        """Return whether all remaining records are well-formed, without moving."""
         at, left = self.at, self.left
         with nogil:
             while self.left > 0 and self.read():
@@ -177,9 +180,9 @@ cdef class Cursor:
         return is_sound
 
     def spans(self):
-        """Return lowest and highest offset and timestamp (ms) of all records to come, None when one is not well-formed.
+        """Return lowest and highest offset and timestamp (ms) of all remaining records, without moving.
 
-        Nothing moves.
+        Return None if one is not well-formed.
         """
         at, left = self.at, self.left
         cdef long long low = _MOST
@@ -192,21 +195,21 @@ cdef class Cursor:
                     self.left -= 1
                     if self.values[_OFFSET] < low:  # min() needs the GIL
                         low = self.values[_OFFSET]
-                    if self.values[_OFFSET] > high:  # likewise
+                    if self.values[_OFFSET] > high:  # as above
                         high = self.values[_OFFSET]
-                    if self.values[_TIMESTAMP] < early:  # likewise
+                    if self.values[_TIMESTAMP] < early:  # as above
                         early = self.values[_TIMESTAMP]
-                    if self.values[_TIMESTAMP] > late:  # likewise
+                    if self.values[_TIMESTAMP] > late:  # as above
                         late = self.values[_TIMESTAMP]
             return (low, high, early, late) if self.left == 0 else None
         finally:
             self.at, self.left = at, left
 
     def agrees(self):
-        """Tell whether all records to come are what the header of their batch says, and there is one.
+        """Return whether there are records and all agree with the header of their batch.
 
-        They are well-formed and fill the batch, have no attributes and offsets that rise to its last one at most, and
-        the greatest timestamp is its own (ms), unless the broker set it.
+        They are well-formed and fill the batch. They have no attributes, and offsets that increase up to the last one
+        of the header. Their greatest timestamp (ms) is that of the header, unless the broker set it.
         """
         cdef bint agree
         with nogil:
@@ -214,7 +217,7 @@ cdef class Cursor:
         return agree
 
     def agreeing(self):
-        """Return a byte for each stacked row: 1 where the records of the batch agree with its header, else 0."""
+        """Return a byte for each stacked row: 1 if the records of the batch agree with its header, else 0."""
         cdef Py_ssize_t first = self.row
         cdef Py_ssize_t row
         agreeing = bytearray(self.rows - first)
@@ -228,7 +231,7 @@ cdef class Cursor:
 
     @cython.final
     cdef bint agree(self) except -1 nogil:
-        """Do what :meth:`agrees` does."""
+        """As :meth:`agrees`."""
         cdef long long last = self.base_offset - 1
         cdef long long highest = -1
         if self.left == 0:
@@ -298,16 +301,16 @@ cdef class Cursor:
         return True
 
     cdef Py_ssize_t header(self, Py_ssize_t at) noexcept nogil:
-        """Read the header at ``at``; return the position behind it, or -2 when its key is null.
+        """Read the header at ``at``; return the position after it, or -2 when its key is null.
 
-        ``name_at`` and ``name_size`` say where its key lies, ``content_at`` and ``content_size`` its value, with a size
-        of -1 for null.
+        ``name_at`` and ``name_size`` are those of its key, ``content_at`` and ``content_size`` those of its value, with
+        a size of -1 for null.
         """
         return header_at(self, at)
 
 
 cdef inline Py_ssize_t header_at(Cursor self, Py_ssize_t at) noexcept nogil:
-    """Do what :meth:`Cursor.header` does."""
+    """As :meth:`Cursor.header`."""
     cdef long long size = varint(self, &at, 28)
     if size & 1:
         return -2
@@ -326,7 +329,7 @@ cdef inline Py_ssize_t header_at(Cursor self, Py_ssize_t at) noexcept nogil:
 
 @cython.boundscheck(False)
 cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
-    """Return a varint, with its sign in the lowest bit, and move behind it, as longer() does."""
+    """Return a varint, with its sign in the lowest bit, and move after it, as longer() does."""
     cdef Py_ssize_t far = at[0]
     cdef const unsigned char* text
     cdef long long value
@@ -338,7 +341,7 @@ cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nog
             return value
         if text[1] < 128:
             at[0] += 2
-            return value + (<long long> text[1] - 1) * 128  # of a second byte of 0, no shift is defined
+            return value + (<long long> text[1] - 1) * 128  # a shift by a second byte of 0 is undefined
     value = longer(self, &far, last)
     at[0] = far
     return value
@@ -346,10 +349,10 @@ cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nog
 
 @cython.boundscheck(False)
 cdef long long longer(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
-    """Return a varint of any size, and move behind it. ``last`` is the shift of the last byte that the type has.
+    """Return a varint of any size, and move after it. ``last`` is the shift of the last byte of the type.
 
-    For what the general reader would refuse, or cut to the size of the type, a size of null behind all data is
-    returned, which fits nowhere. So it is for what the end of the data cuts off.
+    For a varint that the end of the data truncates, return a null size after all data, which is never valid. Also for
+    one that the general reader would refuse, or truncate to the type.
     """
     cdef Py_ssize_t behind = at[0]
     cdef long long value = 0
@@ -370,14 +373,14 @@ cdef long long longer(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
 
 
 cdef Py_ssize_t _MANY_HEADERS = MANY_HEADERS
-_new = tuple.__new__  # what the constructor of a NamedTuple comes down to
+_new = tuple.__new__  # what the constructor of a NamedTuple calls
 
 
 cdef class Records(Cursor):
-    """Turns the records of one batch after the other into objects."""
+    """Converts the records of consecutive batches to objects."""
 
     def records(self, most):
-        """Return the next records, ``most`` of them; with fewer, the one behind them is not well-formed, or none is."""
+        """Return the next ``most`` records. If there are fewer, the next one is not well-formed, or there is none."""
         cdef list made = []
         cdef Py_ssize_t left = most
         while left > 0 and self.left > 0 and self.read():
@@ -389,13 +392,13 @@ cdef class Records(Cursor):
     def stacked(self):
         """Return the records of the stacked batches: offset, timestamp in ms, key, value and size in bytes of each.
 
-        They end before the first batch that has one which is not well-formed. ``row`` is then that of this batch, else
-        the one after the last.
+        They end before the first batch with a record that is not well-formed. ``row`` is then the row of this batch,
+        else the one after the last.
         """
         return self.briefs()
 
     cdef list briefs(self):
-        """Return what :meth:`brief` makes of the records of the stacked batches."""
+        """Return the results of :meth:`brief` for the records of the stacked batches."""
         cdef list made = []
         cdef Py_ssize_t before
         self.data = self.block
@@ -414,7 +417,7 @@ cdef class Records(Cursor):
         return made
 
     cdef brief(self):
-        """Return what :meth:`stacked` has of the record that was just read; an ending may have something else."""
+        """Return the item of :meth:`stacked` for the current record; a subclass may return another one."""
         cdef long long key_size = self.values[_KEY_SIZE], value_size = self.values[_VALUE_SIZE]
         return (
             self.values[_OFFSET],
@@ -425,7 +428,7 @@ cdef class Records(Cursor):
         )
 
     cdef record(self):
-        """Return the record that was just read."""
+        """Return the current record."""
         key_size, value_size = self.values[_KEY_SIZE], self.values[_VALUE_SIZE]
         return _new(
             Record,
@@ -446,7 +449,7 @@ cdef class Records(Cursor):
         )
 
     cdef headers(self):
-        """Return the headers of the record that was just read: they fill it up to its end."""
+        """Return the headers of the current record, which fill it up to its end."""
         if self.header_count > _MANY_HEADERS:
             return ManyHeaders(self.bytes_at(self.headers_at, self.at - self.headers_at), self.header_count)
         made = []
@@ -469,12 +472,12 @@ cdef Py_ssize_t _SMALLEST = 7  # bytes of a record: size, attributes, two deltas
 
 @cython.final
 cdef class Sizes(Cursor):
-    """Turns the records of stacked batches into columns."""
+    """Converts the records of stacked batches to columns."""
 
     def columns(self):
         """Return the offsets and the sizes in bytes of keys and of values, -1 for null, of the stacked batches.
 
-        They end before the first batch that has a record which is not well-formed. ``row`` is then that of this batch,
+        They end before the first batch with a record that is not well-formed. ``row`` is then the row of this batch,
         else the one after the last.
         """
         cdef Py_ssize_t room = self._room()
@@ -485,7 +488,7 @@ cdef class Sizes(Cursor):
         return offsets, keys, values
 
     def largest(self):
-        """Return the bytes of the largest record of the batch, as far as its records are well-formed."""
+        """Return the size of the largest record of the batch among the first well-formed ones."""
         cdef Py_ssize_t most = 0
         cdef Py_ssize_t start
         with nogil:
@@ -498,7 +501,7 @@ cdef class Sizes(Cursor):
         return most
 
     cdef Py_ssize_t _room(self) except -1:
-        """Return how many records there are, as far as their bytes allow."""
+        """Return the number of records, limited by the number of bytes."""
         cdef Py_ssize_t room = 0
         cdef Py_ssize_t at
         for at in range(self.row * self.width, self.rows * self.width, self.width):
@@ -539,7 +542,7 @@ cdef extern from *:
 
 
 def may_hold(const unsigned char[::1] block, bytes needle):
-    """Tell whether a text stands in a block; True where the system has no fast way to find out."""
+    """Return whether a block contains a text, or True if the system has no fast search."""
     cdef Py_ssize_t size = block.shape[0]
     if len(needle) > size:
         return False
@@ -548,10 +551,10 @@ def may_hold(const unsigned char[::1] block, bytes needle):
 
 @cython.final
 cdef class Picks(Cursor):
-    """Counts the records of one batch after the other that are wanted. ``since`` and ``until`` are ms.
+    """Counts the wanted records of consecutive batches. ``since`` and ``until`` are ms.
 
-    Their offsets are ``first`` to ``last``. Each of ``headers`` must be there, a value of None takes any. ``values`` says
-    whether the value must be there, or must not; None takes both.
+    Wanted offsets are ``first`` to ``last``. The record needs each of ``headers``; None is any header value. ``values``
+    is whether the record's value must not be null (True) or must be null (False); None: either.
     """
 
     cdef long long first
@@ -585,7 +588,7 @@ cdef class Picks(Cursor):
                 self.sizes[at] = len(text)
 
     def of_rows(self):
-        """Return how many records are wanted of each of the stacked batches, up to the first that is not sound."""
+        """Return the number of wanted records of each stacked batch, up to the first invalid one."""
         found = array("q", bytes(8 * (self.rows - self.row)))
         cdef long long[::1] counts = found
         cdef Py_ssize_t first = self.row
@@ -602,14 +605,14 @@ cdef class Picks(Cursor):
         return found[: good - first]
 
     def of_batch(self):
-        """Return how many of the records to come are wanted, -1 where one is not well-formed."""
+        """Return the number of wanted remaining records, -1 if one is not well-formed."""
         cdef long long count
         with nogil:
             count = self.wanted()
         return count
 
     cdef long long wanted(self) except -2 nogil:
-        """Return how many of the records to come are wanted, -1 where one is not well-formed."""
+        """Return the number of wanted remaining records, -1 if one is not well-formed."""
         cdef long long count = 0
         while self.left > 0:
             if not self.read():
@@ -620,7 +623,7 @@ cdef class Picks(Cursor):
 
     @cython.boundscheck(False)
     cdef bint takes(self) except -1 nogil:
-        """Tell whether the record that was just read is wanted."""
+        """Return whether the current record is wanted."""
         cdef int at
         if not self.first <= self.values[_OFFSET] <= self.last:
             return False
@@ -641,11 +644,11 @@ cdef class Picks(Cursor):
 
     @cython.boundscheck(False)
     cdef bint is_text(self, int text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Tell whether ``size`` bytes of the record are the text of that number."""
+        """Return whether ``size`` bytes of the record are the text with a number."""
         return size == self.sizes[text] and (size == 0 or memcmp(&self.data[at], self.pointers[text], size) == 0)
 
     cdef bint has_header(self, int text) except -1 nogil:
-        """Tell whether the record has a header with the name of that number, and the value behind it if there is one."""
+        """Return whether the record has a header with the name of a text number, and the value after it, if any."""
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t done
         for done in range(self.header_count):

@@ -1,11 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The JSON text of Avro and Protobuf payloads, written straight from their bytes.
+"""The JSON text of Avro and Protobuf payloads, written directly from their bytes.
 
 An Avro schema is a list of nodes (:mod:`kdump.schemas.kernel_avro`), a Protobuf schema a list of messages with their
-fields (:mod:`kdump.schemas.kernel_protobuf`). A Protobuf message is walked once to find its fields, and they are written
-in the order of the general path: those without presence, lists, maps, then those with presence as they lie in the
-payload. ``text`` of both returns None for a payload that is broken or has something rare; the general path reads it. Of
-Protobuf these are also unknown fields, and fields that are repeated but occur once by the schema.
+fields (:mod:`kdump.schemas.kernel_protobuf`). One walk over a Protobuf message finds its fields. They are written in
+the order of the general path: fields without presence, lists, maps, then fields with presence in the order of the
+payload.
+
+``text`` of both returns None for a payload that is broken or rare, and the general path reads it. For Protobuf these
+include unknown fields, and repeated occurrences of a field that is not repeated in the schema.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ cdef extern from "Python.h":
     int Py_DTSF_ADD_DOT_0
 
 cdef enum:
-    AROUND = 64  # bytes of any number, time or name of an infinity
+    AROUND = 64  # the most bytes of a number, a time or the name of an infinity
 
 cdef struct Text:
     char* data
@@ -36,9 +38,9 @@ cdef long long _LAST_DAY = 2_932_896  # 9999-12-31
 
 
 cdef class JsonText:
-    """Writes values of a payload into one buffer. ``quote`` writes a text with other characters than printable ASCII.
+    """Writes values of a payload to one buffer. ``quote`` writes a text with other characters than printable ASCII.
 
-    The methods that read move ``at`` and return False where the value is left to the general path.
+    The methods that read move ``at``, and return False if the value is left to the general path.
     """
 
     cdef object quote
@@ -59,16 +61,16 @@ cdef class JsonText:
         PyMem_Free(self.out)
 
     cdef void begin(self, bytes payload, Py_ssize_t position):
-        """Read from a position of a payload, and write at the beginning of the buffer."""
+        """Start at a position of a payload, with an empty buffer."""
         self.data = <const unsigned char*> PyBytes_AS_STRING(payload)
         self.at, self.end, self.used = position, len(payload), 0
 
     cdef object made(self):
-        """Return what was written."""
+        """Return the buffer."""
         return PyBytes_FromStringAndSize(<char*> self.out, self.used)
 
     cdef bint reserve(self, Py_ssize_t size) except False:
-        """Make room for ``size`` more bytes."""
+        """Reserve ``size`` more bytes."""
         cdef unsigned char* grown
         if self.used + size > self.room:
             grown = <unsigned char*> PyMem_Realloc(self.out, 2 * (self.used + size))
@@ -91,7 +93,7 @@ cdef class JsonText:
         return True
 
     cdef int string(self, Py_ssize_t size) except -1:
-        """Write bytes of the payload, which are there, as a string."""
+        """Write existing bytes of the payload as a string."""
         cdef const unsigned char* text = &self.data[self.at]
         cdef unsigned char* out
         cdef unsigned char byte
@@ -116,7 +118,7 @@ cdef class JsonText:
         return self.literal(Text(PyBytes_AS_STRING(shown), len(shown)))
 
     cdef int binary_text(self, Py_ssize_t size) except -1:
-        """Write bytes of the payload, which are there, in base64."""
+        """Write existing bytes of the payload in base64."""
         self.reserve(2 * size + 8)
         self.out[self.used] = 34
         self.used = base64(&self.out[self.used + 1], &self.data[self.at], size) - self.out
@@ -126,7 +128,7 @@ cdef class JsonText:
         return True
 
     cdef int real(self, int size, bint is_short) except -1:
-        """Write a floating point number of 4 or 8 bytes; ``is_short`` asks for the fewest digits that mean these 4 bytes."""
+        """Write a floating point number of 4 or 8 bytes; ``is_short``: the fewest digits that identify the 4 bytes."""
         cdef float single
         cdef double value
         cdef double rounded
@@ -163,7 +165,7 @@ cdef class JsonText:
         return True
 
     cdef int moment(self, long long seconds) noexcept:
-        """Write a second since 1970 as date and time of day, without what is less than a second and without a zone."""
+        """Write a second since 1970 as date and time of day, without a fraction and a zone."""
         cdef long long day = seconds // _DAY
         seconds %= _DAY
         if seconds < 0:
@@ -196,7 +198,7 @@ cdef class JsonText:
         self.used += digits
 
     cdef void two(self, long long value, unsigned char after) noexcept:
-        """Write two digits and what follows them."""
+        """Write two digits and a character after them."""
         self.out[self.used] = <unsigned char> (48 + value // 10)
         self.out[self.used + 1] = <unsigned char> (48 + value % 10)
         self.out[self.used + 2] = after
@@ -288,7 +290,7 @@ cdef class AvroText(JsonText):
         PyMem_Free(self.texts)
 
     def text(self, bytes payload, Py_ssize_t position):
-        """Return the value from ``position`` up to the end of the payload as JSON; None leaves it to the general path."""
+        """Return the value from ``position`` to the end of the payload as JSON, or None for the general path."""
         self.begin(payload, position)
         if not self.write(0, 0) or self.at != self.end:
             return None
@@ -314,7 +316,7 @@ cdef class AvroText(JsonText):
         return False
 
     cdef bint length(self, Py_ssize_t* size) noexcept:
-        """Read the length of bytes that are there."""
+        """Read a length, and check that the bytes exist."""
         cdef long long value
         if not self.varint(&value) or value < 0 or value > self.end - self.at:
             return False
@@ -322,7 +324,7 @@ cdef class AvroText(JsonText):
         return True
 
     cdef int write(self, int index, int level) except -1:
-        """Write the value of a node; return whether it could be written here."""
+        """Write the value of a node; return whether the kernel could."""
         cdef Node* node = &self.nodes[index]
         cdef long long value = 0
         cdef Py_ssize_t size = 0
@@ -423,7 +425,7 @@ cdef class AvroText(JsonText):
         return True
 
     cdef int whole(self, Node* node, long long value) noexcept:
-        """Write a whole number, as what it means."""
+        """Write a whole number by its logical type."""
         if (node.kind == INT or node.kind == DATE or node.size == 4) and not -(1LL << 31) <= value < 1LL << 31:
             return False
         if node.kind == INT or node.kind == LONG:
@@ -461,7 +463,7 @@ cdef class AvroText(JsonText):
         return True
 
     cdef int binary(self, Node* node, Py_ssize_t size) except -1:
-        """Write bytes of the payload, which are there: in base64, or as what they mean."""
+        """Write existing bytes of the payload in base64, or by their logical type."""
         cdef const unsigned char* data = &self.data[self.at]
         cdef int place
         cdef unsigned int part
@@ -535,11 +537,11 @@ PROTOBUF_KINDS = (
 )
 """The kinds of fields."""
 LABELS = ("implicit", "repeated", "map", "present")
-"""How a field comes: without presence, several times, as entries of a map, with presence."""
+"""Kinds of fields: without presence, repeated, entries of a map, with presence."""
 MESSAGES = ("object", "wrapper", "timestamp", "duration", "other")
 """How a message is written: \"other\" is left to the general path."""
 MAX_FIELDS = 64
-"""How many fields a message may have here."""
+"""The most fields of a message in the kernel."""
 
 cdef enum:
     INT32, INT64, UINT32, UINT64, SINT32, SINT64, BOOL, PROTOBUF_ENUM, PROTOBUF_DOUBLE, PROTOBUF_FLOAT
@@ -557,7 +559,7 @@ cdef struct Field:
     int label
     int target  # a message, or the first name of an enum
     int count  # names of an enum
-    bint closed  # an enum that knows its numbers alone
+    bint closed  # a closed enum
     int oneof  # from 1; 0 for none
     Text name  # quoted, with a colon
     Text default
@@ -571,19 +573,19 @@ cdef struct Name:
     int number
     Text text
 
-# Where a field lies first in a message, after its tag; how often it is there.
+# The first position of a field in a message, after its tag; its number of occurrences.
 cdef struct Found:
     Py_ssize_t at
     int times
     unsigned int wire
 
 cdef int _PROTOBUF_LEVELS = 60
-cdef int _MAX_LISTS = 16  # a message is walked again for each
+cdef int _MAX_LISTS = 16  # each takes another walk over the message
 
 
 @cython.final
 cdef class ProtobufText(JsonText):
-    """Writes payloads of one message. ``indexes`` are the bytes before it that name it."""
+    """Writes payloads of one message. ``indexes`` are the bytes before it with its message indexes."""
 
     cdef Message* messages
     cdef Field* fields
@@ -616,7 +618,7 @@ cdef class ProtobufText(JsonText):
         PyMem_Free(self.names)
 
     def text(self, bytes payload, Py_ssize_t position):
-        """Return the message after ``position`` as JSON; None leaves it to the general path."""
+        """Return the message after ``position`` as JSON, or None for the general path."""
         cdef Py_ssize_t size = len(self.indexes)
         self.begin(payload, position)
         if size > self.end - position or memcmp(&self.data[position], PyBytes_AS_STRING(self.indexes), size):
@@ -640,7 +642,7 @@ cdef class ProtobufText(JsonText):
         return False
 
     cdef bint span(self, Py_ssize_t* after, Py_ssize_t end) noexcept:
-        """Read a length, and tell where the bytes after it end."""
+        """Read a length, and return the end of the bytes after it."""
         cdef unsigned long long size = 0
         if not self.varint(&size, end) or size > <unsigned long long> (end - self.at):
             return False
@@ -648,7 +650,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef bint skip(self, unsigned int wire, Py_ssize_t end) noexcept:
-        """Pass a value of a wire type that is no group."""
+        """Skip a value of a wire type other than a group."""
         cdef unsigned long long value = 0
         cdef Py_ssize_t after = 0
         if wire == 0:
@@ -665,10 +667,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef int find(self, Message* message, unsigned int number, int after) noexcept:
-        """Return the place of a field among those of its message, -1 for one that is not there.
-
-        ``after`` is the place where it probably is.
-        """
+        """Return the index of a field in its message, -1 for an unknown one. ``after`` is its probable index."""
         cdef int place = after
         for _ in range(message.count):
             if place >= message.count:
@@ -679,7 +678,7 @@ cdef class ProtobufText(JsonText):
         return -1
 
     cdef bint walk(self, Message* message, Py_ssize_t end, Found* found, int* order, int* present) noexcept:
-        """Find the fields of a message up to ``end``; return whether all of them are known, and sound as far as seen."""
+        """Find the fields of a message up to ``end``; return whether all are known, and valid so far."""
         cdef unsigned long long tag = 0
         cdef int place = -1
         cdef int other
@@ -712,7 +711,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef int message(self, int index, Py_ssize_t end, int level) except -1:
-        """Write the message that lies before ``end``; return whether it could be written here."""
+        """Write the message before ``end``; return whether the kernel could."""
         cdef Message* message = &self.messages[index]
         cdef Found[64] found
         cdef int[64] order
@@ -768,7 +767,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef int items(self, Field* field, Message* message, Found found, Py_ssize_t end, int level) except -1:
-        """Write what a list or a map holds, from its first place in the message on."""
+        """Write the elements of a list or a map, from its first position in the message on."""
         cdef unsigned long long tag = 0
         cdef Py_ssize_t after = 0
         cdef Py_ssize_t[32] keys
@@ -822,7 +821,7 @@ cdef class ProtobufText(JsonText):
     cdef int entry(
         self, Field* field, Py_ssize_t end, Py_ssize_t* keys, Py_ssize_t* sizes, int done, int level
     ) except -1:
-        """Write an entry of a map. ``keys`` and ``sizes`` say where the keys before it were written."""
+        """Write an entry of a map. ``keys`` and ``sizes`` are those of the keys before it in the buffer."""
         cdef Message* message = &self.messages[field.target]
         cdef Field* key = &self.fields[message.first]
         cdef Field* value = &self.fields[message.first + 1]
@@ -862,7 +861,7 @@ cdef class ProtobufText(JsonText):
         return self.value(value, end, level + 1)
 
     cdef int value(self, Field* field, Py_ssize_t end, int level) except -1:
-        """Write the value of a field that begins at ``at``."""
+        """Write the value of a field at ``at``."""
         cdef unsigned long long bits = 0
         cdef Py_ssize_t after = 0
         cdef unsigned int word
@@ -929,7 +928,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef void wide(self, unsigned long long value, bint signed_) noexcept:
-        """Write a number of 64 bits, which JSON has as a text."""
+        """Write a number of 64 bits, as a string of JSON."""
         self.out[self.used] = 34
         self.used += 1
         if signed_ or not value >> 63:
@@ -999,5 +998,5 @@ cdef unsigned int _wire(int kind) noexcept:
 
 
 cdef bint _is_bare(int kind) noexcept:
-    """Tell whether JSON has values of a kind without quotes."""
+    """Return whether values of a kind have no quotes in JSON."""
     return not (kind == INT64 or kind == UINT64 or kind == SINT64 or kind == FIXED64 or kind == SFIXED64)

@@ -1,8 +1,7 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""Bytes as text: strings of JSON, cells of CSV, hex, base64; and checks for valid UTF-8 and for a value of JSON.
+"""Bytes as text: strings of JSON, cells of CSV, hex, base64. Also checks for valid UTF-8 and for a value of JSON.
 
-The part that other modules need in C is in ``texts.pxd``. The general path has the same in
-:mod:`kdump.primitives.encodings`.
+Its C interface is in ``texts.pxd``. The general path is :mod:`kdump.primitives.encodings`.
 """
 
 from libc.string cimport memcpy, memmove
@@ -13,8 +12,10 @@ cdef int _ESCAPE = 8  # bytes of an entry of a table of escapes
 
 
 def _orders():
-    """Return 16 bytes for each set of eight bytes, a bit for each: which of the eight stands where, when a backslash is
-    put in front of those of the set. Bytes with the high bit stand for backslashes, and for nothing behind the text.
+    """Return 16 bytes for each set of eight bytes, where a set has a bit for each byte.
+
+    They are the shuffle that puts a backslash before the bytes of the set. Bytes with the high bit are backslashes, or
+    nothing after the text.
     """
 
 
@@ -31,9 +32,9 @@ cdef int _STRIDE = best_stride()
 
 
 def look_at(most):
-    """Look at 64, 16 or no bytes at once when some are inserted, at most as many as the processor can; return how many.
+    """Set how many bytes are processed at once with escapes (64, 16 or 0), limited by the processor; return the number.
 
-    What is written is the same.
+    The output is the same.
     """
     global _STRIDE
     _STRIDE = min(most, best_stride())
@@ -41,7 +42,7 @@ def look_at(most):
 
 
 def escapes(quote):
-    """Return eight bytes for each byte of a text: what stands for it in a string of JSON, its size in the last one."""
+    """Return eight bytes for each byte: its replacement in a string of JSON, with the size in the last one."""
     table = b""
     for byte in range(256):
         text = quote(chr(byte))
@@ -51,9 +52,9 @@ def escapes(quote):
 
 
 cdef bint plain(unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned char also) noexcept nogil:
-    """Copy a short text if it stands as it is in a string of JSON, is ASCII and without ``also``; say if that is done.
+    """Copy a short text if it is ASCII without ``also`` and without escapes in JSON; return whether it was copied.
 
-    BEYOND bytes are touched. A longer text is never copied, an empty one neither.
+    BEYOND bytes are touched. A longer text is never copied, and an empty one neither.
     """
     if _STRIDE == 64:
         return 0 < size <= 64 and copied_plain(out, text, <int> size, also)
@@ -67,10 +68,9 @@ cdef unsigned char* escaped(
     const unsigned char* shown,
     unsigned long long* bits,
 ) noexcept nogil:
-    """Write ``text`` with the escapes of JSON; return the position behind it. The high bits of ``bits`` tell of bytes
-    beyond ASCII. Up to 8 * size + BEYOND bytes are touched.
+    """Write ``text`` with the escapes of JSON; return the position after it. High bits of ``bits``: non-ASCII bytes.
 
-    ``shown`` holds eight bytes for each byte: what stands for it, its size in the last one.
+    Up to 8 * size + BEYOND bytes are touched. ``shown`` is the result of :func:`escapes`.
     """
     cdef const unsigned char* stop = text + size
     cdef unsigned long long word = 0
@@ -92,7 +92,7 @@ cdef unsigned char* escaped(
             out = _spelt(out - 8, ordered(word), ordered(odd), 8, shown)
     rest = <int> (stop - text)
     if rest > 0:
-        if size >= 8:  # the last eight bytes, without those that are written already
+        if size >= 8:  # the last eight bytes, without the written ones
             memcpy(&word, stop - 8, 8)
             word = ordered(word) >> (8 * (8 - rest))
         else:
@@ -110,16 +110,17 @@ cdef unsigned char* escaped(
 cdef inline unsigned char* _spelt(
     unsigned char* out, unsigned long long word, unsigned long long odd, int size, const unsigned char* shown
 ) noexcept nogil:
-    """Write the first ``size`` bytes of a word, at most eight, in which those of ``odd`` are spelt out.
+    """Write the first ``size`` bytes of a word, at most eight, with the bytes of ``odd`` escaped.
 
-    The first byte stands lowest in both. What follows a byte is written behind it as if it were easy, until the next.
+    The first byte is the lowest in both. Bytes after an escaped one are first written unchanged, and corrected at the
+    next.
     """
     cdef const unsigned char* entry
     cdef int at
     cdef unsigned long long little = ordered(word)
     memcpy(out, &little, 8)
     while odd:
-        at = lowest(odd) & 0x38  # bits in front of the byte
+        at = lowest(odd) & 0x38  # bits before the byte
         entry = shown + _ESCAPE * ((word >> at) & 0xFF)
         out += at >> 3
         memcpy(out, entry, 8)
@@ -135,9 +136,9 @@ cdef inline unsigned char* _spelt(
 cdef unsigned char* cell(
     unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned long long* bits
 ) noexcept nogil:
-    """Write a cell of CSV, in quotes where it needs them; return the position behind it.
+    """Write a cell of CSV, in quotes where it needs them; return the position after it.
 
-    The high bits of ``bits`` tell of bytes beyond ASCII. Up to 2 * size + BEYOND bytes are touched.
+    High bits of ``bits``: non-ASCII bytes. Up to 2 * size + BEYOND bytes are touched.
     """
     cdef unsigned char* end = out + 1
     cdef Py_ssize_t at
@@ -169,7 +170,7 @@ cdef unsigned char* cell(
 
 
 cdef bint is_utf8(const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Tell whether ``text`` is valid: nothing is cut off, overlong, a surrogate or beyond the last character."""
+    """Return whether ``text`` is valid: nothing is incomplete, overlong, a surrogate or above the last character."""
     cdef Py_ssize_t at = 0
     cdef unsigned long long word = 0
     cdef unsigned long long[4] words
@@ -239,7 +240,7 @@ cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t s
 
 
 cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Write four letters for three bytes (RFC 4648), the last ones padded; return the position behind them."""
+    """Write four letters for three bytes (RFC 4648), the last ones padded; return the position after them."""
     cdef unsigned int three
     while size >= 3:
         three = text[0] << 16 | text[1] << 8 | text[2]
@@ -260,14 +261,14 @@ cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssi
 
 
 def is_json(const unsigned char[::1] text):
-    """Return what json_value() says of a text."""
+    """Return the result of json_value() for a text."""
     return json_value(&text[0], text.shape[0]) if text.shape[0] else 0
 
 
 cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Return 1 for one value of JSON (RFC 8259), 0 for what is surely none, -1 for what the general path judges.
+    """Return 1 for a value of JSON (RFC 8259), 0 for another text, -1 if the general path must decide.
 
-    Bytes beyond ASCII are taken for valid UTF-8, which stands in strings alone.
+    Non-ASCII bytes count as valid UTF-8, in strings only.
     """
     cdef unsigned long long objects = 0  # a bit for each open array or object, the innermost lowest
     cdef int depth = 0
@@ -296,7 +297,7 @@ cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
             at = behind_scalar(text, at, size)
             if at < 0:
                 return <int> at + 1
-        while True:  # a value ends here, and perhaps those around it
+        while True:  # a value ends here, and perhaps its parents
             at = behind_spaces(text, at, size)
             if depth == 0:
                 return at == size
@@ -317,14 +318,14 @@ cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
 
 
 cdef inline Py_ssize_t behind_spaces(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-    """Return the position behind what may stand between tokens."""
+    """Return the position after the white space between tokens."""
     while at < size and (text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9):
         at += 1
     return at
 
 
 cdef inline Py_ssize_t behind_name(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-    """Return the position behind a name and its colon; -1 where there is none, -2 for the general path."""
+    """Return the position after a name and its colon; -1 if there is none, -2 for the general path."""
     if at >= size or text[at] != 34:
         return -1
     at = behind_string(text, at, size)
@@ -335,7 +336,7 @@ cdef inline Py_ssize_t behind_name(const unsigned char* text, Py_ssize_t at, Py_
 
 
 cdef inline Py_ssize_t behind_string(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-    """Return the position behind a string in quotes; -1 where it is none, -2 for the general path."""
+    """Return the position after a string in quotes; -1 if there is none, -2 for the general path."""
     cdef int digit
     at += 1
     while at < size and text[at] != 34:
@@ -358,7 +359,7 @@ cdef inline Py_ssize_t behind_string(const unsigned char* text, Py_ssize_t at, P
             at += 5
         elif is_escape(text[at]):
             at += 1
-            if text[at - 1] == 92 and at < size and text[at] == 117:  # the general path takes it for an escape too
+            if text[at - 1] == 92 and at < size and text[at] == 117:  # the general path reads it as an escape too
                 return -2
         else:
             return -1
@@ -370,7 +371,7 @@ cdef inline bint is_hex(unsigned char byte) noexcept nogil:
 
 
 cdef inline bint is_escape(unsigned char byte) noexcept nogil:
-    """Tell whether a byte may stand behind a backslash: quote, backslash, slash, b, f, n, r, t."""
+    """Return whether a byte may follow a backslash: quote, backslash, slash, b, f, n, r, t."""
     return byte in (34, 92, 47, 98, 102, 110, 114, 116)
 
 
@@ -381,7 +382,7 @@ cdef inline Py_ssize_t behind_digits(const unsigned char* text, Py_ssize_t at, P
 
 
 cdef Py_ssize_t behind_scalar(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-    """Return the position behind a string, a number or a word; -1 where it is none, -2 for the general path."""
+    """Return the position after a string, a number or a word; -1 if there is none, -2 for the general path."""
     cdef Py_ssize_t first = at
     cdef Py_ssize_t end
     if text[at] == 34:

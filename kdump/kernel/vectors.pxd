@@ -6,7 +6,7 @@ cdef extern from *:
     #include <immintrin.h>
     #include <string.h>
 
-    /* Look at 64 bytes at once, further than the text goes as long as bytes are there; 0 where they are too few. */
+    /* Process 64 bytes at once, also after the text if bytes are there; return 0 if there are too few. */
     static inline long long kdump_sixty_four(
             unsigned char *out, const unsigned char *text, long long size, long long there, int *high) {
         __m128i first, second, third, fourth, seen = _mm_setzero_si128();
@@ -39,8 +39,8 @@ cdef extern from *:
         return at;
     }
 
-    /* Copy a text of at most sixteen bytes, of which as many are there to be read; tell whether all are plain. One more is
-       less than 0x21 for control characters, for DEL and beyond it, where it is negative. */
+    /* Copy a text of at most sixteen bytes, with sixteen readable ones; return whether all are plain. A byte plus one is
+       less than 0x21 for control characters, and negative for DEL and above. */
     static inline int kdump_short_plain(unsigned char *out, const unsigned char *text, int size, char also) {
         __m128i bytes = _mm_loadu_si128((const __m128i *) text);
         __m128i odd = _mm_cmplt_epi8(_mm_add_epi8(bytes, _mm_set1_epi8(1)), _mm_set1_epi8(0x21));
@@ -51,7 +51,7 @@ cdef extern from *:
         return (_mm_movemask_epi8(odd) & ((1 << size) - 1)) == 0;
     }
 
-    /* One to fifteen bytes, zeros behind them, without a look beyond them. */
+    /* One to fifteen bytes and zeros after them, without reading more. */
     static inline __m128i kdump_up_to_fifteen(const unsigned char *text, int size) {
         unsigned long long low = 0, high = 0;
         if (size > 8) {
@@ -72,8 +72,8 @@ cdef extern from *:
         return _mm_set_epi64x((long long) high, (long long) low);
     }
 
-    /* The two loops below: bytes come in pieces, "odd" has a bit for each before which "insert" goes. Where "awkward" is
-       given, it is CSV, else JSON, which ends in front of control characters and DEL. */
+    /* The two loops below process bytes in pieces; "odd" has a bit for each byte that needs "insert" before it. With
+       "awkward" it is CSV, else JSON, which ends before control characters and DEL. */
     __attribute__((always_inline, target("ssse3,popcnt"))) static inline const unsigned char *kdump_shuffled(
             unsigned char **to, const unsigned char *text, const unsigned char *stop, const char *orders,
             unsigned long long *seen, int *awkward) {
@@ -122,7 +122,7 @@ cdef extern from *:
         return text;
     }
 
-    /* Each byte of 32 stands behind what may be inserted before it; what is not wanted of these 64 is squeezed out. */
+    /* Put the insert before each of 32 bytes, then remove the unwanted ones of these 64. */
     __attribute__((always_inline, target("avx512vbmi2,avx512bw,avx512vl,bmi2,popcnt")))
     static inline unsigned char *kdump_squeezed(
             unsigned char *out, __m256i bytes, unsigned int there, unsigned int odd, __m512i insert) {
@@ -185,7 +185,7 @@ cdef extern from *:
         return text;
     }
 
-    /* How many bytes this processor looks at when it inserts some: 64, 16, or 0 where it cannot. */
+    /* The number of bytes that this processor processes at once with inserts: 64, 16, or 0 if it cannot. */
     static int kdump_stride(void) {
         __builtin_cpu_init();
         if (!__builtin_cpu_supports("popcnt") || !__builtin_cpu_supports("ssse3"))
@@ -213,7 +213,7 @@ cdef extern from *:
     static int kdump_copied_plain(unsigned char *out, const unsigned char *text, int size, int also) {
         unsigned long long there = _bzhi_u64(~0ULL, size);
         __m512i bytes = _mm512_maskz_loadu_epi8(there, text);
-        /* One more is less than this for control characters, for DEL and beyond it, where it is negative. */
+        /* A byte plus one is less than this for control characters, and negative for DEL and above. */
         unsigned long long odd = _mm512_mask_cmple_epi8_mask(
             there, _mm512_add_epi8(bytes, _mm512_set1_epi8(1)), _mm512_set1_epi8(0x20));
         odd |= _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('"'));
@@ -264,26 +264,26 @@ cdef extern from *:
         return !high && seen < 128;
     }
     """
-    # How many bytes this processor looks at when it inserts some between them: 64, 16, or 0 where it cannot.
+    # The number of bytes that this processor processes at once with inserts: 64, 16, or 0 if it cannot.
     int best_stride "kdump_stride"() noexcept nogil
 
-    # Write two hex digits for each byte, of as many bytes as fill sixteens; return how many these are.
+    # Write two hex digits for each byte, for the largest multiple of sixteen bytes; return that number.
     Py_ssize_t hex_in_sixteens "kdump_hex_in_sixteens"(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
 
-    # Copy ``size`` bytes of a text, of one or more; return whether all are ASCII. ``there`` says how many there are to be
-    # read, ``size`` or more of them. Up to 64 bytes more than ``size`` are written.
+    # Copy ``size`` bytes of a text, one or more; return whether all are ASCII. ``there`` bytes are readable, at least
+    # ``size``. Up to 64 bytes more than ``size`` are written.
     bint copied_ascii "kdump_copied_ascii"(unsigned char* out, const unsigned char* text, Py_ssize_t size, Py_ssize_t there) noexcept nogil
 
-    # Copy 1 to 64 bytes of a text; return whether all are ASCII without control characters and DEL, and none a quote, a
-    # backslash or ``also``. 64 bytes are touched. It takes a processor that looks at as many.
+    # Copy 1 to 64 bytes of a text; return whether all are ASCII without control characters, DEL, quotes, backslashes and
+    # ``also``. 64 bytes are touched. It needs a processor that processes 64 bytes at once.
     bint copied_plain "kdump_copied_plain"(unsigned char* out, const unsigned char* text, int size, int also) noexcept nogil
 
-    # Do the same with 0 to 16 bytes, where 16 are there to be read, on any processor; else nothing is said to be plain.
+    # Do the same for 0 to 16 bytes, if 16 are readable, on any x86-64 processor; elsewhere return 0.
     bint short_plain "kdump_short_plain"(unsigned char* out, const unsigned char* text, int size, char also) noexcept nogil
 
-    # Copy text, ``stride`` bytes at a time, 64 or 16, and return where it ends. As JSON, where ``awkward`` is NULL, with
-    # a backslash in front of quotes and backslashes, up to a control character or DEL, or up to 16 bytes before it. As CSV
-    # with a quote in front of quotes, all of it; ``awkward`` is set where a cell needs quotes for what stands in it. Move
-    # ``to`` behind what is written: up to 64 bytes more are touched. The high bits of ``seen`` tell of bytes beyond ASCII.
-    # ``orders`` says for each set of eight bytes how they stand when one is inserted before each.
+    # Copy text, ``stride`` bytes (64 or 16) at a time, and return its end. If ``awkward`` is NULL, as JSON: with a
+    # backslash before quotes and backslashes, up to a control character or DEL, or up to 16 bytes before it. Else as CSV:
+    # all of it, with a quote before quotes; ``awkward`` is set if the cell needs quotes. ``to`` moves after the output; up
+    # to 64 bytes more are touched. High bits of ``seen``: non-ASCII bytes. ``orders`` has the shuffle for each set of eight
+    # bytes.
     const unsigned char* inserted "kdump_inserted"(int stride, unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen, int* awkward) noexcept nogil

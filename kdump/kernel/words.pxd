@@ -1,4 +1,4 @@
-# Words of bytes in C: numbers as Kafka writes them, and what differs between machines and compilers.
+# Words of bytes in C: numbers as Kafka writes them, and the differences between machines and compilers.
 
 cdef extern from *:
     """
@@ -18,7 +18,7 @@ cdef extern from *:
     # The number of the lowest bit of a word that is not zero.
     int lowest "kdump_lowest"(unsigned long long word) noexcept nogil
 
-    # A word as memory has it, with its first byte lowest; and back.
+    # A word with its first byte lowest, from the order in memory; and back.
     unsigned long long ordered "kdump_ordered"(unsigned long long word) noexcept nogil
 
 # A number of ``size`` bytes, the highest byte first, the highest bit its sign.
