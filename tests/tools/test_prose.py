@@ -40,6 +40,11 @@ PARAGRAPH = "A short line.\n" * 6
             'x\n"""One.\n\nNobody.\n"""\ncdef int y  # told\n    # anew\n',
             [(4, "Nobody"), (6, "told"), (7, "anew")],
         ),
+        (
+            "words.pxd",
+            'cdef extern from *:\n    """\n    int told;\n    /* One\n     told */\n    """\n',
+            [(5, "told")],
+        ),
         ("module.pyx", 'raise E("byte %d is not\\n the told" % x)\nx = "told"\n', [(1, "told")]),
     ],
 )

@@ -173,7 +173,10 @@ def _of_cython(source: str) -> Iterator[Text]:
     for found in _CYTHON.finditer(source):
         line = source.count("\n", 0, found.start()) + 1
         message = found["message"]
-        if message is None:
+        if found["docstring"] is not None and source[: found.start()].rstrip().endswith("cdef extern from *:"):
+            for comment in re.finditer(r"/\*(.*?)\*/", found[0], re.DOTALL):  # the rest is C
+                yield Text(line + found[0].count("\n", 0, comment.start()), comment[1], is_paragraph=True)
+        elif message is None:
             prose = re.sub(r"^ *#:? ?", "", found["docstring"] or found[0], flags=re.MULTILINE)
             yield Text(line, prose, is_paragraph=True)
         elif message.count(" ") >= 2:
