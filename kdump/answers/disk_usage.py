@@ -345,7 +345,7 @@ def _topics(lines: Iterable[PartitionUsage]) -> Iterator[TopicUsage]:
         )
 
 
-HELP: Final = """Say what fills the disk: every folder and file of log dirs.
+HELP: Final = """Show what fills the disk: every folder and file of log dirs.
 
 \b
 Examples:
@@ -372,7 +372,7 @@ class UsageOptions:
         "partition",
         "choice",
         "--by",
-        "What a line is of; 'partition' and 'folder' are the same.",
+        "The unit of a line; 'partition' and 'folder' are the same.",
         choices=("topic", "partition", "folder", "segment"),
         shown=True,
     )

@@ -277,7 +277,7 @@ def _newest_epoch(place: Place) -> int | None:
 
 
 HELP: Final = (
-    """Say where each partition begins and ends.
+    """Show the first offset and the end offset of each partition.
 
 \b
 Examples:

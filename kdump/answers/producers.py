@@ -126,7 +126,7 @@ def _note_missing_snapshot(place: Place) -> None:
 
 
 HELP: Final = (
-    """Say which producers each partition knows.
+    """List the producers that each partition knows.
 
 \b
 Examples:

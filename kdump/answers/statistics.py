@@ -402,7 +402,7 @@ def _line(sums: PartitionSums) -> PartitionStatistics:
 
 
 HELP: Final = (
-    """Say what topics are made of: batches, codecs, producers.
+    """Show the batches, codecs and producers of topics.
 
 \b
 Examples:
@@ -436,7 +436,7 @@ class StatisticsOptions:
         (),
         "codecs",
         "--what-if",
-        "What the topics would take in other codecs: none, gzip, snappy, lz4, zstd; gzip:9, zstd:19 name a level.",
+        "The size of the topics in other codecs: none, gzip, snappy, lz4, zstd; gzip:9, zstd:19 name a level.",
         metavar="CODEC,...",
     )
 

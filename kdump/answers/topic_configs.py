@@ -236,6 +236,6 @@ def config_option() -> Any:
         (),
         "configs",
         "--config",
-        "A config that counts before all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
+        "A config that overrides all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
         metavar="TOPIC:KEY=VALUE",
     )

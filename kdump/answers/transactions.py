@@ -421,7 +421,7 @@ def _ended(
 
 
 HELP: Final = (
-    """Say which transactions are open or hang, and what ends them.
+    """List open and hanging transactions, and the commands that end them.
 
 \b
 Examples:
@@ -471,7 +471,7 @@ class TransactionsOptions:
         MAX_TIMEOUT,
         "duration",
         "--max-timeout",
-        "transaction.max.timeout.ms of the brokers: none older is left to its producer.",
+        "transaction.max.timeout.ms of the brokers: an older transaction hangs.",
         metavar="TIME",
         shown="15m",
     )

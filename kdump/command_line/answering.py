@@ -41,7 +41,7 @@ CONFIGS: Final[list[Decorator]] = [
         multiple=True,
         type=option_values.Config(),
         metavar="TOPIC:KEY=VALUE",
-        help="A config that counts before all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
+        help="A config that overrides all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
     ),
 ]
 
@@ -51,7 +51,7 @@ AT: Final[Decorator] = click.option(
     title="Time",
     type=option_values.Moment(),
     metavar="TIME",
-    help="What 'now' means: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
+    help="The time that counts as now: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
 )
 
 
@@ -66,7 +66,7 @@ def form(*more: str) -> list[Decorator]:
             type=click.Choice(("table", "jsonl", "csv", *more)),
             default="table",
             show_default=True,
-            help="The form: a table for people, JSON lines, CSV.",
+            help="The format: a table for people, JSON lines, CSV.",
         ),
         *LAYOUTS,
         NO_PAGER,
@@ -76,7 +76,7 @@ def form(*more: str) -> list[Decorator]:
             cls=Shared,
             title="Output",
             is_flag=True,
-            help="Say nothing but the answer, damage and errors.",
+            help="Print the answer, damage and errors only.",
         ),
     ]
 

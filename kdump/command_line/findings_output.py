@@ -37,7 +37,7 @@ FINDINGS: Final = [
     ),
     click.option("--json", "as_json", is_flag=True, help="The same as -o jsonl."),
     click.option("--notes", "--remarks", "remarks", is_flag=True, help="Print notes about healthy partitions too."),
-    click.option("-v", "--verbose", is_flag=True, help="Write out every finding; else what is alike is folded."),
+    click.option("-v", "--verbose", is_flag=True, help="Print every finding. By default similar ones are folded."),
 ]
 """Options of the commands that print findings."""
 

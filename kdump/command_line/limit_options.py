@@ -60,7 +60,7 @@ MAX_BATCH_BYTES: Final = click.option(
     default=compression.DEFAULT_LIMIT,
     show_default=True,
     metavar="BYTES",
-    help="The most that a batch may take, as it is and unpacked; more is damage.",
+    help="Largest batch accepted, compressed or uncompressed. A larger one is reported as damage.",
 )
 
 
@@ -80,7 +80,7 @@ JOBS: Final = click.option(
     type=AtLeast(1),
     metavar="N",
     callback=_jobs,
-    help="At most N processes; 1: one core, no threads.  [default: up to one per core, where that is faster]",
+    help="At most N processes; 1: one core, no threads.  [default: up to one per core, if that is faster]",
 )
 ANY_PATH: Final = click.Path(readable=False, allow_dash=True)
 """A path as it is written: that it cannot be read is no wrong usage, its reader says so."""
@@ -106,7 +106,7 @@ def in_paths(text: str, *, required: bool = True) -> Callable[[FC], FC]:
 
 
 RAW_OUTPUT: Final = click.option(
-    "--raw-output", is_flag=True, help="On a terminal too, print control characters as they are."
+    "--raw-output", is_flag=True, help="Print control characters unchanged on a terminal too."
 )
 
 
@@ -155,5 +155,5 @@ CACHE: Final = click.option(
     show_default=True,
     expose_value=False,
     callback=_watch,
-    help="drop takes out of the page cache what kdump brought in; what a broker has there stays.",
+    help="drop: evict the pages that kdump loaded, and leave the broker's own in the page cache.",
 )

@@ -95,7 +95,7 @@ EVERY_REPLICA: Final[Decorator] = click.option(
     cls=Shared,
     title="Which partitions",
     is_flag=True,
-    help="Read all replicas of a partition, not the best one alone.",
+    help="Read all replicas of a partition, not only the best one.",
 )
 
 
@@ -130,7 +130,7 @@ LAYOUTS: Final[list[Decorator]] = [
         is_flag=True,
         expose_value=False,
         callback=_laid_out,
-        help="Tables have all columns, also on a terminal that is too narrow for them.",
+        help="Print all columns of tables, even if the terminal is too narrow.",
     ),
     click.option(
         "-x",
@@ -140,7 +140,7 @@ LAYOUTS: Final[list[Decorator]] = [
         is_flag=True,
         expose_value=False,
         callback=_laid_out,
-        help="Tables have a line for each field of a row.",
+        help="Print a line for each field of a row.",
     ),
 ]
 DECODE_MODES: Final = ("none", "auto", "avro", "protobuf", "json")
@@ -159,7 +159,7 @@ DECODE: Final[list[Decorator]] = [
         cls=Shared,
         title="Decoding",
         metavar="PATH",
-        help="Where the schema registry's topic lies: a log dir, folder, segment or archive.  [default: PATH...]",
+        help="The schema registry's topic: a log dir, folder, segment or archive.  [default: PATH...]",
     ),
     click.option(
         "--schemas-topic",
@@ -202,7 +202,7 @@ REMOTE: Final[list[Decorator]] = [
         title="Remote storage",
         multiple=True,
         metavar="PATH",
-        help="Remote storage (tiered topics), a folder or URI: its segments and the local ones are one log.",
+        help="Remote storage (tiered topics), a folder or URI. Its segments and the local ones are read as one log.",
     ),
     click.option(
         "--remote-key",
@@ -211,7 +211,7 @@ REMOTE: Final[list[Decorator]] = [
         title="Remote storage",
         multiple=True,
         metavar="NAME=FILE",
-        help="The private key (PEM) of the key pair NAME, for segments that are encrypted.",
+        help="The private key (PEM) of the key pair NAME, for encrypted segments.",
     ),
 ]
 """Where segments lie that were copied; :func:`remote_storage` takes them."""
@@ -223,7 +223,7 @@ FILTERS: Final[list[Decorator]] = [
     click.option(
         "--out-of-order",
         is_flag=True,
-        help="With --until: read the segments that begin later too, for records with older timestamps.",
+        help="With --until: also read segments that start later, for records with older timestamps.",
     ),
     click.option(
         "--tz",
@@ -233,23 +233,29 @@ FILTERS: Final[list[Decorator]] = [
         help="The zone of a TIME without an offset: UTC, local, Europe/Berlin, +02:00.",
     ),
     click.option(
-        "--key", "keys", multiple=True, metavar="TEXT", help="This key: text, hex:00ff or base64:AP8=; any of several."
+        "--key",
+        "keys",
+        multiple=True,
+        metavar="TEXT",
+        help="Records with this key: text, hex:00ff or base64:AP8=; or with one of several.",
     ),
     click.option(
         "--grep",
         "greps",
         multiple=True,
         metavar="REGEX",
-        help="Key or value holds a match of REGEX, or of any of several; (?i) ignores case.",
+        help="Key or value matches REGEX, or one of several; (?i) ignores case.",
     ),
     click.option(
         "--grep-in",
         multiple=True,
         metavar="PARTS",
-        help=f"Where --grep looks: {', '.join(GREP_PARTS)} (header values).  [default: key,value]",
+        help=f"Parts that --grep searches: {', '.join(GREP_PARTS)} (header values).  [default: key,value]",
         shell_complete=in_list(lambda _: GREP_PARTS),
     ),
-    click.option("--header", "headers", multiple=True, metavar="K[=V]", help="Has this header; all that are given."),
+    click.option(
+        "--header", "headers", multiple=True, metavar="K[=V]", help="Records with this header, or with all of several."
+    ),
     click.option("--producer-id", "producer_ids", multiple=True, metavar="ID", help="Batches of this producer."),
     click.option("--epoch", "epochs", multiple=True, metavar="N", help="Batches of this leader epoch."),
     click.option(
@@ -266,7 +272,7 @@ FILTERS: Final[list[Decorator]] = [
         type=click.Choice(("read_uncommitted", "read_committed")),
         default="read_uncommitted",
         show_default=True,
-        help="read_committed gives what such a consumer is given.",
+        help="read_committed returns only records that such a consumer receives.",
     ),
 ]
 
@@ -423,7 +429,7 @@ START: Final[list[Decorator]] = [
         "--release",
         metavar="R",
         callback=_release,
-        help="Release of the broker that would start: 3.9.2, 4.3. Default: the newest that kdump knows.",
+        help="Release of the broker that would start: 3.9.2, 4.3. Default: the newest known.",
     ),
     click.option(
         "--config",

@@ -70,7 +70,7 @@ WORKERS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
         title="Who reads",
         metavar="URL",
         callback=_checked,
-        help="Let Spark read there, in place of --jobs: local[N], spark://HOST:PORT, yarn, k8s://URL.",
+        help="Read with Spark at this URL instead of --jobs: local[N], spark://HOST:PORT, yarn, k8s://URL.",
     ),
     CONF,
     PACKAGES,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @PATHS
-@click.option("--headers-only", is_flag=True, help="Leave records alone: crc, structure, continuity and indexes.")
+@click.option("--headers-only", is_flag=True, help="Check headers, checksums, continuity and indexes, but no records.")
 @options.add(FINDINGS)
 @options.add(options.REMOTE)
 @options.add(options.START)
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @AT
 @options.add(WORKERS)
 @options.add(options.LIMITS)
-@click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
+@click.option("-q", "--quiet", is_flag=True, help="Print findings only; nothing if all is well.")
 def command(
     paths: tuple[str, ...],
     *,
@@ -72,7 +72,7 @@ def command(
     PATH is a segment, a partition's folder, a log dir, a glob, an archive (tar, zip) or a folder in one
     (bundle.zip:d1). Where a log is damaged, a dry run shows what a broker would truncate when it starts: after a clean
     stop nothing, after an unclean one all that follows the first bad batch above the recovery point. With --remote
-    the segments there are checked too, and __remote_log_metadata is held against them.
+    the segments there are checked too, and __remote_log_metadata is compared with them.
 
     Exit status: 0 all is well, 1 something cannot be read, or a topic or partition that was asked for is not there,
     2 wrong usage, 3 a log is damaged, a broker would not start, or records are missing or would be lost, 4 only files

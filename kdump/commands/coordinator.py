@@ -34,7 +34,7 @@ SHARE_ID: Final = re.compile(r".*:[A-Za-z0-9_-]{22}:\d+", re.ASCII | re.DOTALL)
 def command(
     *, ids: tuple[str, ...], kind: str, partitions: int | None, paths: tuple[str, ...], output: str, quiet: bool
 ) -> int:
-    """Say which partition coordinates an id.
+    """Show which partition coordinates an id.
 
     \b
     Examples:

@@ -92,8 +92,8 @@ SECTIONS: Final = {
 @shared.EVERY_REPLICA
 @shared.add(shared.REMOTE)
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="text", show_default=True, help="The format.")
-@click.option("--out", metavar="FILE", help="The file of -o parquet and arrow; it appears when it is whole.")
-@click.option("--overwrite", is_flag=True, help="Replace FILE where it exists.")
+@click.option("--out", metavar="FILE", help="The file for -o parquet and arrow. It appears when it is complete.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
 @click.option("--batches", is_flag=True, help="One line per batch, not per record.")
 @shared.add(shared.FILTERS)
@@ -104,7 +104,7 @@ SECTIONS: Final = {
     "--fail-without-match",
     "fails_without_match",
     is_flag=True,
-    help="Exit status 1 where all was read and no record is what the options ask for.",
+    help="Exit status 1 if all was read and no record matches.",
 )
 @click.option("--count", is_flag=True, help="Print only how many records there are.")
 @click.option(
@@ -118,12 +118,12 @@ SECTIONS: Final = {
     metavar="SUBJECT[:VERSION]",
     help="Columns of this subject's types in -o parquet and arrow, such as orders-value; implies --decode auto.",
 )
-@click.option("--delimiter", metavar="TEXT", help="What follows each value of -o raw.  [default: \\n]")
+@click.option("--delimiter", metavar="TEXT", help="The text after each value of -o raw.  [default: \\n]")
 @click.option(
     "--fields",
     multiple=True,
     metavar="A,B,...",
-    help="These columns alone, in this order.",
+    help="Only these columns, in this order.",
     shell_complete=shared.in_list(
         lambda ctx: [column.name for column in (BATCH if ctx.params.get("batches") else RECORD)]
     ),
@@ -135,9 +135,9 @@ SECTIONS: Final = {
     type=click.Choice(("stop", "skip", "resync")),
     default="resync",
     show_default=True,
-    help="After damage: give up the file, go where the bad length says, or find the next valid batch.",
+    help="After damage: stop reading the file, skip by the length field, or search for the next valid batch.",
 )
-@click.option("--include-damaged", is_flag=True, help="Show batches with a wrong crc too, marked as such.")
+@click.option("--include-damaged", is_flag=True, help="Also print batches with a wrong checksum, marked as such.")
 @JOBS
 @click.option("--follow", is_flag=True, help="Wait for more at the end of a live log, until Ctrl-C.")
 @shared.add(shared.LIMITS)
@@ -146,12 +146,12 @@ SECTIONS: Final = {
     type=click.Choice(("auto", "always", "never")),
     default="auto",
     show_default=True,
-    help="Colour names in jsonl, damage, what --grep finds; auto: on a terminal without NO_COLOR.",
+    help="Colour field names, damage and matches of --grep; auto: on a terminal without NO_COLOR.",
 )
 @RAW_OUTPUT
 @click.option("--stats", is_flag=True, help="Print what was read, as one line of JSON on standard error.")
 @shared.add([shared.NO_PAGER])
-@click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors and damage only, without notes.")
 def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     """Print the records of Kafka's log segments. Files are opened read-only.
 

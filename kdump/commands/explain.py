@@ -39,7 +39,7 @@ _WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+
 @shared.add(shared.REMOTE)
 @shared.add([AT, *FORM, MAX_BATCH_BYTES, CACHE])
 def command(*, asked: tuple[str, ...], **options: Any) -> int:
-    """Explain why a consumer is given a record, or is not.
+    """Explain why a consumer receives a record, or does not.
 
     \b
     Examples:

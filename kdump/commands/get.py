@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.argument("what", metavar="[TOPIC-PARTITION]@OFFSET")
 @in_paths("A log dir, folder, segment or archive.")
 @shared.add(shared.REMOTE)
-@click.option("--batch", is_flag=True, help="The whole batch that holds the offset.")
+@click.option("--batch", is_flag=True, help="The whole batch with the offset.")
 @click.option("--hexdump", is_flag=True, help="Every byte, its field's name and value beside it.")
 @click.option(
     "-o",

@@ -66,10 +66,10 @@ class Asked(NamedTuple):
     help="With --write-snapshot: the controllers of a new quorum. Directory ids come from the PATHs, or as :ID.",
 )
 @click.option(
-    "--jobs", type=AtLeast(1), default=1, metavar="N", help="Taken as everywhere; a replay needs one process."
+    "--jobs", type=AtLeast(1), default=1, metavar="N", help="Accepted as everywhere; a replay uses one process."
 )
 def command(**options: Any) -> int:
-    """Tell what the KRaft metadata log says.
+    """Show the contents of the KRaft metadata log.
 
     \b
     Examples:

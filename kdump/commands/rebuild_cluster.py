@@ -29,7 +29,7 @@ STATES: Final = ("whole", "merged", "partial", "lost")
 
 @click.command("rebuild-cluster")
 @click.argument("paths", nargs=-1, required=True, metavar="VOLUME...")
-@click.option("--out", metavar="DIR", help="Where to write; it must not be there yet, or be empty.")
+@click.option("--out", metavar="DIR", help="The output folder; it must not exist or be empty.")
 @click.option(
     "--node",
     "nodes",
@@ -41,7 +41,7 @@ STATES: Final = ("whole", "merged", "partial", "lost")
 @click.option(
     "--release",
     metavar="RELEASE",
-    help="The Kafka release that will start.  [default: the oldest that knows the metadata]",
+    help="The Kafka release that will start.  [default: the oldest that supports the metadata]",
 )
 @click.option(
     "--listener", default="PLAINTEXT", show_default=True, metavar="NAME", help="The inter.broker.listener.name."
@@ -68,10 +68,10 @@ STATES: Final = ("whole", "merged", "partial", "lost")
     type=click.Choice(("table", "jsonl")),
     default="table",
     show_default=True,
-    help="The form: tables for people, JSON lines.",
+    help="The format: tables for people, JSON lines.",
 )
-@click.option("--resume", is_flag=True, help="Go on with what a run into the same DIR that was killed has copied.")
-@click.option("--yes", is_flag=True, help="Do not ask before something is left out.")
+@click.option("--resume", is_flag=True, help="Continue a killed run into the same DIR.")
+@click.option("--yes", is_flag=True, help="Do not ask before data is left out.")
 @JOBS
 @CACHE
 @click.option("-q", "--quiet", is_flag=True, help="Print errors, damage and warnings only.")

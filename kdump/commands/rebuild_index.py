@@ -1,4 +1,4 @@
-"""``kdump rebuild-index``: fresh .index, .timeindex and .txnindex files from a segment."""
+"""``kdump rebuild-index``: new .index, .timeindex and .txnindex files from a segment."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from kdump.recovery.index_builder import Indexes
 
 
-@click.command("rebuild-index", short_help="Write fresh indexes of segments.")
+@click.command("rebuild-index", short_help="Write new indexes of segments.")
 @PATHS
 @options.add(options.PARTITIONS)
-@click.option("--out", required=True, metavar="DIR", help="The folder for the new files; it is made where missing.")
+@click.option("--out", required=True, metavar="DIR", help="The folder for the new files; it is created if missing.")
 @index_interval("how much log may pass without an index entry")
 @click.option(
     "--entry-offset",
     type=click.Choice(["last", "first"]),
     default="last",
     show_default=True,
-    help="Which offset of its batch an entry names: the last since Kafka 2.0, the first before.",
+    help="The offset of a batch in its entry: the last since Kafka 2.0, the first before.",
 )
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @options.add(options.LIMITS)
-@click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     paths: tuple[str, ...], *, out: str, interval: int, entry_offset: str, force: bool, quiet: bool, **given: Any
 ) -> int:
-    """Write fresh indexes of segments, as a broker would write them. Segments are opened read-only.
+    """Write new indexes of segments, as a broker would write them. Segments are opened read-only.
 
     \b
     Examples:

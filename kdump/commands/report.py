@@ -31,8 +31,8 @@ T = TypeVar("T", str, UnreadableError)
 DAMAGED: Final = 3
 STATUS: Final = {Level.LOG.value: DAMAGED, Level.DERIVED.value: 4}
 OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
-    click.option("--out", type=ANY_PATH, metavar="FILE", help="Write the page: one HTML file, all in it."),
-    click.option("--overwrite", is_flag=True, help="Write it in place of a file that is there."),
+    click.option("--out", type=ANY_PATH, metavar="FILE", help="Write the page: one self-contained HTML file."),
+    click.option("--overwrite", is_flag=True, help="Replace FILE if it exists."),
     click.option(
         "-o",
         "--output",
@@ -49,7 +49,7 @@ OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     AT,
     *WORKERS,
     NO_PAGER,
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing but the report, damage and errors."),
+    click.option("-q", "--quiet", is_flag=True, help="Print the report, damage and errors only."),
     *LIMITS,
 ]
 

@@ -1,4 +1,4 @@
-"""``kdump salvage``: valid batches of damaged copies to fresh segments that a broker can open."""
+"""``kdump salvage``: write the valid batches of damaged copies as new segments that a broker can open."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("salvage")
 @PATHS
-@click.option("--out", required=True, metavar="DIR", help="Where to write; it must not be there yet, or be empty.")
+@click.option("--out", required=True, metavar="DIR", help="The output folder; it must not exist or be empty.")
 @options.add(options.PARTITIONS)
 @options.add(options.REMOTE)
 @click.option("--leftovers", is_flag=True, help="Read .deleted, .cleaned and .swap files and leftover folders too.")
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     default=1 << 30,
     show_default=True,
     metavar="BYTES",
-    help="The most that a segment of the output may hold (the topic's segment.bytes); 1024 or more.",
+    help="The largest segment of the output (the topic's segment.bytes); 1024 or more.",
 )
 @index_interval("how much log may pass without an index entry")
 @JOBS
 @options.add(options.LIMITS)
-@click.option("-q", "--quiet", is_flag=True, help="Say only what was lost.")
+@click.option("-q", "--quiet", is_flag=True, help="Print losses and errors only.")
 def command(
     paths: tuple[str, ...],
     *,
@@ -49,7 +49,7 @@ def command(
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Get valid batches out of damaged logs. Inputs are opened read-only.
+    """Write the valid batches of damaged logs as new segments. Inputs are opened read-only.
 
     \b
     Examples:
@@ -57,14 +57,13 @@ def command(
       kdump salvage /broker1 /broker2 /broker3 --topic orders --out /mnt/rescue
       kdump salvage /var/kafka --remote /var/tiered --out /mnt/rescue
 
-    Batches are written unchanged, with fresh indexes, to DIR/logs: the broker's log.dirs. What could not be placed goes
-    to DIR/lost+found, with an account of every lost range in account.json. Several copies of a partition are merged
-    by offset, with what is in remote storage; where they contradict each other the higher leader epoch wins, and the
-    account names the conflict. What lies below the log start offset of log-start-offset-checkpoint, as DeleteRecords
-    leaves it in a segment, is written too, and told apart (belowLogStart). A checkpoint in DIR/logs hides it again. The
-    log keeps its begin and end offsets and its old leader epochs, also where batches are gone.
+    DIR/logs, for the broker's log.dirs, gets the batches unchanged, with new indexes. DIR/lost+found gets the damaged
+    bytes, and account.json with every lost range. Several copies of a partition, and remote storage, are merged in
+    offset order. If they contradict each other the higher leader epoch is kept, and the account names the conflict.
+    Batches below the log start offset, as DeleteRecords leaves them, are written too, and counted as belowLogStart.
+    A checkpoint in DIR/logs hides them again. The log keeps its first offset, its end offset and its leader epochs.
 
-    Exit status: 0 all copies were sound, 1 something cannot be read, 2 wrong usage, 3 damage was met.
+    Exit status: 0 all copies were valid, 1 something cannot be read, 2 wrong usage, 3 damage was met.
     """
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("schemas")
 @PATHS
 @add(REMOTE)
-@click.option("--all", "deleted", is_flag=True, help="Also versions that are deleted and still in the log.")
+@click.option("--all", "deleted", is_flag=True, help="Also deleted versions that are still in the log.")
 @click.option("--id", "number", type=AtLeast(0), metavar="N", help="Only this schema id.")
 @click.option("--guid", metavar="GUID", help="Only this GUID, as record headers carry it.")
 @click.option("--subject", metavar="GLOB", help="Only this subject; globs such as 'orders-*'.")
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--subjects", is_flag=True, help="One line per subject, with its config and mode.")
 @click.option("--history", is_flag=True, help="One line per record of the topic, in offset order.")
-@click.option("--export", "folder", metavar="DIR", help="Write the schemas as files that protoc and Avro's tools take.")
+@click.option("--export", "folder", metavar="DIR", help="Write the schemas as files for protoc and Avro's tools.")
 @click.option(
     "--import-script",
     is_flag=True,

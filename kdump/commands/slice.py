@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 @click.option(
     "--offset", required=True, metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."
 )
-@click.option("--out", required=True, metavar="FILE", help="The segment to write; it must not be there yet.")
+@click.option("--out", required=True, metavar="FILE", help="The segment to write; it must not exist.")
 @MAX_BATCH_BYTES
 @CACHE
-@click.option("-q", "--quiet", is_flag=True, help="No remarks on standard error; errors and damage are told.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors and damage only, without notes.")
 def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bool) -> int:
     """Write a segment of the batches that hold offsets A to B. The input is opened read-only.
 

@@ -79,13 +79,13 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command(short_help="Write every record to Parquet, with Spark.")
 @PATHS
-@click.option("--out", required=True, metavar="DIR", help="The folder to write, on any file system that Spark knows.")
+@click.option("--out", required=True, metavar="DIR", help="The folder to write, on a file system of Spark.")
 @click.option(
     "--format",
     default="parquet",
     show_default=True,
     metavar="NAME",
-    help=f"The format: {', '.join(FORMATS)}, or a writer that Spark knows (delta, iceberg), with its own commit.",
+    help=f"The format: {', '.join(FORMATS)}, or another writer of Spark (delta, iceberg), with its own commit.",
 )
 @click.option(
     "--partition-by",
@@ -99,13 +99,13 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(("error", "overwrite", "append")),
     default="error",
     show_default=True,
-    help="What to do when DIR is there.",
+    help="What to do if DIR exists.",
 )
 @click.option(
     "--target-file-size",
     metavar="SIZE",
     callback=_file_size,
-    help="Write files of about this size, such as 256m, for which all rows are shuffled.  [default: each task writes a "
+    help="Write files of about this size, such as 256m. This shuffles all rows.  [default: each task writes a "
     "file into each folder that it has rows for]",
 )
 @click.option(
@@ -126,8 +126,8 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @CONF
 @PACKAGES
 @click.option("--incremental", is_flag=True, help="Write only what is new since the last such run into DIR.")
-@click.option("--follow", is_flag=True, help="Write what comes, until Ctrl-C.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--follow", is_flag=True, help="Write new records as they come, until Ctrl-C.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 @_source_options
 @MAX_BATCH_BYTES
 def command(

@@ -55,10 +55,10 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
     type=click.Choice(FORMS),
     default="table",
     show_default=True,
-    help="The format. parquet goes with --out; arrow is a stream of Arrow IPC.",
+    help="The format. parquet needs --out; arrow is a stream of Arrow IPC.",
 )
 @click.option("--out", metavar="FILE", help="Write the rows to a file.")
-@click.option("--overwrite", is_flag=True, help="Replace FILE where it exists.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--schema", is_flag=True, help="List the views with their columns, types and units. Needs no PATH.")
 @shared.add(shared.PARTITIONS)
 @click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders.")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @options.add(FINDINGS)
 @options.add(WORKERS)
 @options.add(options.LIMITS)
-@click.option("-q", "--quiet", is_flag=True, help="Findings alone; nothing where all is well.")
+@click.option("-q", "--quiet", is_flag=True, help="Print findings only; nothing if all is well.")
 def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     """Check the indexes of segments against their log. Files are opened read-only.
 

@@ -225,7 +225,7 @@ def test_names_of_commands_are_completed_with_what_they_do():
     assert re.findall(r"^plain,(.*)\t(.*)$", done.stdout.decode(), re.MULTILINE) == [
         ("dump", "Print the records of Kafka's log segments."),
         ("diff", "Compare the copies that brokers have of..."),
-        ("du", "Say what fills the disk: every folder and..."),
+        ("du", "Show what fills the disk: every folder and..."),
     ]
 
 

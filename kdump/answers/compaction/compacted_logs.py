@@ -201,7 +201,7 @@ def _text(key: bytes) -> tuple[str, bool]:
 
 
 HELP: Final = (
-    """Say what the log cleaner does next.
+    """Show what the log cleaner does next.
 
 \b
 Examples:
@@ -218,7 +218,7 @@ A cleaning removes records with a newer one of the same key (superseded), tombst
 passed, data of aborted transactions, markers without data whose horizon has passed, records without a key. The
 first cleaning that meets a tombstone sets its horizon, and a later one removes it. Configs: as for kdump retention.
 Without __cluster_metadata in the paths, name compacted topics: --config 'prices:cleanup.policy=compact'.
-That a cleaner gave up on a partition is in its memory alone: damage that would stop it is named.
+Only the broker's memory records that a partition is uncleanable. kdump reports damage that would make it so.
 """
     + EXIT_STATUS
 )
@@ -235,7 +235,7 @@ class CompactionOptions:
         MAP_ENTRIES,
         "count",
         "--map-entries",
-        "Keys that the cleaner's map holds: log.cleaner.dedupe.buffer.size / threads / 24 * 0.9.",
+        "Keys in the cleaner's map: log.cleaner.dedupe.buffer.size / threads / 24 * 0.9.",
         metavar="N",
         shown=True,
     )

@@ -144,7 +144,7 @@ def _answer(asking: Asking, options: ExplainOptions) -> Iterator[AnswerLine]:
 
 QUESTION: Final = LogQuestion(
     "explain",
-    "Explain why a consumer is given a record, or is not.",
+    "Explain why a consumer receives a record, or does not.",
     ExplainOptions,
     (Explanation,),
     answer=_answer,

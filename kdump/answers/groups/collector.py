@@ -296,7 +296,7 @@ class ConsumerGroups(TopicLogs):
         return self.ends.topic_ids.get(topic_id) or topic_id_text(topic_id)
 
 
-HELP: Final = """Tell consumer groups, their members, offsets and lag.
+HELP: Final = """List consumer groups, their members, offsets and lag.
 
 \b
 Examples:
@@ -359,11 +359,11 @@ class GroupsOptions:
         None,
         "choice",
         "--top",
-        "In place of the groups: which of them wrote most into __consumer_offsets.",
+        "Instead of the groups: those that wrote most to __consumer_offsets.",
         choices=("bytes", "commits"),
     )
     stable: bool = option(
-        False, "switch", "--stable", "The last stable offset of every partition, whatever it takes to read."
+        False, "switch", "--stable", "The last stable offset of every partition, also if that reads much."
     )
     retention_ms: int = option(
         DEFAULT_RETENTION_MS,

@@ -211,7 +211,7 @@ def _events(asking: Asking, options: MetadataOptions) -> Iterator[AnswerLine]:
 
 TOPICS: Final = LogQuestion(
     "metadata",
-    "Tell what the KRaft metadata log says.",
+    "Show the contents of the KRaft metadata log.",
     MetadataOptions,
     (TopicLine,),
     answer=_topics,

@@ -188,7 +188,7 @@ class Retention(Collector):
 
 
 HELP: Final = (
-    """Say which segments a broker deletes, when and why.
+    """List the segments that a broker deletes, when and why.
 
 \b
 Examples:

@@ -312,7 +312,7 @@ OPTIONS: Final = (
         "maxBatchBytes",
         size,
         "bytes, or a size such as 64m",
-        "The most that a batch may take, as it is and unpacked; more is damage.",
+        "Largest batch accepted, compressed or uncompressed. A larger one is reported as damage.",
     ),
     Option("maxFilesPerTrigger", size, "a number", "Of a stream: open at most so many segments per trigger."),
     Option("maxBytesPerTrigger", size, "bytes, or a size such as 64m", "Of a stream: take at most so many bytes."),
