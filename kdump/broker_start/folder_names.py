@@ -35,7 +35,7 @@ _OFFSET: Final = re.compile(r"[+-]?[0-9]{1,30}")
 
 
 def offset_of(name: str) -> int | None:
-    """Return the offset that a file's name begins with (LogFileUtils.offsetFromFile), None where Java throws."""
+    """Return the offset that a file's name begins with (LogFileUtils.offsetFromFile), or None if Java throws."""
     stem, dot, _ = name.partition(".")
     if not dot or not _OFFSET.fullmatch(stem) or not -(1 << 63) <= int(stem) < 1 << 63:
         return None

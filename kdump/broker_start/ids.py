@@ -24,7 +24,7 @@ RESERVED: Final = 100
 
 
 class Ids(NamedTuple):
-    """What one ``meta.properties`` says; None where it has no such key. ``version`` is 0 or 1."""
+    """The content of one ``meta.properties``; None for a key that it lacks. ``version`` is 0 or 1."""
 
     version: int
     node_id: int | None
@@ -33,7 +33,7 @@ class Ids(NamedTuple):
 
 
 class DirIds(NamedTuple):
-    """The ids of one log dir. ``ids`` is None where the file is missing, or the broker cannot read it."""
+    """The ids of one log dir. ``ids`` is None if the file is missing, or the broker cannot read it."""
 
     log_dir: LogDirFiles
     ids: Ids | None

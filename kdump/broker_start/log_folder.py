@@ -95,7 +95,7 @@ class LogFolder:
 
     @cached_property
     def epochs(self) -> tuple[EpochEntry, ...]:
-        """The leader epochs, none where the file is absent. Raises StopsError for a file that a broker refuses."""
+        """The leader epochs, or none if the file is absent. Raises StopsError for a file that a broker refuses."""
         return _parsed(self, file_names.LEADER_EPOCHS, leader_epoch.read, Code.LEADER_EPOCHS_BROKEN) or ()
 
 

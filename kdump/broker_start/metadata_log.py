@@ -42,7 +42,7 @@ TOPIC_ID: Final = bytes(15) + b"\x01"
 
 
 class MetadataStart(NamedTuple):
-    """The metadata log after its start: ``image`` is None where no state is known."""
+    """The metadata log after its start: ``image`` is None if no state is known."""
 
     log: LogStart
     image: ClusterImage | None
@@ -154,7 +154,7 @@ def _with_snapshots(
         image, broken = whole, [] if newest is None else list(_snapshot(newest, of.release))
     if not is_whole and not fatal:
         text = f"the metadata log ends at offset {end}: what was decided later is forgotten"
-        loaded = log_folder.with_causes(loaded, StartCause(code=Code.METADATA_LOG_BEHIND, file=folder.name, text=text))
+        loaded = log_folder.with_causes(loaded, StartCause(code=Code.METADATA_LOG_SHORT, file=folder.name, text=text))
     return MetadataStart(loaded, image, (*fatal, *broken), is_whole)
 
 
@@ -165,7 +165,7 @@ def _is_beyond(
     folder: log_folder.LogFolder,
     whole: ClusterImage | None,
 ) -> bool:
-    """Tell whether a snapshot ends beyond the log (``truncateToLatestSnapshot``)."""
+    """Return whether a snapshot ends beyond the log (``truncateToLatestSnapshot``)."""
     if whole is not None and newest.epoch <= whole.epoch and newest.end_offset <= end:
         return False
     epoch = max((entry.epoch for entry in folder.epochs if entry.start_offset < end), default=0)

@@ -40,7 +40,7 @@ class StartOutcome(StrEnum):
 
 
 class StartCause(NamedTuple):
-    """Why: ``file`` is the path that the broker stops at, as shown (None where no file is named)."""
+    """Why: ``file`` is the path that the broker stops at, as shown (None if no file is named)."""
 
     code: Code
     file: str | None
@@ -83,9 +83,9 @@ class LogStart(NamedTuple):
     folder: str | None
     """The folder's name; None for a partition that is assigned to the broker and has no folder in use."""
     log_dir: str | None
-    """The log dir as given; None where it does not follow from the files."""
+    """The log dir as given; None if the files do not decide it."""
     outcome: StartOutcome | None
-    """None where files cannot tell."""
+    """None if the files do not decide it."""
     log_start_offset: int | None = None
     log_end_offset: int | None = None
     """The next offset, right after the start."""
@@ -102,7 +102,7 @@ class LogStart(NamedTuple):
     assigned_id: bytes | None = None
     """The id of the topic of this name in the metadata log."""
     is_assigned: bool | None = None
-    """Whether the metadata log assigns the partition to this broker; None where no metadata log tells."""
+    """Whether the metadata log assigns the partition to this broker; None without a metadata log."""
     path: str | None = None
     """The folder's path, as shown."""
     high_watermark: int | None = None
@@ -126,7 +126,7 @@ class BrokerStart(NamedTuple):
     cluster_id: str | None
     log_dirs: tuple[str, ...]
     starts: bool | None
-    """None where files cannot tell: :attr:`unknown` has why."""
+    """None if the files do not decide it: :attr:`unknown` has why."""
     fatal: tuple[StartCause, ...] = ()
     """Why it does not start; empty unless ``starts`` is False."""
     offline: tuple[OfflineDir, ...] = ()

@@ -65,8 +65,11 @@ SOLE_NODE: Final = ": 'only for the sole node of a cluster, if its old cluster i
 
 
 class Repairs:
-    """Words and commands for one broker. ``ids`` are those of topics by name, ``nodes`` the brokers of the metadata
-    log with their directory ids, ``directories`` the directory.id of each log dir by its path as shown."""
+    """Words and commands for one broker.
+
+    ``ids`` has the ids of topics by name. ``nodes`` are the brokers of the metadata log with their directory ids.
+    ``directories`` has the directory.id of each log dir, by its path as shown.
+    """
 
     def __init__(
         self,

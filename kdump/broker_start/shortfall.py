@@ -42,26 +42,26 @@ class Shortfall(NamedTuple):
     """The -stray folder that holds records of it, empty for none."""
 
 
-def in_words(told: Mapping[str, int]) -> str:
+def in_words(reached: Mapping[str, int]) -> str:
     """Return the offsets that files have a log reach to, by the file in words, for a sentence."""
-    return ", ".join(f"{what}: {offset}" for what, offset in told.items() if offset)
+    return ", ".join(f"{what}: {offset}" for what, offset in reached.items() if offset)
 
 
-def absent_text(name: str, broker: str, where: str, told: Mapping[str, int]) -> str:
+def absent_text(name: str, broker: str, where: str, reached: Mapping[str, int]) -> str:
     """Return the sentence on a partition that is assigned here and not here."""
-    most = max(told.values(), default=0)
-    gone = f"{many(most, 'record')} are missing ({in_words(told)})" if most else "a start begins an empty log"
-    if told and not most:
+    most = max(reached.values(), default=0)
+    gone = f"{many(most, 'record')} are missing ({in_words(reached)})" if most else "a start begins an empty log"
+    if reached and not most:
         gone = "it was empty"
     return f"{name} is assigned to {broker}{where}, and no folder holds it: {gone}"
 
 
-def missing_text(end: int, told: Mapping[str, int]) -> str:
+def missing_text(end: int, reached: Mapping[str, int]) -> str:
     """Return the sentence on a log that ends before offsets that were written."""
-    most = max(told.values())
+    most = max(reached.values())
     return (
         f"{many(most - end, 'record')} are missing: the log ends at offset {end}, and offsets up to {most} were "
-        f"written ({in_words(told)})"
+        f"written ({in_words(reached)})"
     )
 
 
@@ -136,9 +136,9 @@ class _BrokerShortfalls:
                 [each.base_offset or 0 for each in logs]
                 + [self._marks(folder.log_dir, file_names.LOG_STARTS).get((topic, number), 0)]
             )
-            told = evidence_of(folder.partition, epochs_of(folder.partition)) | self._told(topic, number)
-            if max(told.values(), default=0) > end:
-                yield self._of(topic, number, folder.name, missing_text(end, told), max(told.values()) - end)
+            reached = evidence_of(folder.partition, epochs_of(folder.partition)) | self._reached(topic, number)
+            if max(reached.values(), default=0) > end:
+                yield self._of(topic, number, folder.name, missing_text(end, reached), max(reached.values()) - end)
 
     def _absent(self, image: ClusterImage, node: int) -> Iterator[Shortfall]:
         """Yield the partitions that the metadata log assigns to these log dirs, and that no folder in use holds."""
@@ -153,16 +153,18 @@ class _BrokerShortfalls:
                 ):
                     continue
                 directory = state.directories[state.replicas.index(node)]
-                told = self._told(name, number)
+                reached = self._reached(name, number)
                 log_dir = here.get(directory)
-                if log_dir is None and (int.from_bytes(directory, "big") >= NO_DIRECTORIES or not any(told.values())):
+                if log_dir is None and (
+                    int.from_bytes(directory, "big") >= NO_DIRECTORIES or not any(reached.values())
+                ):
                     continue  # it lies in a log dir that was not given, or may do
-                if told and not any(told.values()):
+                if reached and not any(reached.values()):
                     continue  # it was empty
                 where = "" if log_dir is None else f" in {log_dir.name}"
-                text = absent_text(f"{name}-{number}", f"broker {node}", where, told)
+                text = absent_text(f"{name}-{number}", f"broker {node}", where, reached)
                 file = (log_dir or self.dirs[0]).shown(f"{name}-{number}")
-                yield self._of(name, number, file, text, max(told.values(), default=0))
+                yield self._of(name, number, file, text, max(reached.values(), default=0))
 
     def _of(self, topic: str, number: int, file: str, text: str, missing: int) -> Shortfall:
         """Return a shortfall, with the -stray folder that holds records of the partition."""
@@ -176,9 +178,9 @@ class _BrokerShortfalls:
             topic, number, file, text + (f"; {stray} holds records of it" if stray else ""), missing, stray
         )
 
-    def _told(self, topic: str, number: int) -> dict[str, int]:
+    def _reached(self, topic: str, number: int) -> dict[str, int]:
         """Return the offsets that checkpoints and groups have of a partition, by the file in words."""
-        told: dict[str, int] = {}
+        reached: dict[str, int] = {}
         for what, name in (
             ("high watermark", file_names.HIGH_WATERMARKS),
             ("recovery point", file_names.RECOVERY_POINTS),
@@ -186,11 +188,11 @@ class _BrokerShortfalls:
             for each in self.dirs:
                 offset = self._marks(each, name).get((topic, number))
                 if offset is not None:
-                    told[what] = max(offset, told.get(what, 0))
-        return told | of_groups(self._committed, topic, number)
+                    reached[what] = max(offset, reached.get(what, 0))
+        return reached | of_groups(self._committed, topic, number)
 
     def _marks(self, log_dir: LogDirFiles, name: str) -> dict[tuple[str, int], int]:
-        """Return the offsets of a checkpoint of a log dir; none where the file is absent or broken."""
+        """Return the offsets of a checkpoint of a log dir; or none if the file is absent or broken."""
         found = self._read.get((log_dir, name))
         if found is None:
             try:

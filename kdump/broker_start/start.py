@@ -59,7 +59,7 @@ class StartOptions(NamedTuple):
 
 
 class BrokerDirs(NamedTuple):
-    """The log dirs of one broker, in order. ``is_complete`` tells whether these are all of its log dirs."""
+    """The log dirs of one broker, in order. ``is_complete``: these are all of its log dirs."""
 
     log_dirs: tuple[LogDirFiles, ...]
     is_complete: bool
@@ -69,7 +69,7 @@ def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[
     """Return the brokers whose log dirs are given.
 
     With a node.id among the configs they are one broker's. Else log dirs with the same node.id and cluster.id are,
-    unless they have the same directory.id and share a partition: those are copies of one. A log dir that tells no
+    unless they have the same directory.id and share a partition: those are copies of one. A log dir without
     ids is a broker of its own.
     """
     dirs = [LogDirFiles(files, path) for files, path in places]
@@ -101,7 +101,7 @@ def _broker_of(log_dir: LogDirFiles) -> object:
 
 
 def _copies(held: Sequence[LogDirFiles], other: LogDirFiles) -> bool:
-    """Tell whether a log dir is another copy of one of these."""
+    """Return whether a log dir is another copy of one of these."""
     return any(bool(_partitions(each) & _partitions(other)) and _directory(each) == _directory(other) for each in held)
 
 
@@ -585,7 +585,7 @@ class _BrokerRun:
                     yield topic, number, state.directories[state.replicas.index(self.node_id)]
 
     def _loses_replica(self, topic: Topic, number: int) -> bool:
-        """Tell whether a partition changes when the replica goes offline (``generateLeaderAndIsrUpdates``)."""
+        """Return whether a partition changes when the replica goes offline (``generateLeaderAndIsrUpdates``)."""
         state = topic.partitions[number]
         return state.leader == self.node_id or (self.node_id in state.isr and len(state.isr) > 1)
 
@@ -660,7 +660,7 @@ class _BrokerRun:
 
 
 def _is_old(log_dir: LogDirFiles) -> bool:
-    """Tell whether nothing in a log dir is of KRaft: brokers of 0.8 wrote no meta.properties, later ones write it."""
+    """Return whether nothing in a log dir is of KRaft: brokers of 0.8 wrote no meta.properties, later ones write it."""
     if _names(log_dir) & {metadata_log.FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)

@@ -58,14 +58,14 @@ class LogEvidence(NamedTuple):
     """The offset that each file has the log begin at, or before it, by the file in words."""
     base: int = 0
     """The base offset of the first segment."""
-    told: bool = False
+    is_reported: bool = False
     """Whether a finding reports already that the log ends too early."""
     recovers: bool = False
     """Whether a finding advises to let the broker recover the log."""
 
 
 class Context(NamedTuple):
-    """What a dry start is held against."""
+    """Facts of the files that a dry start is compared with."""
 
     facts: Mapping[str, LogEvidence]
     marks: Callable[[str, int], Mapping[str, int]]
@@ -339,14 +339,14 @@ class _StartFindings:
         others = self.by_partition[log.topic, log.partition]
         if any(other.outcome is StartOutcome.STRAY and self._records(other) for other in others):
             return  # the stray folder's finding has it
-        told = self.context.marks(log.topic, log.partition)
-        most = max(told.values(), default=0)
+        reached = self.context.marks(log.topic, log.partition)
+        most = max(reached.values(), default=0)
         directory = self.context.directories.get(log.log_dir or "")
         where = (
             "" if log.log_dir is None else f" in {log.log_dir}" + (f" (directory.id {directory})" if directory else "")
         )
-        text = absent_text(name, self.broker, where, told)
-        if told and not most:
+        text = absent_text(name, self.broker, where, reached)
+        if reached and not most:
             yield Finding(
                 level=Level.REMARK, file=log.log_dir or self.start.log_dirs[0], kind=Code.PARTITION_MISSING, text=text
             )
@@ -416,7 +416,7 @@ class _StartFindings:
             _named_stray(other) and self._records(other) and other.topic_id in {None, self.context.ids.get(log.topic)}
             for other in self.by_partition[log.topic, log.partition]
         )  # the finding of that folder has it
-        if end is not None and most > end and not facts.told and not swapped and not is_in_stray:
+        if end is not None and most > end and not facts.is_reported and not swapped and not is_in_stray:
             copy = "" if log.log_dir in self.start.clean else COPY_OF_A_RUNNING_BROKER
             yield Finding(
                 level=Level.LOG,
@@ -440,8 +440,8 @@ class _StartFindings:
             level=Level.LOG,
             file=posixpath.join(where, file_names.PARTITION_METADATA),
             kind=Code.BECOMES_STRAY,
-            text=f"it has the id of another topic than {name}, of which this broker has a partition {log.partition} "
-            "too: a broker comes up, and may serve no partition at all",
+            text=f"it has the id of another topic than {name}, and this broker has partition {log.partition} "
+            "of that topic too: a broker comes up, and may serve no partition at all",
             expected=None if log.assigned_id is None else f"topic_id: {id_text(log.assigned_id)}",
             found=None if log.topic_id is None else id_text(log.topic_id),
             loses=self._records(log),
@@ -453,20 +453,20 @@ class _StartFindings:
         """Yield that records are missing before the first segment: no broker deleted them."""
         first, deleted = log.log_start_offset or 0, log.checkpoint_start or 0
         tiered = self.context.tiered
-        told = {
+        reached = {
             what: offset
             for what, offset in facts.first.items()
             if offset < first and (what != EPOCHS or log.topic not in (tiered or ()))
         }
-        if not told:
+        if not reached:
             return
         if deleted >= first:
-            if EPOCHS in told and tiered is not None and max(told[EPOCHS], facts.base) < first:
-                yield self._start_raised(log, max(told[EPOCHS], facts.base))
+            if EPOCHS in reached and tiered is not None and max(reached[EPOCHS], facts.base) < first:
+                yield self._start_raised(log, max(reached[EPOCHS], facts.base))
             return
-        least = max(min(told.values()), deleted)
-        is_certain = tiered is not None or set(told) != {EPOCHS}
-        said = ", ".join(f"{what}: {offset}" for what, offset in told.items())
+        least = max(min(reached.values()), deleted)
+        is_certain = tiered is not None or set(reached) != {EPOCHS}
+        said = ", ".join(f"{what}: {offset}" for what, offset in reached.items())
         yield Finding(
             level=Level.LOG if is_certain else Level.REMARK,
             file=log.path or "",

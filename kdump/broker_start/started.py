@@ -90,8 +90,8 @@ class Started:
     @property
     def starts(self) -> bool | None:
         """Whether the broker comes up; None also where a missing meta.properties may be that of an old broker."""
-        told = self.result.starts
-        return None if told is False and not any(one.fatal for one in self.findings) else told
+        starts = self.result.starts
+        return None if starts is False and not any(one.fatal for one in self.findings) else starts
 
     @property
     def name(self) -> str:
@@ -113,7 +113,7 @@ def started(
     configs: Mapping[str, str],
     wanted: Wanted,
 ) -> Iterator[Started]:
-    """Yield dry starts with the findings that they make, held against the files of their log dirs."""
+    """Yield dry starts with the findings that they make, compared with the files of their log dirs."""
     groups = _Groups(partitions)
     facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
     for result in found:
@@ -150,7 +150,7 @@ def started(
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
     """Return a verdict on each broker; where log dirs of several are given, a line on that first.
 
-    ``found`` are all findings; ``unreadable`` tells that something could not be read.
+    ``found`` are all findings; ``unreadable``: something could not be read.
     """
     if not started:
         return [verdict(found, "a broker")] if any(one.is_grave for one in found) else []
@@ -200,13 +200,16 @@ def _facts(
         result = checked.get(shown)
         if result is None or part.topic is None:
             continue
-        told = any(one.code in {Code.HIGH_WATERMARK, Code.RECOVERY} and one.is_grave for one in result.findings)
+        is_reported = any(one.code in {Code.HIGH_WATERMARK, Code.RECOVERY} and one.is_grave for one in result.findings)
         recovers = any(one.code == Code.CLEAN_MARKER for one in result.findings)
         evidence = dict(result.reaches)
         if not result.size and part.partition is not None and not leftover_of(part):
             evidence |= groups.of(part.topic, part.partition)
         base = min((each.base_offset or 0 for each in part.segments), default=0)
-        yield shown, LogEvidence(result.start, result.end, result.size, evidence, result.begins, base, told, recovers)
+        yield (
+            shown,
+            LogEvidence(result.start, result.end, result.size, evidence, result.begins, base, is_reported, recovers),
+        )
 
 
 def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:

@@ -61,7 +61,7 @@ class CheckOptions(NamedTuple):
 class CheckedPartition(NamedTuple):
     """What was gone through in a partition, and what was found; ``size`` is that of its logs in bytes.
 
-    ``folder`` is that of the partition, as it is shown; ``failed`` tells which files could not be read.
+    ``folder`` is that of the partition, as it is shown; ``failed`` are the files that could not be read.
     """
 
     segments: int
@@ -71,9 +71,9 @@ class CheckedPartition(NamedTuple):
     folder: str = ""
     failed: tuple[UnreadableError, ...] = ()
     start: int | None = None
-    """The base offset of the first segment of the log; None where it has none."""
+    """The base offset of the first segment of the log; None if it has none."""
     end: int | None = None
-    """The offset after its last valid batch, likewise."""
+    """The offset after its last valid batch; None if it has none."""
     sound_end: int | None = None
     """The next offset of a log all of whose batches are valid and in order; None if they are not."""
     reaches: Mapping[str, int] = {}
@@ -89,7 +89,7 @@ def check(
     read: Callable[[int], None] = lambda _: None,
     tap: Tap | None = None,
 ) -> CheckedPartition:
-    """Check a partition. ``dirs`` has told of the log dirs of those before it. Files that cannot be read are named.
+    """Check a partition. ``dirs`` knows the log dirs of the partitions before it. Files that cannot be read are named.
 
     ``tap`` looks at the regions of its segments in the same pass.
     """
@@ -154,7 +154,7 @@ def _sound_end(part: Partition, log: _Log, closed: set[object]) -> int | None:
 
 
 def _foreign(part: Partition) -> Finding:
-    """Return what is said of a folder that is no broker's: the check of the log dir tells that it must go."""
+    """Return the remark on a folder that is no broker's: the check of the log dir reports that it must go."""
     return Finding(
         level=Level.REMARK,
         file=part.files.shown(part.folder),
@@ -166,7 +166,7 @@ def _foreign(part: Partition) -> Finding:
 def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
     """Yield what does not fit from log dir to log dir: ids, and partitions that two of one broker hold (LogManager).
 
-    Before 3.7 nothing tells whether two log dirs are a broker's two, or two copies of one: then it is a remark.
+    Before 3.7 no file decides whether two log dirs are a broker's two, or two copies of one: then it is a remark.
     """
     parts = list(parts)
     yield from log_dir_ids.check(parts, dirs)
@@ -277,7 +277,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
             place = place._replace(clean=False)
         if place.clean:
             now = log_loader.dry_run(part, clean=True, log_start=start, interval=options.interval)
-            yield from _outcome(where, now, "after the clean stop that .kafka_cleanshutdown tells of, a broker")
+            yield from _outcome(where, now, "after the clean stop that .kafka_cleanshutdown stands for, a broker")
         unclean = log_loader.dry_run(
             part, clean=False, recovery_point=point, log_start=start, interval=options.interval
         )
@@ -304,7 +304,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
 
 
 def _overflows(part: Partition, end: int | None) -> bool:
-    """Tell whether a segment spans more offsets than its indexes can hold: a broker splits it."""
+    """Return whether a segment spans more offsets than its indexes can hold: a broker splits it."""
     bases = sorted({segment.base_offset or 0 for segment in part.segments})
     return any(after - base > 1 << 31 for base, after in pairwise([*bases, *([] if end is None else [end])]))
 
@@ -357,7 +357,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             level=Level.REMARK,
             file=name,
             kind=Code.RECOVERY,
-            text=f"{who} would split it first: it holds an offset that does not fit behind its base offset",
+            text=f"{who} would split it first: it holds an offset that does not fit after its base offset",
         )
     if outcome.fails:
         yield Finding(

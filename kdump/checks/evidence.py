@@ -55,8 +55,8 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
 def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
     """Return the offset that each kind of file has the log begin at, or before it, by the file in words.
 
-    A broker moves the first epoch up with the log start offset when it deletes segments or records
-    (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart), and renames the log file of a
+    A broker that deletes segments or records moves the first epoch up with the log start offset
+    (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames the log file of a
     segment before its indexes (LogSegment.changeFileSuffixes). In a tiered topic epochs begin at the first offset in
     remote storage.
     """

@@ -1,4 +1,4 @@
-"""The files beside the segments: each is read, and what is odd or broken is told."""
+"""The files beside the segments: each is read, and what is odd or broken is reported."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def check(
 ) -> Iterator[Finding]:
     """Yield what is wrong or odd among the files beside the segments, and with the folder itself.
 
-    ``dirs`` judges what is a log dir's own. ``fail`` is told of files that cannot be read, which are passed over; by
+    ``dirs`` judges what is a log dir's own. ``fail`` is called with files that cannot be read, which are skipped; by
     default that raises.
     """
     if (leftover := leftover_of(partition)) is not None:
@@ -143,7 +143,7 @@ def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
 
 
 def _is_discarded(partition: Partition, swap: str) -> bool:
-    """Tell whether a ``.cleaned`` file of a lower or equal base offset makes a broker remove a ``.swap`` file."""
+    """Return whether a ``.cleaned`` file of a lower or equal base offset makes a broker remove a ``.swap`` file."""
     names = [entry.name for entry in partition.others]
     names += [posixpath.basename(segment.path) for segment in partition.segments]
     cleaned = [_offset(name) for name in names if name.endswith(f".{file_names.CLEANED}")]
@@ -156,7 +156,7 @@ def _offset(name: str) -> int:
 
 
 def _is_known(name: str) -> bool:
-    """Tell whether others look at a file of this name."""
+    """Return whether others look at a file of this name."""
     is_of_log = is_sibling(name) or SEGMENT_NAME.fullmatch(name) is not None
     return is_of_log or file_names.is_kraft_snapshot(name) or name in KNOWN_BY_NAME
 
@@ -175,7 +175,7 @@ def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], 
 
 
 def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
-    """Judge a producer snapshot: by itself, and by the offset in its name, behind which it can know nothing."""
+    """Judge a producer snapshot: by itself, and by the offset in its name, after which it can hold nothing."""
     data, path = _bytes(partition, entry), partition.files.shown(entry.path)
     try:
         entries = producer_snapshot.read(data)
@@ -202,7 +202,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
                 level=Level.DERIVED,
                 file=path,
                 kind=Code.OFFSET,
-                text=f"producer {one.producer_id} wrote up to offset {one.last_offset}, behind the snapshot's own",
+                text=f"producer {one.producer_id} wrote up to offset {one.last_offset}, after the snapshot's own",
                 entry=slot,
                 position=producer_snapshot.HEADER.size + slot * producer_snapshot.ENTRY.size,
                 offset=one.last_offset,
@@ -221,7 +221,7 @@ def _order(path: str, entries: Sequence[EpochEntry]) -> Iterator[Finding]:
                 kind=Code.ORDER,
                 text="epochs and their start offsets do not rise",
                 entry=number,
-                expected=f"behind epoch {one.epoch} at offset {one.start_offset}",
+                expected=f"after epoch {one.epoch} at offset {one.start_offset}",
                 found=f"epoch {other.epoch} at offset {other.start_offset}",
             )
 

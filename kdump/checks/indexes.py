@@ -27,9 +27,9 @@ LOG_ADVICE: Final = "The log itself is damaged: take this copy aside before a br
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFiles:
-    """One segment: the names of its files, and the whole content of those beside the log, None where one is absent.
+    """One segment: the names of its files, and the whole content of those beside the log, or None if it is absent.
 
-    ``log_size`` is in bytes, None where the log is absent. ``active`` says that no later segment is in the folder.
+    ``log_size`` is in bytes, or None if the log is absent. ``active``: no later segment is in the folder.
     On a live folder the indexes must be read before the log's size is taken: a broker writes them after the log.
     """
 
@@ -75,7 +75,7 @@ class IndexCheck:
     """Judges the indexes of one segment while its batches pass by in order."""
 
     def __init__(self, files: SegmentFiles, partition: PartitionState | None = None) -> None:
-        """``partition`` is what the segments before left behind, where they were read."""
+        """``partition`` is the state after the segments before, where they were read."""
         self.files = files
         self.partition = partition or PartitionState()
         base = files.base_offset
@@ -124,14 +124,14 @@ class IndexCheck:
         """Hold entries against batches; those that no entry names are passed over."""
         row = 0
         while row < run.batch_count:
-            behind = self.times.free(run, row, self.offsets.free(run, row))
-            if behind > row:
-                self.offsets.pass_over(run.field("position", behind - 1), run.field("last_offset", behind - 1))
-                highest = run.greatest("max_timestamp", row, behind)
-                self.times.pass_over(run.greatest("last_offset", row, behind), highest)
-            if behind < run.batch_count:
-                self._entries(run.batch(behind), run.field("last_offset", behind))
-            row = behind + 1
+            until = self.times.free(run, row, self.offsets.free(run, row))
+            if until > row:
+                self.offsets.pass_over(run.field("position", until - 1), run.field("last_offset", until - 1))
+                highest = run.greatest("max_timestamp", row, until)
+                self.times.pass_over(run.greatest("last_offset", row, until), highest)
+            if until < run.batch_count:
+                self._entries(run.batch(until), run.field("last_offset", until))
+            row = until + 1
 
     def _entries(self, batch: RecordBatch, last: int) -> None:
         met = self.offsets.batch(batch, last)
@@ -180,7 +180,7 @@ class IndexCheck:
     def finish(self, *, readable: bool = True) -> Iterator[Finding]:
         """Yield findings and remarks, file by file.
 
-        ``readable`` is False where the log is damaged: what points behind :attr:`valid_end` cannot be judged then.
+        ``readable`` is False where the log is damaged: what points past :attr:`valid_end` cannot be judged then.
         """
         files = self.files
         if files.log_size is None:
@@ -227,7 +227,7 @@ class IndexCheck:
         return not self.files.active or not self.times.index.zero_tail or not self.offsets.index.zero_tail
 
     def _absent(self, suffix: str) -> Finding:
-        text = "the file is absent: a broker makes it anew" if suffix == "index" else "the file is absent"
+        text = "the file is absent: a broker rebuilds it" if suffix == "index" else "the file is absent"
         return Finding(level=Level.REMARK, file=self.files.beside(suffix), kind=Code.ABSENT, text=text)
 
     def _preallocation(self) -> Iterator[Finding]:
@@ -251,7 +251,7 @@ class IndexCheck:
 
 
 def _is_pair(index_size: int, time_size: int) -> bool:
-    """Tell whether both sizes come of one ``segment.index.bytes``, each rounded down to whole entries."""
+    """Return whether both sizes come of one ``segment.index.bytes``, each rounded down to whole entries."""
     entry, step = TimeIndex.layout.size, OffsetIndex.layout.size
     return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 

@@ -1,8 +1,8 @@
 """Snapshots of the metadata log (``.checkpoint``): each for itself, and all of them against the log.
 
-Source: KIP-630 and Kafka's classes Snapshots, RecordsSnapshotReader and KafkaMetadataLog (3.0). The name tells end
+Source: KIP-630 and Kafka's classes Snapshots, RecordsSnapshotReader and KafkaMetadataLog (3.0). The name has end
 offset and epoch. Offsets inside count from 0; a control batch that begins with SNAPSHOT_HEADER is the first,
-one that ends with SNAPSHOT_FOOTER the last. A snapshot gets its name when it is complete, so that a torn one is damage.
+one that ends with SNAPSHOT_FOOTER the last. A snapshot gets its name when it is complete, so a truncated one is damage.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ADVICE: Final = (
 
 
 class Snapshot(NamedTuple):
-    """A snapshot that was checked: end offset and epoch of its name, None where it tells none."""
+    """A snapshot that was checked: end offset and epoch of its name, or None if the name has none."""
 
     name: str
     end_offset: int | None
@@ -52,7 +52,7 @@ class Snapshot(NamedTuple):
 
 
 def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT_LIMIT) -> Snapshot:
-    """Check one snapshot. ``records`` tells whether to look into its batches, ``limit`` how many bytes one may have.
+    """Check one snapshot. ``records`` is whether to look into its batches, ``limit`` how many bytes one may have.
 
     Raises UnreadableError.
     """
@@ -61,7 +61,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
     findings: list[Finding] = []
     end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
     if named is None and name != BOOTSTRAP_SNAPSHOT:
-        findings.append(_wrong(shown, Code.NAME, "its name tells no end offset and no epoch", None, _NAMES))
+        findings.append(_wrong(shown, Code.NAME, "its name has no end offset and no epoch", None, _NAMES))
     log = LogCheck(records=records, topic=TOPIC, cleaned=False)
     first: RecordBatch | None = None
     last: Region | None = None
@@ -105,7 +105,7 @@ def _frame(file: str, size: int, first: RecordBatch | None, last: Region | None)
 
 
 def _type(batch: RecordBatch, *, last: bool = False) -> int | None:
-    """Return the type of the first or last record of a control batch, None where one of its records is not sound."""
+    """Return the type of the first or last record of a control batch, or None if one of its records is not valid."""
     if not batch.is_control:
         return None
     wanted = None
@@ -140,7 +140,7 @@ def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_
             level=Level.LOG,
             file=folder,
             kind=Code.SNAPSHOT,
-            text=f"the metadata log begins at offset {log_start}, and no sound snapshot reaches it: what was before "
+            text=f"the metadata log begins at offset {log_start}, and no valid snapshot reaches it: what was before "
             "is lost to this node",
             offset=log_start,
             expected=f"a snapshot that ends at offset {log_start} or above",

@@ -1,7 +1,7 @@
 """The batches of a partition: what a right crc hides, and whether one goes on where the other ends.
 
 Offsets, leader epochs and producers are followed from segment to segment. Gaps in the offsets are what compaction
-leaves, and what lost batches leave: the partition as a whole tells which, so they are judged at its end.
+leaves, and what lost batches leave: the partition as a whole decides which, so they are judged at its end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"
 RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
 """Attribute bits by magic that no release has given a meaning."""
 ZEROS: Final = "a preallocated file that was not trimmed"
-FEW_ZEROS: Final = "a preallocated file, or the first bytes of a batch that was cut off"
+FEW_ZEROS: Final = "a preallocated file, or the first bytes of a truncated batch"
 UNUSUAL: Final = 0xFFF8
 """The attribute bits of magic 2 but for the codec."""
 SPECIAL: Final = UNUSUAL & ~(record_layout.TIMESTAMP_TYPE_FLAG | record_layout.TRANSACTIONAL_FLAG)
@@ -73,8 +73,8 @@ class LogCheck:
 
     ``findings`` holds what is wrong with the segments so far, :meth:`finish` yields what all of them show.
 
-    ``records`` tells whether to look into batches; those of a ``topic`` of Kafka's own are decoded too. ``epochs`` is
-    the leader epoch checkpoint, None where there is none.
+    ``records`` is whether to look into batches; those of a ``topic`` of Kafka's own are decoded too. ``epochs`` is
+    the leader epoch checkpoint, or None if there is none.
     ``cleaned`` is whether compaction may have left gaps: True or False, None if no file decides it. ``first_dirty`` is
     the offset from which on no cleaner has removed records, None if it is not known. A follower takes the gaps of its
     leader, so it is known for partitions with one replica alone.
@@ -104,7 +104,7 @@ class LogCheck:
         self._compacted_until = 0
         """The offset after the last batch or gap that only compaction leaves."""
         self.next_offset: int | None = None
-        """The offset behind the last valid batch, None before the first."""
+        """The offset after the last valid batch; None before the first one."""
         self.wants_recovery = False
         """Whether a broker that recovers the log would find anything to cut."""
         self.batches = 0
@@ -118,7 +118,7 @@ class LogCheck:
         self._segment: Segment | None = None
         self._base: int | None = None
         self.findings: list[Finding] = []
-        self._epoch_told = False
+        self._has_epoch_finding = False
         self._time_types: list[tuple[int | None, str, int]] = []
         self._cursor = Cursor() if kernel.COMPILED else None
 
@@ -133,25 +133,25 @@ class LogCheck:
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
-        """Turn to a segment; ``base_offset`` is None where its name has none. :attr:`next_offset` is expected in it.
+        """Turn to a segment; ``base_offset`` is None if its name has none. :attr:`next_offset` is expected in it.
 
         ``segment`` is the file where a broker may be writing to it.
         """
-        self._file, self._active, self._epoch_told = file, active, False
+        self._file, self._active, self._has_epoch_finding = file, active, False
         self._segment = segment
         self._epoch_until = 0
         if base_offset is not None:
             self._begin(base_offset)
 
     def forget(self) -> None:
-        """Begin anew behind a segment that cannot be read: nothing is known of what it holds."""
+        """Begin again after a segment that cannot be read: its content is not known."""
         self.next_offset = None
         self._producers.clear()
         self._remarks.forget()
         self._epoch, self._epoch_until = -1, 0
 
     def finish(self, cut: Sequence[int] = ()) -> Iterator[Finding]:
-        """Yield what the partition as a whole tells: its gaps, open transactions and future timestamps.
+        """Yield what the partition as a whole shows: its gaps, open transactions and future timestamps.
 
         ``cut`` are the base offsets of segments whose index has entries that their log lacks: no compaction leaves
         such a gap.
@@ -218,7 +218,7 @@ class LogCheck:
         if self.next_offset is not None and base_offset < self.next_offset:
             self._say(
                 Code.BASE_OFFSET,
-                f"the segment's name says offset {base_offset}, the one before it ends behind {self.next_offset - 1}",
+                f"the segment's name says offset {base_offset}, the one before it ends with {self.next_offset - 1}",
                 0,
                 expected=f"{self.next_offset} or more",
                 found=base_offset,
@@ -280,28 +280,28 @@ class LogCheck:
         usual = batches.usual(run.rows, agrees) if is_plain else bytes(run.batch_count)
         row = 0
         while row < run.batch_count:
-            behind = usual.find(0, row)
-            behind = run.batch_count if behind < 0 else behind
-            if behind > row and self._is_in_epoch(run, row, behind):
-                self._go_on(run, row, behind)
-                row = behind
+            until = usual.find(0, row)
+            until = run.batch_count if until < 0 else until
+            if until > row and self._is_in_epoch(run, row, until):
+                self._go_on(run, row, until)
+                row = until
             else:
                 self._batch(run.batch(row), agrees=bool(agrees[row]))
                 row += 1
 
-    def _is_in_epoch(self, run: Run, row: int, behind: int) -> bool:
-        """Tell whether batches of a run, which go on as the one before, are of the leader epoch that is under way."""
+    def _is_in_epoch(self, run: Run, row: int, until: int) -> bool:
+        """Return whether batches of a run, which go on as the one before, are of the leader epoch that is under way."""
         is_same = run.field("partition_leader_epoch", row) == self._epoch >= 0
-        return is_same and run.field("base_offset", behind - 1) < self._epoch_until
+        return is_same and run.field("base_offset", until - 1) < self._epoch_until
 
-    def _go_on(self, run: Run, row: int, behind: int) -> None:
-        """Take batches of a run of which nothing can be said but where a producer does not go on."""
-        if run.greatest("producer_id", row, behind) >= 0:
+    def _go_on(self, run: Run, row: int, until: int) -> None:
+        """Take batches of a run that need no finding, except where a producer does not continue."""
+        if run.greatest("producer_id", row, until) >= 0:
             names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
-            columns = [run.column(name, row, behind) for name in names]
+            columns = [run.column(name, row, until) for name in names]
             known, is_open = self._producers, self._remarks.is_open
             transactional = run.first.is_transactional
-            for at, producer, epoch, sequence, last in zip(range(row, behind), *columns, strict=True):
+            for at, producer, epoch, sequence, last in zip(range(row, until), *columns, strict=True):
                 if producer < 0:
                     continue
                 is_next = sequence > 0 and known.get(producer) == (epoch, sequence - 1)
@@ -311,12 +311,12 @@ class LogCheck:
                 self._pass_over(run, row, at)
                 self._batch(run.batch(at), agrees=True)
                 row = at + 1
-        self._pass_over(run, row, behind)
+        self._pass_over(run, row, until)
 
-    def _pass_over(self, run: Run, row: int, behind: int) -> None:
-        """Take batches of a run of which nothing can be said."""
-        self.batches += behind - row
-        self.next_offset = run.field("last_offset", behind - 1) + 1
+    def _pass_over(self, run: Run, row: int, until: int) -> None:
+        """Take batches of a run that need no finding."""
+        self.batches += until - row
+        self.next_offset = run.field("last_offset", until - 1) + 1
 
     def _batch(self, batch: RecordBatch, *, agrees: bool = False) -> None:
         """Take the next batch. ``agrees`` means that its records are known to match its header."""
@@ -362,7 +362,7 @@ class LogCheck:
         self.next_offset = batch.last_offset + 1
 
     def _is_usual(self, batch: Batch) -> bool:
-        """Tell, at the least cost, whether nothing can be said of a batch's header: it goes on as the one before.
+        """Return, at the least cost, whether a batch's header needs no finding: it continues the batch before.
 
         That is a batch of data without a producer, of the same leader epoch and type of timestamps, and without gaps.
         """
@@ -422,12 +422,12 @@ class LogCheck:
         """Hold a delete horizon against the records: compaction sets it where there is a tombstone (KIP-534)."""
         try:
             needless = all(record.value is not None for record in batch.records())
-        except DamageError:  # told of where records are looked into
+        except DamageError:  # reported where records are looked into
             return
         if needless:
             self._say(
                 Code.DELETE_HORIZON,
-                "the batch has a delete horizon, and all its records, none of which is a tombstone",
+                "the batch has a delete horizon and all its records, and no record is a tombstone",
                 _at(batch, "attributes"),
                 offset=batch.last_offset,
                 expected="no delete horizon",
@@ -458,10 +458,10 @@ class LogCheck:
             return
         self._epoch = epoch
         self._epoch_until = INT64_END
-        if epoch < 0 or self._epoch_told or self._epochs is None:
+        if epoch < 0 or self._has_epoch_finding or self._epochs is None:
             return
         if not self._starts:
-            self._epoch_told = True
+            self._has_epoch_finding = True
             self._say(
                 Code.LEADER_EPOCH,
                 f"it has no epoch, and {self._file} has batches of leader epoch {epoch}: fencing by epochs is lost",
@@ -477,7 +477,7 @@ class LogCheck:
         known = self._epochs[at].epoch if at >= 0 else None
         self._epoch_until = self._starts[at + 1] if at + 1 < len(self._starts) else INT64_END
         if known != epoch and (known is not None or base >= self._starts[0]):
-            self._epoch_told = True
+            self._has_epoch_finding = True
             self._say(
                 Code.LEADER_EPOCH,
                 f"{self._file}, byte {position}: offset {base} was written in another leader epoch",
@@ -573,14 +573,12 @@ class LogCheck:
             return "It was written so: the replay of the metadata breaks at it. Take the log of another controller."
         try:
             base = batch.base_offset
-        except DamageError:  # a wrapper that cannot be unpacked
+        except DamageError:  # a wrapper that cannot be decompressed
             base = batch.last_offset
         cut = f"kdump slice {shell_path(posixpath.dirname(self._file) or '.')} --offset"
         before = f"{cut} ..{base - 1} --out before.log has what is before it, " if self.batches > 1 and base > 0 else ""
-        behind = f"{cut} {batch.last_offset + 1}.. --out behind.log what follows it."
-        return (
-            f"It was written so: consumers fail at it, and kdump salvage keeps it, as a broker does. {before}{behind}"
-        )
+        after = f"{cut} {batch.last_offset + 1}.. --out after.log what follows it."
+        return f"It was written so: consumers fail at it, and kdump salvage keeps it, as a broker does. {before}{after}"
 
     def _inside(self, batch: RecordBatch) -> None:
         """Read the records of a batch, and hold its header against them."""
@@ -652,9 +650,9 @@ class LogCheck:
             )
 
     def _agrees(self, batch: Batch) -> bool:
-        """Tell whether the kernel finds the records of a batch to be what it says: else that takes a closer look.
+        """Return whether the kernel finds the records of a batch to be what it says: else that takes a closer look.
 
-        Raises DamageError where they cannot be unpacked.
+        Raises DamageError where they cannot be decompressed.
         """
         if self._cursor is None or self._decode is not None or batch.is_control or not batch.count:
             return False
@@ -678,7 +676,7 @@ class LogCheck:
             return agrees if self._is_payload is None else _with_payloads(run, agrees, self._is_payload)
         found = bytearray(run.batch_count)
         for row in range(run.batch_count):
-            with suppress(DamageError):  # it is met once more, and told, where the batch is taken
+            with suppress(DamageError):  # it is met again, and reported, where the batch is taken
                 found[row] = self._agrees(run.batch(row))
         return found
 
@@ -700,7 +698,7 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
 
 
 def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], bool] | None:
-    """Return what tells quickly that a key and value are well-formed; None where only :func:`_decoder` does."""
+    """Return a quick test of whether a key and value are well-formed; None if only :func:`_decoder` finds it out."""
     if f"{topic}-" != METADATA_LOG or not kernel.COMPILED:
         return None
     from kdump.internal_topics.well_formed import is_metadata_record
@@ -735,7 +733,7 @@ def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, st
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
     """Yield what Kafka writes into no record; ``before`` is the offset of the record before it in the batch.
 
-    The offsets of a whole batch are held against its header instead.
+    The offsets of a whole batch are compared with its header instead.
     """
     if before is not None and record.offset <= before and not batch.is_whole:
         yield f"offset {record.offset} follows offset {before}"
@@ -750,5 +748,5 @@ def _first_of(reasons: list[str]) -> str:
 
 
 def _is_plain(batch: RecordBatch) -> bool:
-    """Tell whether the batch is one message, which has no header of its own."""
+    """Return whether the batch is one message, which has no header of its own."""
     return isinstance(batch, Message) and batch.codec == 0

@@ -37,19 +37,19 @@ READERS: Final = {
 }
 REFUSED: Final = "A broker that cannot read it does not start."
 ADVICE: Final = {
-    file_names.META_PROPERTIES: f"{REFUSED} Write it anew with the ids of the cluster and of this broker.",
+    file_names.META_PROPERTIES: f"{REFUSED} Write it again with the ids of the cluster and of this broker.",
     file_names.CLEAN_SHUTDOWN: "What counts for a broker is that it is there; from 3.7 on it holds the broker's epoch.",
     file_names.RECOVERY_POINTS: f"{REFUSED} Without the file it reads all logs after an unclean stop.",
     file_names.HIGH_WATERMARKS: f"{REFUSED} Without the file a replica begins at its log start, and learns it again.",
     file_names.LOG_STARTS: f"{REFUSED} Without the file offsets that were deleted by request come back.",
-    file_names.CLEANER_OFFSETS: f"{REFUSED} Without the file compaction begins anew.",
+    file_names.CLEANER_OFFSETS: f"{REFUSED} Without the file compaction begins again.",
 }
 
 
 class LogDir(NamedTuple):
-    """What the files of a log dir say of one partition; None where a file is not there or does not name it.
+    """Values of one partition in the files of a log dir; None if a file is absent or does not name it.
 
-    ``known`` tells whether the folder above is a log dir at all, ``clean`` whether its broker stopped in good order.
+    ``known`` is whether the folder above is a log dir at all, ``clean`` whether its broker stopped in good order.
     """
 
     known: bool = False

@@ -1,4 +1,4 @@
-"""The ids in ``meta.properties`` of several log dirs, held against each other as a broker does when it starts.
+"""The ids in ``meta.properties`` of several log dirs, compared as a broker does when it starts.
 
 Source: Kafka's class MetaPropertiesEnsemble (3.7, KIP-858).
 """
@@ -57,7 +57,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
 
 
 def _missing(part: Partition, shown: str) -> Finding:
-    """Return the finding of a log dir without the file: brokers of 0.8 had none, those of ZooKeeper wrote it anew."""
+    """Return the finding of a log dir without the file: brokers of 0.8 had none, those of ZooKeeper wrote it again."""
     modern = any(entry.name == file_names.PARTITION_METADATA for entry in part.others)
     text = "it is missing: a broker of KRaft does not start without it"
     return Finding(
@@ -89,7 +89,7 @@ def _clusters(of_one: list[_Ids]) -> Iterator[Finding]:
 
 
 def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
-    """Yield log dirs of one id. Those that share a partition are copies of one, which nobody means for one broker."""
+    """Yield log dirs of one id. Those that share a partition are copies of one, and no broker has both."""
     met: dict[str, _Ids] = {}
     for ids in of_one:
         directory = ids.properties.directory_id

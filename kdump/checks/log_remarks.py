@@ -1,4 +1,4 @@
-"""What is worth knowing of a sound log: transactions that are open at its end, and timestamps in the future."""
+"""What is worth knowing of a valid log: transactions that are open at its end, and timestamps in the future."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LogRemarks:
             self._open.setdefault(header.producer_id, place)
 
     def is_open(self, producer_id: int) -> bool:
-        """Tell whether a transaction of a producer is open."""
+        """Return whether a transaction of a producer is open."""
         return producer_id in self._open
 
     def forget(self) -> None:

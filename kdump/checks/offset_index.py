@@ -1,8 +1,8 @@
 """``.index`` against its log.
 
-An entry is right when a batch starts at its position and its offset is the batch's last, the batch's first (brokers
-before 2.0), or the end of the append that starts there (2.0 to 3.8: the last offset of a later batch before the next
-entry). Entries are held in order against the last good one, so that one bad entry makes one finding.
+An entry is right when a batch starts at its position and its offset is the batch's last. Brokers before 2.0 wrote the
+batch's first offset. Those from 2.0 to 3.8 wrote the end of the append that starts there: the last offset of a later
+batch before the next entry. Entries are compared in order with the last good one, so one bad entry makes one finding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ADVICE: Final = (
     "Indexes can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "
-    ".txnindex, all three (a broker makes them anew only where the .index is missing), or use kdump rebuild-index."
+    ".txnindex, all three (a broker rebuilds them only where the .index is missing), or use kdump rebuild-index."
 )
 
 UNKNOWN, EITHER, FIRST, LAST, APPEND = range(5)
@@ -48,7 +48,7 @@ class OffsetIndexCheck:
     """Judges the entries of one ``.index`` while the batches of its log pass by in order."""
 
     def __init__(self, file: str, data: bytes, base_offset: int, log_size: int | None) -> None:
-        """``log_size`` is that of the log in bytes, None where there is no log: then only the entries are judged."""
+        """``log_size`` is that of the log in bytes, or None if there is no log: then only the entries are judged."""
         self.file = file
         self.index = OffsetIndex(data, base_offset)
         self.faults: dict[int, Fault] = {}
@@ -167,7 +167,7 @@ class OffsetIndexCheck:
             self.faults[slot] = Fault(Code.OFFSET, text, expected, offset)
 
     def _first_offset(self, batch: RecordBatch) -> int | None:
-        """Return the first offset of a batch, None where a wrapper cannot be unpacked: the log is damaged there."""
+        """Return the first offset of a batch, or None if a wrapper cannot be decompressed: the log is damaged there."""
         try:
             return batch.base_offset
         except DamageError as damage:
@@ -196,10 +196,10 @@ class OffsetIndexCheck:
         )
 
     def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings; ``valid_end`` is the position behind the last batch that was seen.
+        """Yield the findings; ``valid_end`` is the position after the last batch that was seen.
 
         ``closed`` says that the segment is written no more. Where the log is not ``readable`` to its end, entries that
-        point behind ``valid_end`` cannot be judged.
+        point past ``valid_end`` cannot be judged.
         """
         if self._pending is not None:
             if readable:
@@ -212,7 +212,7 @@ class OffsetIndexCheck:
             self.faults = {slot: fault for slot, fault in self.faults.items() if fault.kind != Code.BEYOND_THE_LOG}
         if readable and self._log_size is not None:
             for slot in unread:
-                text = "points behind the last whole batch"
+                text = "points past the last whole batch"
                 self.faults[slot] = Fault(Code.BEYOND_THE_LOG, text, f"below {valid_end}", self.index[slot].position)
         yield from self._whole()
         yield from self._entries()
@@ -225,7 +225,7 @@ class OffsetIndexCheck:
                 level=Level.DERIVED,
                 file=self.file,
                 kind=Code.SIZE,
-                text=f"the size is no multiple of {size}: {self.index.ragged} bytes stand behind the last entry",
+                text=f"the size is no multiple of {size}: {self.index.ragged} bytes stand after the last entry",
                 position=self.index.position(self.index.count),
                 expected=f"a multiple of {size}",
                 found=len(self.index.data),
@@ -253,7 +253,7 @@ class OffsetIndexCheck:
             if fault is None and verdict == FIRST and names_last:
                 fault = Fault(
                     Code.OFFSET,
-                    "names the first offset of its batch behind entries that name last ones",
+                    "names the first offset of its batch after entries that name last ones",
                     "the batch's last offset",
                     entry.offset,
                 )
@@ -267,7 +267,7 @@ class OffsetIndexCheck:
                 file=self.file,
                 kind=fault.kind,
                 text=f"entry {slot} (offset {entry.offset}, position {entry.position}) {fault.text}"
-                + and_all_behind(slot, lost, self.index.filled),
+                + and_all_after(slot, lost, self.index.filled),
                 entry=slot,
                 position=self.index.position(slot),
                 expected=fault.expected,
@@ -277,13 +277,13 @@ class OffsetIndexCheck:
 
     @property
     def conventions(self) -> dict[int, int]:
-        """How many entries name which offset, where that can be told."""
+        """How many entries name which offset, where it can be decided."""
         return {verdict: count for verdict in CONVENTIONS if (count := self._verdicts.count(verdict))}
 
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:
         for verdict, count in self.conventions.items():
-            told = f"{many(count, 'entry names', 'entries name')} the {CONVENTIONS[verdict]}"
-            yield Finding(level=Level.REMARK, file=self.file, kind=Code.CONVENTION, text=told, found=count)
+            sentence = f"{many(count, 'entry names', 'entries name')} the {CONVENTIONS[verdict]}"
+            yield Finding(level=Level.REMARK, file=self.file, kind=Code.CONVENTION, text=sentence, found=count)
         if self.index.zero_tail and self.index.filled:
             text = f"{self.index.zero_tail} bytes of zeros follow the entries"
             yield Finding(
@@ -302,7 +302,7 @@ class OffsetIndexCheck:
                 file=self.file,
                 kind=Code.COVERAGE,
                 text=f"{hole.gap} bytes of log up to byte {hole.position} have no entry, though {hole.indexed} had "
-                "one: a restart of the broker begins a new interval, so a sound index can look so",
+                "one: a restart of the broker begins a new interval, so a valid index can look so",
                 expected=f"an entry every {hole.indexed} bytes or less",
                 found=hole.gap,
             )
@@ -316,15 +316,15 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
     return slot if count - slot > 1 else count
 
 
-def and_all_behind(slot: int, lost: int, count: int) -> str:
-    """Return what follows the text of an entry that stands for all behind it."""
+def and_all_after(slot: int, lost: int, count: int) -> str:
+    """Return what follows the text of an entry that stands for all after it."""
     if slot != lost:
         return ""
-    return f", as do all {count - slot - 1} behind it: the log lost its end, or they are of another log"
+    return f", as do all {count - slot - 1} after it: the log lost its end, or they are of another log"
 
 
 class EntryGap(NamedTuple):
-    """A stretch of log in bytes without an entry, and the smallest stretch that has one."""
+    """A range of the log in bytes without an entry, and the smallest range that has one."""
 
     gap: int
     position: int
@@ -352,20 +352,20 @@ class Gaps:
         if indexed:
             if gap < self._smallest_indexed:  # noqa: PLR1730  min() and max() cost more than all the rest here
                 self._smallest_indexed = gap
-            if self._open > self._widest:  # noqa: PLR1730  likewise
+            if self._open > self._widest:  # noqa: PLR1730  faster than max()
                 self._widest = self._open
             self._previous, self._open = position, _NONE
         else:
             self.pass_over(position)
 
     def pass_over(self, position: int) -> None:
-        """Take batches of magic 2 without an entry, the last of which stands at ``position``."""
+        """Take batches of magic 2 without an entry; the last one stands at ``position``."""
         gap = position - self._previous
         if gap > self._open[0]:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the widest stretch without an entry where a smaller one has one."""
+        """Return the widest range without an entry where a smaller one has one."""
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None

@@ -255,7 +255,7 @@ class _IndexPass:
 
     def __init__(self, checker: IndexCheck, segment: Segment, source: OpenSource, read: Callable[[int], None]) -> None:
         self._checker, self._segment, self._source, self._read = checker, segment, source, read
-        self._told = 0
+        self._reported = 0
         self._is_over = False
         self.ends: list[Finding] = []
 
@@ -288,14 +288,14 @@ class _IndexPass:
 
     def _count(self, end: int) -> None:
         """Report what was read, up to a position, where it is much."""
-        if end - self._told >= 1 << 20:
-            self._read(end - self._told)
-            self._told = end
+        if end - self._reported >= 1 << 20:
+            self._read(end - self._reported)
+            self._reported = end
 
     def finish(self) -> None:
         """Report the bytes after the last batch as read."""
         if not self.ends:
-            self._read(self._source.size - self._told)
+            self._read(self._source.size - self._reported)
 
 
 def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:

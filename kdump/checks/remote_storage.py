@@ -1,4 +1,4 @@
-"""``__remote_log_metadata`` held against what is in remote storage, and against the local log (KIP-405).
+"""``__remote_log_metadata`` compared with remote storage and with the local log (KIP-405).
 
 A broker looks a segment up by a leader epoch and an offset among those that are listed as copied
 (RemoteLogSegmentMetadata); a broker neither reads nor deletes what is not listed.
@@ -76,7 +76,7 @@ class _TieredPartition(NamedTuple):
         return posixpath.join(self.shown, name) if stored is None else stored.name
 
     def may_hold(self, listed: RemoteSegment) -> bool:
-        """Tell whether a segment that was not found may be there: it, or a folder around it, could not be read."""
+        """Return whether a segment that was not found may be there: it, or a folder around it, could not be read."""
         if listed.id in self.unread.segments or (self.remote is None and self.unread.folders):
             return True
         return any(f"{self.shown}/".startswith(f"{one.rstrip('/')}/") for one in self.unread.folders)
@@ -101,7 +101,7 @@ def check(
 
     ``at`` is now in ms: without it nothing is stuck. A segment that is ``unread`` is not called absent. The caller has
     read all of the topic: what could not be read of it may list, or finish, anything. ``fail`` is called with topic ids
-    that cannot be read: nothing is said of the end of what was copied of such a partition.
+    that cannot be read: the end of the copies of such a partition is not judged.
     """
     unsure: set[tuple[str | None, int | None]] = set()
     places = _places(_identified(local, unsure, fail), remote, listed, unread)
@@ -109,11 +109,11 @@ def check(
         text = f"no record of {remote_log_metadata.TOPIC} is in the given paths: nothing says what should be there"
         yield _remark(next(iter(places.values())).shown, Code.UNLISTED, text)
         return
-    told: dict[TopicIdPartition, list[RemoteSegment]] = {key: [] for key in places}
+    by_partition: dict[TopicIdPartition, list[RemoteSegment]] = {key: [] for key in places}
     for segment in listed.segments.values():
-        told[segment.partition].append(segment)
+        by_partition[segment.partition].append(segment)
     for key, place in places.items():
-        segments = sorted(told[key], key=lambda one: (one.start, one.end))
+        segments = sorted(by_partition[key], key=lambda one: (one.start, one.end))
         yield from _there(place, segments, is_damaged=listed.is_damaged)
         yield from _stuck(place, segments, listed.deletions.get(key), at)
         if (key.topic, key.partition) not in unsure:
@@ -282,8 +282,8 @@ def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEnt
     elif lineage:
         listed = {entry.epoch for entry in one.epochs}
         ends = [*(entry.start_offset for entry in lineage[1:]), one.end + 1]
-        for entry, behind in zip(lineage, ends, strict=True):
-            if entry.epoch not in listed and max(entry.start_offset, one.start) < min(behind, one.end + 1):
+        for entry, until in zip(lineage, ends, strict=True):
+            if entry.epoch not in listed and max(entry.start_offset, one.start) < min(until, one.end + 1):
                 text = (
                     f"leader epoch {entry.epoch}, which begins with offset {entry.start_offset}, is not listed with it"
                 )

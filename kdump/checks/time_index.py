@@ -1,15 +1,15 @@
 """``.timeindex`` against its log.
 
-An entry is right when its timestamp is the largest of the batch that holds its offset, larger than that of every batch
-before, and its offset the batch's last (brokers 0.11 to 3.8 also wrote that of the record with this timestamp). A
-closed segment's last entry holds the largest timestamp of all.
+An entry is right when its timestamp is the largest of the batch that holds its offset, and larger than those of all
+batches before. Its offset is the batch's last; brokers 0.11 to 3.8 also wrote that of the record with this timestamp.
+A closed segment's last entry holds the largest timestamp of all.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.checks.offset_index import ADVICE, Fault, and_all_behind, first_beyond
+from kdump.checks.offset_index import ADVICE, Fault, and_all_after, first_beyond
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
@@ -89,19 +89,19 @@ class TimeIndexCheck:
             else:
                 self.faults[self._slots[self._at]] = fault
             self._advance(self._at + 1)
-        if highest > self.highest:  # noqa: PLR1730  likewise
+        if highest > self.highest:  # noqa: PLR1730  faster than max()
             self.highest = highest
-        if last > self._previous_last:  # noqa: PLR1730  likewise
+        if last > self._previous_last:  # noqa: PLR1730  faster than max()
             self._previous_last = last
 
-    def free(self, run: Run, row: int, behind: int) -> int:
+    def free(self, run: Run, row: int, until: int) -> int:
         """Return the first batch from ``row`` on, before ``behind``, whose last offset an entry does not exceed.
 
-        It is ``behind`` where there is none.
+        It is ``until`` if there is none.
         """
-        if row == behind or run.greatest("last_offset", row, behind) < self.next_offset:
-            return behind
-        return next(at for at in range(row, behind) if run.field("last_offset", at) >= self.next_offset)
+        if row == until or run.greatest("last_offset", row, until) < self.next_offset:
+            return until
+        return next(at for at in range(row, until) if run.field("last_offset", at) >= self.next_offset)
 
     def pass_over(self, last: int, highest: int) -> None:
         """Take batches that no entry names: their greatest last offset, and their greatest timestamp in ms."""
@@ -148,14 +148,14 @@ class TimeIndexCheck:
         if self.index.ragged:
             yield self._finding(
                 "size",
-                f"the size is no multiple of {size}: {self.index.ragged} bytes stand behind the last entry",
+                f"the size is no multiple of {size}: {self.index.ragged} bytes stand after the last entry",
                 position=self.index.position(self.index.count),
                 expected=f"a multiple of {size}",
                 found=len(self.index.data),
             )
 
     def entries(self) -> Iterator[Finding]:
-        """Yield what is wrong with the entries, each held against the last good one."""
+        """Yield what is wrong with the entries, each compared with the last good one."""
         if self._rises and not self.faults:
             return
         good = TimestampOffset(NO_TIMESTAMP, self.index.base_offset - 1)
@@ -178,7 +178,7 @@ class TimeIndexCheck:
             yield self._finding(
                 fault.kind,
                 f"entry {slot} (timestamp {entry.timestamp}, offset {entry.offset}) {fault.text}"
-                + and_all_behind(slot, lost, self.index.filled),
+                + and_all_after(slot, lost, self.index.filled),
                 entry=slot,
                 position=self.index.position(slot),
                 expected=fault.expected,
@@ -187,14 +187,14 @@ class TimeIndexCheck:
 
     def _remarks(self) -> Iterator[Finding]:
         if not self.index.filled:
-            told = f", though the log has timestamps up to {self.highest}" if self.highest > 0 else ""
-            yield self._finding("empty", f"the index has no entries{told}", level=Level.REMARK)
+            past = f", though the log has timestamps up to {self.highest}" if self.highest > 0 else ""
+            yield self._finding("empty", f"the index has no entries{past}", level=Level.REMARK)
         elif self.index.zero_tail:
             text = f"{self.index.zero_tail} bytes of zeros follow the entries"
             yield self._finding("zero tail", text, level=Level.REMARK, position=self.index.position(self.index.filled))
 
     def _coverage(self, *, closed: bool, offsets_good: bool) -> Iterator[Finding]:
-        if not self.index.filled or self.faults or self.index.ragged:  # what is missing has a cause that was told
+        if not self.index.filled or self.faults or self.index.ragged:  # what is missing has a cause that was reported
             return
         slot = self.index.filled - 1
         last = self.index[slot]
@@ -246,7 +246,7 @@ class TimeIndexCheck:
 
 
 def _has(batch: RecordBatch, timestamp: int, offset: int) -> bool:
-    """Tell whether the record at ``offset`` has this timestamp, or cannot be read: then the log is what is damaged."""
+    """Return whether the record at ``offset`` has this timestamp, or cannot be read: then the log is damaged."""
     try:
         return any(record.offset == offset and record.timestamp == timestamp for record in batch.records())
     except DamageError:
@@ -254,7 +254,7 @@ def _has(batch: RecordBatch, timestamp: int, offset: int) -> bool:
 
 
 def _is_highest(batch: RecordBatch, timestamp: int) -> bool:
-    """Tell whether this is the largest timestamp of the batch's records, or they cannot be read."""
+    """Return whether this is the largest timestamp of the batch's records, or they cannot be read."""
     try:
         return timestamp == max((record.timestamp for record in batch.records()), default=NO_TIMESTAMP)
     except DamageError:

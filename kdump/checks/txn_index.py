@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ADVICE: Final = (
     "The file can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "
-    ".txnindex, all three (a broker makes no .txnindex anew while the .index is there), or use kdump rebuild-index."
+    ".txnindex, all three (a broker writes no new .txnindex while the .index is there), or use kdump rebuild-index."
 )
 
 
@@ -30,7 +30,7 @@ class TxnIndexCheck:
     """Judges one ``.txnindex`` while the transactions of its log end one after the other."""
 
     def __init__(self, file: str, data: bytes | None, base_offset: int) -> None:
-        """``data`` is None where the file does not exist, which is right when nothing was aborted."""
+        """``data`` is None if the file does not exist, which is right when nothing was aborted."""
         self.file = file
         self.exists = data is not None
         self.data = data or b""
@@ -105,12 +105,12 @@ class TxnIndexCheck:
             text = "begins at an offset at which no batch of its producer stands"
             self._below(slot, "first offset", text, "no data before the marker", entry.first_offset)
         elif first is not None and entry.first_offset > first:
-            text = "begins behind the first batch of the transaction"
+            text = "begins after the first batch of the transaction"
             self.faults[slot] = Fault(Code.FIRST_OFFSET, text, str(first), entry.first_offset)
         elif first is not None and entry.first_offset < first:
             self._below(slot, "first offset", "begins before the transaction does", str(first), entry.first_offset)
         elif entry.last_stable_offset > stable:
-            text = "has a last stable offset behind the oldest open transaction"
+            text = "has a last stable offset after the oldest open transaction"
             self.faults[slot] = Fault(Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
         elif entry.last_stable_offset < stable:
             text = "has a last stable offset at which no transaction was open"
@@ -126,8 +126,8 @@ class TxnIndexCheck:
         """Yield the findings.
 
         ``complete`` says that the partition was replayed from its first offset, ``compacted`` that batches or records
-        are missing from the log: then an entry may tell of data that is gone. ``readable`` as elsewhere. ``alone`` says
-        that the log has no ``.index`` either: a broker then makes all of them anew.
+        are missing from the log: then an entry may be of data that is gone. ``readable`` as elsewhere. ``alone`` says
+        that the log has no ``.index`` either: a broker then rebuilds all of them.
         """
         if readable:
             for slot in self._slots[self._at :]:
@@ -150,7 +150,7 @@ class TxnIndexCheck:
                 level=Level.DERIVED,
                 file=self.file,
                 kind=Code.SIZE,
-                text=f"the size is no multiple of 34: {left} bytes stand behind the last entry",
+                text=f"the size is no multiple of 34: {left} bytes stand after the last entry",
                 position=len(self.data) - left,
                 expected="a multiple of 34",
                 found=len(self.data),
@@ -162,7 +162,7 @@ class TxnIndexCheck:
         for slot, entry in enumerate(self.entries):
             fault = self.faults.get(slot)
             if fault is None and entry.last_offset <= last:
-                text = "does not end behind the entry before"
+                text = "does not end after the entry before"
                 fault = Fault(Code.ORDER, text, f"above {last}", entry.last_offset)
             if fault is None and entry.last_stable_offset < stable:
                 text = "has a last stable offset below that of the entry before"
@@ -188,14 +188,14 @@ class TxnIndexCheck:
 
     def _absent(self) -> Iterator[Finding]:
         for transaction in self._missing:
-            told = "is missing" if self.exists else "is missing, as is the whole file"
+            state = "is missing" if self.exists else "is missing, as is the whole file"
             first, last = transaction.first_offset, transaction.last_offset
             yield Finding(
                 level=Level.DERIVED,
                 file=self.file,
                 kind=Code.MISSING,
                 text=(
-                    f"the entry {told} for the aborted transaction of producer {transaction.producer_id} at offsets "
+                    f"the entry {state} for the aborted transaction of producer {transaction.producer_id} at offsets "
                     f"{first} to {last}: consumers with read_committed get its records"
                 ),
                 expected=f"an entry for offsets {first} to {last}",

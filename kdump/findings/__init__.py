@@ -53,7 +53,7 @@ class Finding:
     missing: int | None = None
     """Records that are gone already: their number, 0 where files do not have it; None: none is."""
     loses: int | None = None
-    """Records that a start of the broker removes or no longer serves, likewise."""
+    """Records that a start of the broker removes or no longer serves; 0 and None as for ``missing``."""
     commands: tuple[str, ...] = ()
     """Shell commands that mend it, in order; each works when pasted."""
 
@@ -91,7 +91,7 @@ METADATA_LOG: Final = "__cluster_metadata-"
 
 
 def is_hole(kind: str, file: str) -> bool:
-    """Tell whether what is wrong with a log is that offsets are missing.
+    """Return whether what is wrong with a log is that offsets are missing.
 
     The metadata log is none of these: its replay breaks there.
     """
@@ -152,7 +152,7 @@ def joined(commands: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_salvage(command: str) -> bool:
-    """Tell whether a command is one of :func:`salvage`."""
+    """Return whether a command is one of :func:`salvage`."""
     return command.startswith(_SALVAGE)
 
 

@@ -42,7 +42,7 @@ class StartVerdict(NamedTuple):
 def verdict(
     findings: Sequence[Finding], broker: str = "the broker", *, starts: bool | None = True, why: str = ""
 ) -> StartVerdict:
-    """Return the verdict on one broker; ``starts`` is None where files do not decide whether it comes up, ``why``."""
+    """Return the verdict on one broker; ``starts`` is None if files do not decide whether it comes up, ``why``."""
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
     fatal = [finding for finding in findings if finding.fatal or finding.code in STOPS]

@@ -1,1 +1,1 @@
-"""What a broker does with a log dir when it starts, and the files it makes anew."""
+"""What a broker does with a log dir when it starts, and the files that it rebuilds."""

@@ -108,7 +108,7 @@ class IndexBuilder:
         return self.timestamps[-1] if self.timestamps else NO_TIMESTAMP
 
     def fits(self, offset: int) -> bool:
-        """Tell whether an offset fits into the segment: indexes have it relative to the base offset, in 32 bits."""
+        """Return whether an offset fits into the segment: indexes have it relative to the base offset, in 32 bits."""
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def close(self) -> None:

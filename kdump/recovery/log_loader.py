@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 class Outcome(NamedTuple):
     """What a start makes of a partition.
 
-    ``recovered`` are the segments that would be read; ``log_end_offset`` is the next offset afterwards, None where
+    ``recovered`` are the segments that would be read; ``log_end_offset`` is the next offset afterwards, or None if
     ``fails`` says why the broker could not load the log. ``splits`` names the segments that would be split first,
-    since they hold an offset that does not fit behind their base offset.
+    since they hold an offset that does not fit after their base offset.
     """
 
     clean: bool
@@ -72,7 +72,7 @@ class Outcome(NamedTuple):
 
 
 class _BackwardsError(Exception):
-    """An index that is built anew would refuse an entry (InvalidOffsetException)."""
+    """A rebuilt index would refuse an entry (InvalidOffsetException)."""
 
 
 class _Recovered(NamedTuple):
@@ -98,9 +98,9 @@ def dry_run(
 ) -> Outcome:
     """Say what a broker would do to a partition, whose segments hold the swap files too.
 
-    ``clean`` tells whether it stopped in good order, ``recovery_point`` and ``log_start`` are what the log dir's
+    ``clean`` is whether it stopped in good order, ``recovery_point`` and ``log_start`` are what the log dir's
     checkpoints say of the partition. ``sound_end`` is the next offset of a log all of whose batches are known to be
-    valid and in order: it is not read again. ``searches_bases`` tells how the release looks for an offset: by the base
+    valid and in order: it is not read again. ``searches_bases`` is how the release looks for an offset: by the base
     offsets of batches, from 4.1 on (KAFKA-18989), or by their last offsets. Raises UnreadableError.
     """
     snapshots = set() if sound_end is not None else _snapshots(partition)  # a valid log needs none
@@ -168,7 +168,7 @@ class _Start:
         self._done: dict[int, _Recovered] = {}
 
     def load(self, segments: list[Segment]) -> list[Segment]:
-        """Recover what has no sound index of its own; return the segments, which a split may have changed."""
+        """Recover what has no valid index of its own; return the segments, which a split may have changed."""
         number = 0
         while number < len(segments):
             each = segments[number]
@@ -191,7 +191,7 @@ class _Start:
         return sorted([*rest, *parts], key=base_of)
 
     def recover(self, each: Segment, before: list[Segment], *, loading: bool) -> bool:
-        """Recover a segment behind those ``before`` it; tell whether it is cut."""
+        """Recover a segment after those ``before`` it; return whether it is cut."""
         self.read.append(each)
         if self.sound_end is not None:
             return False
@@ -231,7 +231,7 @@ class _Start:
         return segments
 
     def cut(self, each: Segment, position: int, reason: str, code: str) -> None:
-        """Take note of what goes when a file is cut at ``position``; valid batches behind it are counted."""
+        """Note what goes when a file is cut at ``position``; valid batches after it are counted."""
         if position < each.size:
             begin = each.start
             others = (cut for cut in self.cuts if cut.file != each.name or not 0 <= cut.position - begin < each.size)
@@ -247,7 +247,7 @@ class _Start:
         """Read the batches from the newest producer snapshot up to the offset ``end``: their lengths must be right.
 
         Return whether there was anything to read. (``UnifiedLog.rebuildProducerState``; a segment that has been
-        recovered is sound.)
+        recovered is valid.)
         """
         start = max((offset for offset in self.snapshots if self.log_start < offset <= end), default=self.log_start)
         if start >= end:
@@ -277,7 +277,7 @@ class _Start:
                     raise FailsError(f"{at(each, region.position)}: {fault}", each.name, "control-record")
 
     def find_end(self, last: Segment, end: int) -> None:
-        """Look for the log's end as the broker does for its producers: it unpacks each wrapper behind the last entry.
+        """Look for the log's end as the broker does for its producers: it decompresses wrappers after the last entry.
 
         (``FileRecords.searchForOffsetFromPosition`` asks every batch for its base offset.)
         """
@@ -287,7 +287,7 @@ class _Start:
             for region in walk.walk(source, start, stop, runs=DATA):
                 if isinstance(region, RecordBatch) and region.magic < record_layout.MAGIC_2:
                     try:
-                        region.base_offset  # noqa: B018  reading it unpacks the wrapper
+                        region.base_offset  # noqa: B018  reading it decompresses the wrapper
                     except DamageError as damage:
                         text = f"{at(last, region.position)}: {damage.reason}"
                         raise FailsError(text, last.name, "log-unreadable") from None
@@ -320,7 +320,7 @@ def _snapshots(partition: Partition) -> set[int]:
 
 
 def _is_padded(each: Segment) -> bool:
-    """Tell whether a segment has the name that a broker opens for its base offset."""
+    """Return whether a segment has the name that a broker opens for its base offset."""
     name = posixpath.basename(each.path).partition(".")[0]
     return not name.isdecimal() or len(name) == STEM
 
@@ -344,7 +344,7 @@ class _Empty(Segment):
 
 
 def _loads_by_recovery(each: Segment) -> bool:
-    """Tell whether a segment is recovered whatever the stop was like: no ``.index``, or an impossible ``.txnindex``."""
+    """Return whether a segment is recovered after any stop: no ``.index``, or an impossible ``.txnindex``."""
     if file_names.INDEX not in each.siblings:
         return True
     for entry in txn_index.entries(each.sibling(file_names.TXN_INDEX) or b""):  # what follows the last is not read
@@ -381,7 +381,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
                 break
     index.close()
     if index.refuses:
-        raise _BackwardsError("the offset of the largest timestamp goes back behind an index entry")
+        raise _BackwardsError("the offset of the largest timestamp goes back below an index entry")
     return _Recovered(valid, reason, next_offset, index.indexed)
 
 
@@ -395,7 +395,7 @@ def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
 
 
 def _goes_back(offset: int, position: int) -> str:
-    return f"offset {offset} at byte {position} goes back behind an index entry"
+    return f"offset {offset} at byte {position} goes back below an index entry"
 
 
 def _invalid(region: RecordBatch) -> str:
@@ -411,7 +411,7 @@ def _invalid(region: RecordBatch) -> str:
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
-    """Return why the batch ends the recovery behind it: a marker that cannot be read."""
+    """Return why the batch ends the recovery after it: a marker that cannot be read."""
     if not region.is_control or region.producer_id is None or region.producer_id < 0:
         return ""
     try:

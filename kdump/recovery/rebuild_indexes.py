@@ -35,7 +35,7 @@ class Rebuild:
     progress: Callable[[int], None] = lambda _: None
 
     def of(self, partition: Partition) -> Iterator[tuple[Segment, Indexes | DamageError]]:
-        """Yield each segment with its indexes. The first one that holds a batch that is not sound ends them.
+        """Yield each segment with its indexes. The first one that holds an invalid batch ends them.
 
         What later segments hold of transactions depends on it. Raises UnreadableError.
         """

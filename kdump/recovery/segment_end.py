@@ -112,7 +112,7 @@ def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
             if isinstance(region, Batches):
                 try:
                     highest = region.greatest(searched)
-                except DamageError as damage:  # to ask for its base offset unpacks a wrapper
+                except DamageError as damage:  # to ask for its base offset decompresses a wrapper
                     text = f"{at(each, region.position)}: {damage.reason}"
                     raise FailsError(text, each.name, "log-unreadable") from None
                 found = found or highest >= target

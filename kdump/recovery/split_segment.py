@@ -1,4 +1,4 @@
-"""What a broker makes of a segment with an offset that does not fit behind its base offset: it splits the segment.
+"""What a broker makes of a segment with an offset that does not fit after its base offset: it splits the segment.
 
 The batches go unchanged into segments that each begin with the first batch that the one before could not take. Then
 the broker begins to load the log again. Sources: Kafka's classes LogLoader (``retryOnOffsetOverflow``), LocalLog
@@ -39,7 +39,7 @@ class RefusedError(Exception):
 
 
 class SplitPart(Segment):
-    """A segment that a split made: the bytes of a file from ``start`` on. It has an index, which tells nothing."""
+    """A segment that a split made: the bytes of a file from ``start`` on. It has an index without entries."""
 
     __slots__ = ()
 
@@ -111,7 +111,7 @@ def _part(whole: Segment, start: int, end: int, base: int) -> SplitPart:
 
 
 def _overflows(segment: Segment, indexed: int) -> bool:
-    """Tell whether the last offset does not fit, which is what a broker asks before it splits (``hasOverflow``).
+    """Return whether the last offset does not fit, which is what a broker asks before it splits (``hasOverflow``).
 
     It reads from the last entry of the index that it was building, and finds nothing where all offsets lie below it.
     """

@@ -140,7 +140,7 @@ MOST_KEYS: Final = 1 << 18
 
 
 def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return cuts with the number of their records that a compaction removes too: none where a swap file is damaged."""
+    """Return cuts with the number of their records that a compaction removes too: or none if a swap file is damaged."""
     if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts
     dropped = _dropped(gone, left)
@@ -150,7 +150,7 @@ def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
 
 
 def _is_of(gone: list[Segment], swap: Segment) -> bool:
-    """Tell whether a swap file is as a cleaner writes it: valid batches, with rising offsets of those segments."""
+    """Return whether a swap file is as a cleaner writes it: valid batches, with rising offsets of those segments."""
     last = max((batch.last_offset for each in gone for batch in _batches(each) if batch is not None), default=-1)
     after = base_of(swap)
     for batch in _batches(swap):

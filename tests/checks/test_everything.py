@@ -72,7 +72,7 @@ def test_the_advice_for_a_batch_that_was_written_broken_leads_around_it(tmp_path
     assert finding["position"] == len(one(0))
     assert says in finding["text"]
     cuts = re.findall(r"kdump (slice \S+ --offset \S+ --out) (\S+)", finding["advice"])
-    assert [name for _, name in cuts] == ["before.log", "behind.log"]
+    assert [name for _, name in cuts] == ["before.log", "after.log"]
     for (args, name), content in zip(cuts, (one(0), after), strict=True):
         assert kdump(*args.split(), tmp_path / name).returncode == 0
         assert (tmp_path / name).read_bytes() == content
@@ -184,7 +184,7 @@ def test_the_report_says_what_a_broker_would_cut(tmp_path):
     assert checks(place) == ["crc"]  # without the marker, recovery would remove the second segment too
     done = kdump("check", place).stdout.decode()
     assert "after an unclean stop a broker would cut it here" in done
-    assert "after the clean stop that .kafka_cleanshutdown tells of, a broker would read 0 bytes" in done
+    assert "after the clean stop that .kafka_cleanshutdown stands for, a broker would read 0 bytes" in done
     for each in place.glob(f"{3:020}.*"):
         each.unlink()
     assert checks(place) == ["crc", "clean marker"]
