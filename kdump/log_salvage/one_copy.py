@@ -58,9 +58,9 @@ def batches(
 
 def _regions(each: Segment) -> Generator[Region, None, None]:
     with each.open() as source:
-        leash = Leash(source)
-        regions = resync.read(leash, on_error="resync", first_offset=each.base_offset, runs=DATA)
-        yield from ahead(regions, source, leash, source.size)
+        reading = Leash(source)
+        regions = resync.read(reading, on_error="resync", first_offset=each.base_offset, runs=DATA)
+        yield from ahead(regions, source, reading, source.size)
 
 
 def _rows(

@@ -58,9 +58,9 @@ class Account:
         self.last_offset = place.last_offset
 
 
-def ahead(regions: Iterator[T], source: Source, leash: Leash, size: int) -> Iterator[T]:
-    """Return ``regions``, ``size`` bytes that ``leash`` reads; a thread reads a file of this machine ahead."""
-    return read_ahead.read(regions, leash, size, unpack=False) if isinstance(source, LocalFile) else regions
+def ahead(regions: Iterator[T], source: Source, reading: Leash, size: int) -> Iterator[T]:
+    """Return ``regions``, ``size`` bytes that ``reading`` reads; a thread reads a file of this machine ahead."""
+    return read_ahead.read(regions, reading, size, unpack=False) if isinstance(source, LocalFile) else regions
 
 
 def judged(
