@@ -230,6 +230,6 @@ def _import_all() -> None:
 
 if __name__ == "__main__":
     _import_all()
-    sys.modules.pop("atexit")  # kdump would see there that somebody waits for the end of the process
+    sys.modules.pop("atexit")  # kdump ends at once unless this module is imported
     with socket.socket(fileno=int(sys.argv[1])) as tests:
         _serve(tests)

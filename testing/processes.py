@@ -15,7 +15,7 @@ FORKED = {"check", "cwd", "encoding", "env", "input", "stderr", "stdin", "stdout
 """The options of a process that can be forked."""
 
 FIRST_LINE = '"$@" | head -n 1; echo ${PIPESTATUS[0]}'
-"""A script that reads one line of what a command prints, and tells how the command ended."""
+"""A script that prints the first line of a command's output, then its exit status."""
 
 
 def python(*args, shell="", **options) -> subprocess.CompletedProcess:
@@ -64,7 +64,7 @@ def _text(output, encoding):
 
 
 def patched(patch, *args, **options) -> subprocess.CompletedProcess:
-    """Run ``kdump ARGS`` likewise, behind the Python code ``patch``."""
+    """Run ``kdump ARGS`` in a process of its own, after the Python code ``patch``."""
     return python("-c", f"{patch}\nimport sys; from kdump.cli import main; sys.exit(main())", *args, **options)
 
 

@@ -195,11 +195,11 @@ class Store:
         manifest |= {"segmentIndexes": places, "compression": self.compress}
         if self.keys is not None:
             manifest["encryption"] = {"dataKey": self.keys.wrap(data_key), "aad": b64encode(aad).decode()}
-        log, index, told = self.paths(segment)
+        log, index, manifest_path = self.paths(segment)
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_bytes(b"".join(done))
         index.write_bytes(indexes)
-        told.write_text(json.dumps({**manifest, **changes}))
+        manifest_path.write_text(json.dumps({**manifest, **changes}))
         return manifest
 
     def chunk_index(self, segment: Segment, done: list[bytes]) -> dict[str, Any]:

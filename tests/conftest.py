@@ -29,7 +29,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Spark's drivers and daemons live for seconds here: what Java's second compiler takes of them never comes back.
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-os.environ["KDUMP_PAGER"] = ""  # a pager would wait for somebody to read on
+os.environ["KDUMP_PAGER"] = ""  # a pager would wait for a key
 os.environ |= {"SPARK_SUBMIT_OPTS": BRIEF_JAVA, "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA}
 
 # Tests start kdump more than a thousand times: compiled once, it starts in a quarter of the time.
@@ -40,7 +40,7 @@ sys.dont_write_bytecode = False
 def pytest_configure(config):
     if getattr(config.option, "dist", "no") == "load":  # of a controller: "loadgroup" alone minds groups
         config.option.dist = "loadgroup"
-    if hasattr(config, "workerinput"):  # which does not tell its workers
+    if hasattr(config, "workerinput"):  # which does not pass it to its workers
         config.option.loadgroup = True
     with suppress(PackageNotFoundError):
         if version("pyspark") < "4.2":  # it leaves its sockets to the garbage collector

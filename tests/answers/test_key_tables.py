@@ -30,7 +30,7 @@ HORIZON, GZIP = 0x40, 1
 
 
 def cleaned(folder, *, by_kernel=True, most=1000, held=1000):
-    """The lines of the answer, and what is said to be damaged."""
+    """Return the lines of the answer and the damage reports."""
     said = []
     partitions = list(Finder(Wanted(siblings=True, leftovers=True)).find([str(folder)]))
     answer = Compaction(COMPACTED, NOW, CleaningLimits(most, held), listed=True, top=4)
@@ -104,7 +104,7 @@ def test_every_kind_of_batch_gives_the_same(tmp_path, kind, most, held, monkeypa
 
 
 def test_records_cut_at_every_byte_and_with_garbage_after(tmp_path):
-    """The checksum is right, the records are not: what stands in front of the broken one counts, once."""
+    """The checksum is right, the records are not: the records before the broken one count, once."""
     for cut in range(len(PAYLOAD) + 2):
         if PAYLOAD[:cut].endswith(b"q" * 9) and cut < len(PAYLOAD) - 9:
             continue  # inside the long key

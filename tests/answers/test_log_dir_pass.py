@@ -40,7 +40,7 @@ class Offsets(Collector):
         self.lost += other.lost
         self.ended += other.ended
 
-    def answer(self, at):  # noqa: ARG002  it tells nothing
+    def answer(self, at):  # noqa: ARG002  it has no lines
         return ()
 
 

@@ -133,7 +133,7 @@ def test_without_a_timestamp_the_last_write_counts(folder):
     assert (lines[0]["largestFrom"], lines[0]["largestTimestampMs"]) == ("mtime", NOW - HOUR)
     assert [line["reason"] for line in lines] == [None] * 4
     assert lines[1]["blockedBy"] == 0
-    (folder / "t-0" / f"{0:020}.index").unlink()  # a broker then makes both indexes anew
+    (folder / "t-0" / f"{0:020}.index").unlink()  # a broker then rebuilds both indexes
     assert reasons(folder, config=[f"retention.ms={2 * HOUR}"])[0] == (0, "time")
 
 

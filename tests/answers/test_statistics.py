@@ -42,7 +42,7 @@ def write(folder, *contents, topic="t"):
 
 
 def kinds(path):
-    """Say of which kinds the regions of a log are."""
+    """Return the kinds of the regions of a log."""
     (partition,) = Finder().find([str(path)])
     with partition.segments[0].open() as source:
         regions = list(resync.read(source, on_error="resync"))
@@ -53,7 +53,7 @@ def kinds(path):
 
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory):
-    """A log dir of sound golden segments: some of each mixture of magic, codec and kind."""
+    """A log dir of valid golden segments: some of each mixture of magic, codec and kind."""
     found = defaultdict(list)
     for path in sorted((GOLDEN / "brokers").rglob("*.log")):
         if mixture := kinds(path):
@@ -154,7 +154,7 @@ def test_every_number_is_that_of_dump(golden):
 
 
 def mixture():
-    """A log of runs of every kind, of which one ends in a batch whose record is broken."""
+    """A log of runs of every kind. One run ends in a batch with a broken record."""
     content, offset = b"", 0
     for attributes, body in (
         *((attributes, None) for attributes in (0, 0x10, 0x08, 0x40, 0x20)),

@@ -109,7 +109,7 @@ def changed(entries, slot, entry):
 @pytest.mark.parametrize(
     ("slot", "entry", "kind"),
     [
-        (2, (106, ENTRIES[2][1]), None),  # the batch's first offset: a convention, but behind last ones
+        (2, (106, ENTRIES[2][1]), None),  # the batch's first offset: a convention, but wrong after last ones
         (2, (105, ENTRIES[2][1]), "offset"),
         (2, (98, ENTRIES[2][1]), "offset"),
         (2, (200, ENTRIES[2][1]), "offset"),

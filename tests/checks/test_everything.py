@@ -411,7 +411,7 @@ def test_one_file_that_cannot_be_read_does_not_hide_the_others(tmp_path, jobs):
         f"/orders-0/{2:020}.timeindex: {os.strerror(2)}",
         f"/orders-0/leader-epoch-checkpoint: {os.strerror(2)}",
     ]
-    assert done.stdout.count(b"DAMAGED") == 1  # the wrong crc: offsets that nobody could look for are not missing
+    assert done.stdout.count(b"DAMAGED") == 1  # the wrong crc: its offsets are not missing too
     assert b"the checksum is wrong" in done.stdout
     assert b"3 segments, 3 batches" in done.stdout
     index = kdump("verify-index", tmp_path)
@@ -547,7 +547,7 @@ def test_a_partition_in_two_log_dirs_of_a_broker_keeps_it_from_starting(tmp_path
     ("directories", "rest", "remarks"),
     [
         ((ONE, ONE), {}, 0),  # two copies of one
-        ((None, None), {}, 1),  # before 3.7 nothing tells
+        ((None, None), {}, 1),  # before 3.7 no file has it
         ((ONE, OTHER), {"broker": "2"}, 0),  # replicas
         ((ONE, OTHER), {"name": f"orders-0.{'0' * 32}-future"}, 0),  # on its way from one disk to the other
     ],
@@ -585,7 +585,7 @@ def test_a_file_that_is_none_of_kafkas_is_called_so_and_not_a_damaged_log(tmp_pa
     assert b"name a segment, a partition's folder or a log dir" in done.stderr
     torn = tmp_path / "customer.log"
     torn.write_bytes(data)
-    assert kdump("check", torn).returncode == 3, "a name that says it is a log is believed"
+    assert kdump("check", torn).returncode == 3, "a file with the name of a log is read as one"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Remarks on sound logs: open transactions, timestamps in the future."""
+"""Remarks on valid logs: open transactions, timestamps in the future."""
 
 import pytest
 

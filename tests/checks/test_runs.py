@@ -1,4 +1,4 @@
-"""Batches that are alike are checked in one go: what is said of them is what is said without the kernel, one by one."""
+"""Batches that are alike are checked in one go: the findings are those of each batch alone, without the kernel."""
 
 import random
 import shutil
@@ -60,7 +60,7 @@ LIES = (
 
 
 def made(rng, number, base, *, lies=0.02, producers=0, transactional=False):
-    """Batches of one record, most of them sound; with ``producers`` these take turns."""
+    """Batches of one record, most of them valid; with ``producers`` these take turns."""
     offset, epoch, sequences, opened = base, 3, dict.fromkeys(range(producers), 0), set()
     for _ in range(number):
         epoch += rng.random() < 0.01

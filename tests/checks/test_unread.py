@@ -19,7 +19,7 @@ METADATA = "__remote_log_metadata-0"
 
 @pytest.fixture
 def check(monkeypatch, capfd, tmp_path):
-    """Run ``check --remote`` where all lies in a store; return status, findings and what was said on standard error."""
+    """Run ``check --remote`` where all lies in a store; return status, findings and standard error."""
     monkeypatch.setattr(patience, "time", Clock())
     monkeypatch.setattr(patience, "tell", lambda _: None)
     store = Store(tmp_path / "tiered", compress=True)

@@ -139,7 +139,7 @@ def test_the_finding_has_the_commands(cases, case, commands):
 
 
 def test_a_dangling_link_is_moved_away_once_its_disk_is_lost(cases, tmp_path):
-    """Nothing is removed; what is missing then is said."""
+    """Nothing is removed; the missing files are reported."""
     subprocess.run(["cp", "-a", cases / "verdict" / "dangling", tmp_path], check=True)
     place = tmp_path / "dangling"
     for command in commands(check(place, "d1")[1]):
@@ -203,7 +203,7 @@ def test_empty_index_swap_files_alone_take_the_place_of_indexes(cases, tmp_path)
 
 
 def test_index_swap_files_alone_are_checked_as_the_indexes_of_a_start(cases, tmp_path):
-    """Sound ones that replace a broken index are what a crash between two renames leaves: nothing is wrong."""
+    """A crash between two renames leaves valid ones beside a broken index: nothing is wrong."""
     folder = without_log_swap(cases, tmp_path)
     index, swap = folder / f"{0:020}.index", folder / SWAPS[0]
     (folder / SWAPS[1]).unlink()

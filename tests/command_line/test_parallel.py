@@ -112,12 +112,12 @@ SHAPES = {
     "batches in values": batches(150, nested=True),
     "large batches": batches(12, size=2500),
     "gaps": batches(200, gap=2),
-    "old messages behind": [
+    "old messages after": [
         *batches(100),
         *(forge.entry(n, forge.message(1, b"k", b"v" * 50)) for n in range(300, 600)),
     ],
     "zeros behind": [*batches(100), bytes(9000)],
-    "a batch cut off": [*batches(100), batches(1, size=500)[0][:-40]],
+    "a truncated batch": [*batches(100), batches(1, size=500)[0][:-40]],
     "markers": [
         batch
         if number % 9
@@ -197,7 +197,7 @@ def test_a_part_in_which_nothing_begins_is_passed_over(tmp_path, alike):
 
 @pytest.fixture
 def log_dir(tmp_path):
-    """Three partitions, of which one is damaged."""
+    """Three partitions. One is damaged."""
     for number in range(3):
         folder = tmp_path / "logs" / f"t-{number}"
         folder.mkdir(parents=True)
@@ -381,5 +381,5 @@ def test_transactions_are_likely_where_a_segment_begins_with_one(tmp_path):
     (tmp_path / f"{200:020}.log").write_bytes(in_transaction)
     (partition,) = Finder().find([str(tmp_path)])
     assert costs.is_transactional(partition)
-    (tmp_path / f"{200:020}.log").unlink()  # whoever reads it says so
+    (tmp_path / f"{200:020}.log").unlink()  # its reader reports the error
     assert not costs.is_transactional(partition)

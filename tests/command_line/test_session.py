@@ -12,7 +12,7 @@ from testing import forge
 
 
 def test_a_run_keeps_the_memory_that_it_frees(monkeypatch):
-    """Else the system clears the same blocks anew for each part of a segment."""
+    """Else the system clears the same blocks again for each part of a segment."""
     asked = []
     monkeypatch.setattr(kernel, "keep_freed_memory", lambda: asked.append(True))
     Session()

@@ -169,9 +169,9 @@ def test_a_profiler_says_what_it_has_seen():
 
 
 def test_what_is_registered_for_the_end_is_done():
-    code = "import atexit; atexit.register(print, 'told'); from kdump.__main__ import run; run()"
+    code = "import atexit; atexit.register(print, 'it ran'); from kdump.__main__ import run; run()"
     done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, check=True)
-    assert done.stdout.endswith(b"told\n")
+    assert done.stdout.endswith(b"it ran\n")
 
 
 def test_nothing_slow_is_imported_before_ctrl_c_is_heeded():
@@ -186,7 +186,7 @@ def test_help_fits_a_terminal_of_80_columns(name):
     context = click.Context(command, info_name=f"kdump {name or ''}".rstrip(), terminal_width=80)
     lines = command.get_help(context).splitlines()
     assert [line for line in lines if len(line) > 80] == []
-    assert [line for line in lines if line.endswith("...") and "Usage:" not in line] == [], "a text is cut off"
+    assert [line for line in lines if line.endswith("...") and "Usage:" not in line] == [], "no help text is shortened"
     assert [option.name for option in command.params if isinstance(option, click.Option) and not option.help] == []
     assert name in (None, "compat", "completion") or any("Exit status:" in line for line in lines)
 

@@ -345,7 +345,7 @@ def test_ctrl_c_ends_at_once(tmp_path, jobs):
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
-    process.stdout.read(1)  # it has begun, and does not end before somebody reads the rest
+    process.stdout.read(1)  # it has begun, and does not end before the rest is read
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -1,4 +1,4 @@
-"""Every command against every fault of the world around it: the exact status, what is told, and what is left behind."""
+"""Every command against every fault of the world around it: exact status, messages, and the files that are left."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TALKERS |= {"completion": ["completion", "bash"], "coordinator": ["coordinator",
 FULL = "error: standard output cannot be written: No space left on device\n"
 SUMS = {"files", "get", "hexdump", "check", "check --json", "verify-index", "count", "json"}
 SUMS |= {name for name, line in READERS.items() if line[0] in root.GROUPS["Answer"]}
-"""Readers of which one segment alone makes another output than the beginning of that of both."""
+"""Readers whose output for one segment is not the beginning of their output for both."""
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_path_that_is_not_there_is_named(folder, monkeypatch, capfd, name):
 
 
 def child(arguments, shell="", **options):
-    """Run a command line in a process of its own, behind ``shell``.
+    """Run a command line in a process of its own, after ``shell``.
 
     It compiles no module: a limit of its files would cut the byte code that it leaves.
     """

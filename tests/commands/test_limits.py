@@ -37,7 +37,7 @@ TINY = forge.record(None, None)
 
 
 def bounded(memory, *args) -> subprocess.CompletedProcess:
-    """Run kdump in ``memory`` bytes of address space, of which Python with its libraries takes some 100 MiB."""
+    """Run kdump in ``memory`` bytes of address space. Python with its libraries takes some 100 MiB."""
     return kdump(*args, shell=f'ulimit -v {memory >> 10}; exec "$@"', timeout=100)
 
 
@@ -58,11 +58,11 @@ LAUNCH = """
 import os, sys
 child = os.posix_spawn(sys.executable, [sys.executable, *sys.argv[2:]], os.environ)
 _, status, used = os.wait4(child, 0)
-with open(sys.argv[1], "w") as told:
-    print(used.ru_maxrss << 10, file=told)
+with open(sys.argv[1], "w") as result:
+    print(used.ru_maxrss << 10, file=result)
 sys.exit(os.waitstatus_to_exitcode(status) & 0xFF)
 """
-"""Runs Python and tells how many bytes of memory it took. A process starts with the
+"""Runs Python and writes how many bytes of memory it took. A process starts with the
 peak of the one that it is forked from: that must be a small one, and pytest is not."""
 
 
@@ -141,7 +141,7 @@ EVERY_COMMAND = {
 UNPACKS = {"files", "dump", "get", "get --hexdump", "check"}
 """Commands that look into a valid batch of magic 2; the others go by its header."""
 UNWRAPS = UNPACKS | {"dump --batches", "salvage"}
-"""Commands that look into a wrapper: those that tell its first offset too."""
+"""Commands that look into a wrapper: those that print its first offset too."""
 
 
 def status_of_damage(name):
@@ -150,7 +150,7 @@ def status_of_damage(name):
 
 
 def with_time_index(folder, *entries):
-    """A partition of which every command reads the records: its time index names the batch."""
+    """A partition whose records every command reads: its time index names the batch."""
     folder.mkdir()
     path = write(folder, *entries)
     (folder / LOG).with_suffix(".index").write_bytes(struct.pack(">ii", 0, 0))
@@ -165,7 +165,7 @@ def packed_zeros(codec, magic):
 
 
 def bombs():
-    """A batch in each codec, and a wrapper, which is unpacked even for its offset; none is above the limit itself."""
+    """A batch in each codec, and a wrapper, decompressed even for its offset; none is above the limit itself."""
     for codec in CODECS:
         yield lambda codec=codec: forge.batch([TINY], attributes=codec, payload=packed_zeros(codec, 2)), UNPACKS
     yield lambda: forge.entry(0, forge.message(1, None, packed_zeros(compression.GZIP, 1), attributes=1)), UNWRAPS
@@ -252,7 +252,7 @@ def test_a_batch_that_is_larger_than_the_limit_is_damage(tmp_path):
 
 
 def lying_records(lie):
-    """Records of which one field lies."""
+    """Records with one wrong field."""
     sound = forge.record(b"key", b"value", headers=[(b"h", b"v")])
     yield "size", forge.varint(lie) + sound[1:]
     rest = b"\0\0\0" + b"".join([forge.sized(b"key"), forge.sized(b"value")])
@@ -327,7 +327,7 @@ def test_many_records_of_a_compressed_batch_are_not_held(monkeypatch):
     assert count == 20_000
     assert peak < MIB
     data = forge.batch([], count=20_001, attributes=compression.GZIP, payload=payload)
-    with pytest.raises(DamageError, match="20001"):  # nothing is told of a batch that is not whole
+    with pytest.raises(DamageError, match="20001"):  # a batch is read whole or not at all
         next(Batch(memoryview(data), 0, len(data)).records())
 
 

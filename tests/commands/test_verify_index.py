@@ -123,7 +123,7 @@ def test_an_index_without_its_log(partition):
 def test_a_missing_txnindex_is_a_finding(tmp_path):
     log = tmp_path / "00000000000000000000.log"
     log.write_bytes(data(0, producer=7) + marker(1, 7, ABORT))
-    assert kdump("verify-index", log).returncode == 0  # a log alone: a broker makes all of its indexes anew
+    assert kdump("verify-index", log).returncode == 0  # a log alone: a broker rebuilds all of its indexes
     log.with_suffix(".index").write_bytes(b"")
     done = kdump("verify-index", log)
     assert done.returncode == 4

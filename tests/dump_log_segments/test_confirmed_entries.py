@@ -72,7 +72,7 @@ def doubtful(folder, suffix, release="4.3"):
 
 
 def same(folder, suffix, capsys, monkeypatch, release="4.3", **options):
-    """Hold what a run tells against what it tells without the kernel."""
+    """Compare the report of a run with the report without the kernel."""
     quick = reported(folder, suffix, capsys, release, **options)
     with monkeypatch.context() as patch:
         patch.setattr(kernel, "COMPILED", False)

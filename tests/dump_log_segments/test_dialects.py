@@ -67,7 +67,7 @@ def test_what_is_no_release_or_too_old_is_bad_usage(text):
 
 
 def test_nothing_outside_the_dialects_knows_a_release():
-    """No comparison of a release, a dialect's name or its rank: whoever prints asks for a named field."""
+    """No comparison of a release, a dialect's name or its rank: printers read a named field."""
     for path in PACKAGE.rglob("*.py"):
         if HOMES & {path, *path.parents}:
             continue

@@ -65,7 +65,7 @@ def test_messages_read_the_same(release, magic, codec, tmp_path):
 @pytest.mark.parametrize("codec", [compression.NONE, compression.GZIP])
 @pytest.mark.parametrize("magic", [0, 1])
 def test_broken_messages_read_the_same(magic, codec, tmp_path):
-    """What stands in front of a field that cannot be read is printed, whichever way the line is made."""
+    """The fields before an unreadable one are printed, whichever way the line is made."""
     path = tmp_path / NAME
     whole = segment(magic, codec)
     seed = random.Random(magic)

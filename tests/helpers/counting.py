@@ -39,5 +39,5 @@ class CountedBytes(bytes):
 
 
 def is_linear(few: int, many: int) -> bool:
-    """Tell whether four times as much took at most five times the work."""
+    """Return whether four times as much took at most five times the work."""
     return few > 0 and many <= 5 * few

@@ -58,7 +58,7 @@ class Stream:
         self.options = words.SourceOptions(paths=(str(path),), **given)
         self.at = {}
         self.listings = Listings()
-        self.told = []
+        self.reported = []
 
     def trigger(self, limits=NONE, output="records"):
         """The offsets of the records of one trigger."""
@@ -78,4 +78,4 @@ class Stream:
     def lost(self, text):
         if self.options.fail_on_data_loss:
             raise DataLossError(text)
-        self.told.append(text)
+        self.reported.append(text)

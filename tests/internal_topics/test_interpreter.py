@@ -200,18 +200,18 @@ def test_an_unknown_tag_is_kept_and_written_again():
 
 
 def test_a_tag_that_only_another_version_has_is_refused():
-    message = parse("Told; versions 0-1; flexible 0+\n    late  int8  1+  tag 3  from 3.7")["Told"]
+    message = parse("Shape; versions 0-1; flexible 0+\n    late  int8  1+  tag 3  from 3.7")["Shape"]
     data = bytes.fromhex("01 03 01 07")
     assert read_all(message.struct(1), data) == {"late": 7}
     assert read_all(message.struct(0, (3, 6)), data) == {UNKNOWN_TAGS: [{"tag": 3, "data": b"\x07"}]}
     with pytest.raises(PayloadError) as caught:
         read_all(message.struct(0), data)
     assert caught.value.said == "Tag 3 is not valid for version 0"
-    assert str(caught.value.within("Told v0")) == "Told v0: tag 3 is of another version than 0 at 1"
+    assert str(caught.value.within("Shape v0")) == "Shape v0: tag 3 is of another version than 0 at 1"
 
 
 def test_a_tag_of_a_version_that_the_release_does_not_know_is_one_that_nothing_has():
-    message = parse("Told; versions 0 before 3.7, 0-1; flexible 0+\n    late  int8  1+  tag 3")["Told"]
+    message = parse("Shape; versions 0 before 3.7, 0-1; flexible 0+\n    late  int8  1+  tag 3")["Shape"]
     data = bytes.fromhex("01 03 01 07")
     assert read_all(message.struct(0, (3, 6)), data) == {UNKNOWN_TAGS: [{"tag": 3, "data": b"\x07"}]}
     with pytest.raises(PayloadError):

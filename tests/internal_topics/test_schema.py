@@ -88,12 +88,12 @@ def test_no_release_knows_more_or_less_messages():
 
 
 EXAMPLE = """
-    Told; type 1, 0 before 2.1; versions 0-1 before 2.1, 0-3; flexible 3+
+    Shape; type 1, 0 before 2.1; versions 0-1 before 2.1, 0-3; flexible 3+
         name      string           # no comment is part of the notation
 """
 
 SMALL = """
-    Told; type 1, 0 before 2.1;
+    Shape; type 1, 0 before 2.1;
         versions 0-1 before 2.1, 0-3; flexible 3+
         name      string
         count     int32    1-2  = -1
@@ -126,7 +126,7 @@ def test_a_text_says_which_fields_a_version_has_in_a_release():
 
 
 def test_a_version_that_is_not_known_is_read_as_the_nearest():
-    reported = parse(SMALL)["Told"]
+    reported = parse(SMALL)["Shape"]
     assert layout(reported.struct(7, (2, 0))) == layout(reported.struct(1, (2, 0)))
     assert layout(reported.struct(-1)) == layout(reported.struct(0))
     assert reported.struct(7).refused == 7
@@ -134,28 +134,28 @@ def test_a_version_that_is_not_known_is_read_as_the_nearest():
 
 
 def test_versions_that_broken_bytes_name_are_not_kept():
-    reported = parse(SMALL)["Told"]
+    reported = parse(SMALL)["Shape"]
     assert reported.struct(3) is reported.struct(3)
     assert reported.struct(7) is not reported.struct(7)
     assert reported.struct(-7) is reported.struct(0)
 
 
 def test_each_use_gets_a_fresh_default():
-    places = parse("Told; versions 0\n    places []int32\n")["Told"].struct(0).slots[0]
+    places = parse("Shape; versions 0\n    places []int32\n")["Shape"].struct(0).slots[0]
     assert places.default() is not places.default()
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "Told; versions x\n",
-        "Told; size 3; versions 0\n",
-        "Told; versions 0 until 3.0\n",
-        "Told; versions 0\n    name text\n",
-        "Told; versions 0\n    name string maybe 3\n",
-        "Told; versions 0\n   name string\n",
-        "Told; versions 0\n        name string\n",
-        "Told; versions 0\n    name string 1-\n",
+        "Shape; versions x\n",
+        "Shape; size 3; versions 0\n",
+        "Shape; versions 0 until 3.0\n",
+        "Shape; versions 0\n    name text\n",
+        "Shape; versions 0\n    name string maybe 3\n",
+        "Shape; versions 0\n   name string\n",
+        "Shape; versions 0\n        name string\n",
+        "Shape; versions 0\n    name string 1-\n",
         EXAMPLE,
     ],
 )

@@ -15,7 +15,7 @@ if not kernel.COMPILED:
 
 
 def interpreted(schema, data):
-    """What the interpreter reads; None where it refuses, or bytes are left over."""
+    """Return the interpreter's result, or None if it refuses the bytes or leaves some over."""
     reader = Reader(data)
     try:
         values = read(schema, reader)

@@ -103,7 +103,7 @@ def read(data):
     records = []
     try:
         for record in magic_2.Batch(memoryview(data), 0, len(data)).records():
-            records.append(record)  # noqa: PERF402  what stands in front of an error counts
+            records.append(record)  # noqa: PERF402  the records before an error count
     except KdumpError as error:
         return records, str(error)
     return records, None
@@ -121,7 +121,7 @@ TEXTS = [
     b"plain text of more than eight bytes",
     "grüße, 東京 😀".encode(),
     b"\xff\xfe",
-    b"seven b\xc3",  # cut off
+    b"seven b\xc3",  # truncated
     b"\xed\xa0\x80 surrogate",
     b"\xc0\x80 overlong \xe0\x80\x80 \xf0\x80\x80\x80",
     b"\xf4\x90\x80\x80 \xf5\x80\x80\x80",
@@ -520,7 +520,7 @@ def test_lines_made_ahead_of_time_join_the_gaps_between_them(release, tmp_path, 
 
 
 def test_lines_are_made_in_the_memory_of_an_output(tmp_path):
-    """Batches in a row, then one that stands alone: the kernel asks anew where its lines go."""
+    """Batches in a row, then one that stands alone: the kernel asks again where its lines go."""
     made = [forge.record(b"k%d" % number, b"v" * 60, offset=number) for number in range(5)]
     kinds = [(0, 0), (5, 0), (10, 8), (15, 0), (20, 0), (25, 0)]
     path = tmp_path / NAME
@@ -537,7 +537,7 @@ SIZES = (None, 0, 1, 63, 64, 8191, 8192, 1 << 20)
 
 @pytest.mark.parametrize("sequence", [-1, 0, 0x7FFFFFFE])
 def test_what_is_sound_can_be_read(sequence):
-    """By the general path too, whatever the sizes are; spans are told of the same records."""
+    """By the general path too, whatever the sizes are; spans are of the same records."""
     seeded = random.Random(sequence)
     asked = compiled.Cursor()
     verdicts = set()

@@ -1,4 +1,4 @@
-"""Archives that somebody made to break their reader: names, links, holes, sizes and headers that lie."""
+"""Archives that were made to break their reader: names, links, holes, sizes and headers that lie."""
 
 from __future__ import annotations
 

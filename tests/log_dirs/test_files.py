@@ -1,4 +1,4 @@
-"""What tells an archive: the short cut in front of tarfile, which is slow to import, says what that says."""
+"""How archives are recognized: the short cut before tarfile, which is slow to import, gives the same result."""
 
 import os
 

@@ -131,7 +131,7 @@ def test_a_log_dir_in_order_of_topic_and_partition(tmp_path):
 
 
 class Nested:
-    """A place of folders inside each other, the last of which holds a segment."""
+    """A place of folders inside each other. The innermost holds a segment."""
 
     def look(self, path):
         return Entry("top", path, True, 0, path)

@@ -36,7 +36,7 @@ class Kernel:
         self.file = path.stat().st_ino
         self.cached = set(cached)
         self.marks: set[int] = set()
-        """Pages that set off a read-ahead whoever reads them, and however."""
+        """Pages that set off a read-ahead however they are read."""
         self._random: set[int] = set()
         self._pread = os.pread
 
@@ -59,7 +59,7 @@ class Kernel:
         elif advice == os.POSIX_FADV_DONTNEED:
             self.cached -= set(range(-(-start // page_cache.PAGE), stop // page_cache.PAGE))
 
-    def tell(self, guard, first, last):
+    def report(self, guard, first, last):
         if os.fstat(guard._fd).st_ino != self.file:
             return bytearray(last - first)
         return bytearray(page in self.cached for page in range(first, last))
@@ -82,7 +82,7 @@ def kernel(segment, monkeypatch):
     monkeypatch.setattr(os, "posix_fadvise", made.advise)
 
     def cached(guard, first, last):
-        return made.tell(guard, first, last)
+        return made.report(guard, first, last)
 
     monkeypatch.setattr(page_cache.Guard, "_cached", cached)
     monkeypatch.setattr(LocalFile, "watch", None)  # which the option sets for the whole process
@@ -176,7 +176,7 @@ def real(path) -> set[int]:
 
 
 def prepare(path):
-    """Have the pages ISLANDS of a file in the page cache of the system, and no others, if it lets itself be told so."""
+    """Have the pages ISLANDS of a file in the page cache of the system, and no others, if it follows the advice."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -231,7 +231,7 @@ def test_a_system_without_the_figure_is_reported_once(segment, monkeypatch):
     assert said[0].startswith(f"{segment}: --cache drop gives nothing back: only who owns a file")
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
 def test_another_user_gets_a_note_that_no_pages_are_evicted(tmp_path):
     said = []
     path = tmp_path / "0.log"

@@ -131,7 +131,7 @@ def test_borders_of_another_leader_give_no_offset_twice(tmp_path):
 def test_a_remote_segment_that_reaches_into_the_local_log_ends_where_that_begins(tmp_path):
     log_dir = local(tmp_path / "logs", 3, end=9)
     store = Store(tmp_path / "store")
-    store.write(of(0, 6))  # its manifest tells no end
+    store.write(of(0, 6))  # its manifest has no end
     assert offsets(log_dir, "--remote", store.root) == [*range(9)]
 
 
@@ -194,7 +194,7 @@ def test_nothing_is_wrong_with_what_the_real_manager_wrote():
 
 
 def broken(tmp_path, change, *, compress=False, keys=None, given=PRIVATE, end=9):
-    """What is said of a store after ``change(log, indexes, manifest)``."""
+    """Return the findings of a store after ``change(log, indexes, manifest)``."""
     store = Store(tmp_path / "store", 150, compress, keys)
     segment = of(0, end, indexes={"offset": b"o" * 16})
     store.write(segment)

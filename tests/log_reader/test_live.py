@@ -280,7 +280,7 @@ def test_the_name_of_a_file_need_not_be_text(tmp_path):
     folder = os.fsencode(tmp_path) + b"/\xff\n"
     os.mkdir(folder)  # noqa: PTH102  pathlib takes no bytes
     path = folder + b"/0.log"
-    with open(path, "wb") as file:  # noqa: PTH123  likewise
+    with open(path, "wb") as file:  # noqa: PTH123  a path of bytes
         file.write(forge.batch([LARGE]) + b"rest")
     done = kdump("--files", os.fsdecode(path))
     assert (done.returncode, done.stderr) == (0, b"")

@@ -170,7 +170,7 @@ def many_parts(monkeypatch):
 
 
 def tails_fit(folder, *, lost=True, **wanted):
-    """Hold the last records against the end of all; damage is told where it is met on the way."""
+    """Compare the last records with the end of all; damage is reported where it is met."""
     for batches in (False, True):
         whole = take(folder, batches=batches, **wanted)
         for count in (1, 2, 7, 30, len(whole.offsets) + 1):
@@ -544,7 +544,7 @@ def test_a_zero_tail_of_a_live_index_is_no_entry(folder):
 
 
 def test_timestamps_that_go_back_are_found(folder):
-    """A time index has rising entries only: what lies behind its last one may still be late enough."""
+    """A time index has rising entries only: records after its last one may still be late enough."""
     folder.mkdir()
     data, late = bytearray(), TIME + 50
     for n in range(400):

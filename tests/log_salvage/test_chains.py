@@ -1,4 +1,4 @@
-"""Batches in a row are held as a few numbers, and read anew where they are looked at one by one."""
+"""Batches in a row are held as a few numbers, and read again where each is looked at."""
 
 import tracemalloc
 

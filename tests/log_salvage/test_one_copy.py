@@ -35,7 +35,7 @@ def twice(copy):
 
 
 def once(copy):
-    """Return what one pass gives, None where it takes two."""
+    """Return the result of one pass, or None if it takes two."""
     account = Account()
     try:
         return b"".join(bytes(region.raw) for region in one_copy.batches(copy, account)), reported(account)
@@ -60,7 +60,7 @@ def segments(folder, *contents):
 
 @pytest.fixture(params=[1, 3], ids=["alone", "with threads"])
 def small(request, monkeypatch):
-    """Let a few batches be several blocks, rows and stretches."""
+    """Let a few batches be several blocks, rows and ranges."""
     monkeypatch.setattr(chains, "CELL", 16)
     for place, name, value in (
         (walk, "FIRST_BLOCK", 1000),

@@ -30,7 +30,7 @@ def test_what_the_disk_has_by_now_is_given_back(tmp_path, monkeypatch):
 
 
 def test_room_is_set_aside_a_step_at_a_time(tmp_path, monkeypatch):
-    """A segment may hold zeros or damage behind: room for all of it may be what another partition needs."""
+    """A segment may end in zeros or damage. Another partition may need the room that all of it would take."""
     monkeypatch.setattr(writer, "SMALL", 500)
     monkeypatch.setattr(writer, "STEP", 3000)
     for name in ("FIRST_BLOCK", "BLOCK"):

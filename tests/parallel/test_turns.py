@@ -18,7 +18,7 @@ from kdump.parallel import turns
 
 
 class Total(NamedTuple):
-    """A state that is a number, all of which the next chunk depends on."""
+    """A state that is a number. The next chunk depends on the whole of it."""
 
     number: int
 
@@ -68,7 +68,7 @@ def test_output_results_and_state_are_in_order(capfdbinary, jobs):
 
 @pytest.mark.parametrize("eager", [0, 1])
 def test_processes_with_many_results_do_not_wait_for_those_with_few(eager):
-    """What one process tells fills its pipe while the parent asks another, which waits for the turn of the first."""
+    """The results of one process fill its pipe while the parent asks another, which waits for the turn of the first."""
 
     def work(number, turn):
         turns.EVERY = 0 if number % 2 == eager else 1000
@@ -196,7 +196,7 @@ def test_a_bug_in_a_process_is_shown_and_ends_all(last, capfdbinary):
         turn.take()
         if number == last:
             raise ValueError("a bug")
-        time.sleep(1.5 * turns.EVERY)  # no result waits to be told
+        time.sleep(1.5 * turns.EVERY)  # no result waits to be sent
 
     with pytest.raises(KdumpError, match="ended with 1"):
         run(3, range(9), work, 0, lambda _: None)

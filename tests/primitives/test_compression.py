@@ -178,7 +178,7 @@ def gzip_by(request, monkeypatch):
 
 
 def by_steps(codec, packed, limit):
-    """Unpack without the short cut for what writers usually make."""
+    """Decompress without the short cut for what writers usually make."""
     if codec == compression.GZIP:
         return compression._gzip_by_zlib(packed, limit)
     if codec == compression.LZ4:

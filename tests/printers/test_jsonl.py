@@ -103,7 +103,7 @@ def test_a_segment_goes_to_jsonl_and_back(path):
 
 
 def has_base_offset(batch):
-    """Whether the first offset can be told: that of a broken wrapper cannot."""
+    """Return whether the first offset is known: that of a broken wrapper is not."""
     try:
         return batch.base_offset is not None
     except walk.DamageError:

@@ -71,7 +71,7 @@ ENDINGS = [JsonLines, JsonArray, Separated, text, without_values, without_payloa
 def printed(
     path, *, unread, runs=None, take=Take.RUNS, kind=JsonLines, columns=rows.RECORD, mark=None, out=None, **options
 ):
-    """What is printed of a file, and how many batches nobody read."""
+    """Return the output for a file, and how many batches were left to the kernel."""
     out = io.BytesIO() if out is None else out
     reader = PartitionReader(
         take=take if unread else Take.RECORDS,
@@ -144,7 +144,7 @@ def test_every_byte_at_every_place_prints_the_same(stride, tmp_path):
             path.write_bytes(forge.batch(body))
             assert same(path)
             path.write_bytes(forge.batch([forge.record(None, mark * 40, headers=[])]))
-            assert same(path)  # nothing stands behind the last text
+            assert same(path)  # no byte follows the last text
     finally:
         kernel_texts.look_at(64)
 
@@ -166,7 +166,7 @@ def test_keyed_hashes_of_any_size(alone, tmp_path):
 @pytest.mark.parametrize("kind", [JsonLines, Separated, text, formatted])
 @pytest.mark.parametrize("limit", [1, 1 << 20])
 def test_hashes_that_wait_go_to_their_places(limit, kind, alone, tmp_path, monkeypatch):
-    """Rows grow, move, and begin anew while some wait: the kernel leaves names that are no text to the general path."""
+    """Rows grow, move, and begin again while some wait. The general path gets names that are no text."""
     monkeypatch.setattr(kernel_rows, "CHUNK", limit)
     digests.mix_words(alone)
     try:

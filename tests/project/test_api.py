@@ -206,7 +206,7 @@ def test_a_record_is_a_dict_of_plain_values():
 
 
 def test_marks_mean_the_same_in_rows_and_in_arrow():
-    """True and false where a checkpoint tells it, else null; JSON lines leave out what is not true."""
+    """True and false where a checkpoint gives it, else null; JSON lines leave out what is not true."""
     pytest.importorskip("pyarrow")
     names = ["aboveHighWatermark", "belowLogStart"]
     for broker in ("4.2.2", "4.2.2-live"):

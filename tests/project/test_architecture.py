@@ -247,7 +247,7 @@ SLOW = {
     "subprocess",
     "multiprocessing",
 }
-"""Modules of Python that few runs need, each of which takes as long to import as several of kdump's."""
+"""Modules of Python that few runs need. Each takes as long to import as several of kdump's."""
 
 
 @pytest.mark.parametrize(

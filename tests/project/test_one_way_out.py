@@ -14,10 +14,10 @@ from testing import ROOT
 PACKAGE = ROOT / "kdump"
 WAY_OUT = {"output/files.py", "output/parts.py", "output/access.py"}
 ALLOWED = {
-    "log_dirs/unpacking.py": {"tempfile.TemporaryFile"},  # what is unpacked, in a file without a name
-    "spark/session.py": {"tempfile.TemporaryFile"},  # what Spark says, likewise
-    "spark/export/commit.py": {"write_text"},  # a file system that Spark knows
-    "spark/export/checkpoint.py": {"write_text"},  # likewise
+    "log_dirs/unpacking.py": {"tempfile.TemporaryFile"},  # decompressed bytes; a file without a name.
+    "spark/session.py": {"tempfile.TemporaryFile"},  # the output of Spark; a file without a name.
+    "spark/export/commit.py": {"write_text"},  # to a file system that Spark knows.
+    "spark/export/checkpoint.py": {"write_text"},  # the same.
     "output/stdout.py": {"os.fdopen", "os.open"},  # the standard streams, and /dev/null in their place
 }
 """Modules that write besides, what they call for it, and why."""

@@ -7,7 +7,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def command(mark: str) -> str:
-    """The shell command behind a mark of the README."""
+    """Return the shell command after a mark of the README."""
     found = re.search(rf"<!-- {mark} -->\n```sh\n(.+?)\n```", README, re.DOTALL)
     assert found, mark
     return found[1]

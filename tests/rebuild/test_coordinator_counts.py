@@ -1,4 +1,4 @@
-"""The number of partitions of coordinators' topics, as the ids in them tell."""
+"""The number of partitions of coordinators' topics, derived from the ids in them."""
 
 from __future__ import annotations
 

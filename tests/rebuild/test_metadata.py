@@ -1,4 +1,4 @@
-"""The metadata of a rebuilt cluster: what the volumes tell, and the snapshot that new nodes begin with."""
+"""The metadata of a rebuilt cluster: what the volumes hold, and the snapshot that new nodes begin with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ID = "AAAAAAAAAAAAAAAAAAAAZA"
 
 
 class Heard:
-    """What is said while volumes are read."""
+    """Return the notes made while volumes are read."""
 
     def __init__(self):
         self.damages, self.notes, self.failed = [], [], []

@@ -1,4 +1,4 @@
-"""What is said before the first start: records whose retention is over, configs, what no volume tells."""
+"""Warnings before the first start: records whose retention is over, configs, facts that no volume holds."""
 
 from __future__ import annotations
 

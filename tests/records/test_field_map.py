@@ -1,4 +1,4 @@
-"""A batch taken apart: every byte has a name, and stands where it is said to stand."""
+"""A batch taken apart: every byte has a name, and stands at its reported position."""
 
 import gzip
 import tracemalloc
@@ -95,7 +95,7 @@ def test_a_wrong_crc_says_what_the_bytes_have():
 
 
 def test_a_large_value_is_not_copied_for_its_bytes():
-    """The fields of a record are views of the unpacked batch."""
+    """The fields of a record are views of the decompressed batch."""
     size = 8 << 20
     record = forge.record(b"k", bytes(size))
     data = forge.batch([record], attributes=1, payload=gzip.compress(record, 1, mtime=0))

@@ -104,7 +104,7 @@ def test_the_kernel_takes_the_batches_of_a_run_that_fit(monkeypatch):
 
 
 def outcome(regions, base, **choice):
-    """Return what a builder holds behind a log, and the damage that ends it."""
+    """Return the contents of a builder after a log, and the damage that ends it."""
     builder = IndexBuilder(base, **choice)
     try:
         for region in regions:

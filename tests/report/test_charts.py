@@ -145,7 +145,7 @@ def most_held(specs):
     return int(python("-c", script, input=json.dumps(specs).encode(), check=True).stdout) << 10
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the system tells nothing of memory")
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not report memory")
 @pytest.mark.parametrize("numbers", [range(6), (3,), (0, 3, 0, 4)], ids=["all", "heat map", "bars and heat map"])
 def test_no_process_that_draws_takes_much_more_than_one_that_draws_a_bar(numbers):
     """One that draws all takes 60 MiB more. How many pages of the library's file count is the system's."""

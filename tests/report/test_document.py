@@ -49,7 +49,7 @@ def without_payload(lines):
 
 
 def rotten(tmp_path):
-    """A log dir with a damaged batch between sound ones, a cut end, a leftover folder and a stray file."""
+    """A log dir with a damaged batch between valid ones, a cut end, a leftover folder and a stray file."""
     sound = [batch([record(b"k", b"v" * 50)], base_offset=n, base_timestamp=1_700_000_000_000) for n in range(4)]
     bad = bytearray(sound[1])
     bad[70] ^= 1
@@ -337,7 +337,7 @@ def test_the_size_of_a_topic_is_that_of_its_log(tmp_path):
 def test_what_retention_deletes_is_foreseen_only_where_configs_are_known(tmp_path):
     content = batch([record(b"k", b"v")], base_offset=0, base_timestamp=1_700_000_000_000)
     log_dirs.write(tmp_path, "orders-0", {0: content})
-    log_dirs.write(tmp_path, "__consumer_offsets-0", {0: b""})  # of which Kafka decides
+    log_dirs.write(tmp_path, "__consumer_offsets-0", {0: b""})  # a topic of Kafka itself
     text = kdump("report", tmp_path, *AT).stdout.decode()
     assert "Retention deletes" not in text
     assert "What retention deletes of 1 topic is not known: orders." in text

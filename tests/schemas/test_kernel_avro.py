@@ -41,7 +41,7 @@ def writer(schema):
 
 
 def general(reader, payload):
-    """The JSON that the general path makes of a payload as a whole; None where something is wrong."""
+    """Return the general path's JSON of a whole payload, or None if something is wrong."""
     try:
         value, end = reader.value(payload)
     except UndecodableError:

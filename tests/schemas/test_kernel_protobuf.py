@@ -44,7 +44,7 @@ class Both:
         self.writer = protobuf_text(self.reader.find(name), b"\2\0", quote)
 
     def general(self, payload):
-        """The JSON of the general path; None where something is wrong or unknown."""
+        """Return the general path's JSON, or None if something is wrong or unknown."""
         try:
             found = self.reader.read(payload, 0, [0])
         except UndecodableError:
@@ -141,10 +141,10 @@ def test_other_indexes_are_left_to_the_general_path():
         bytes([0x80, 0x80, 0, 1]),  # no field
         bytes([0x90, 3, 1]),  # an unknown field
         bytes([8]) + bytes([0x80]) * 10,
-        bytes([8]) + bytes([0xFF]) * 9 + b"\x7f",  # more than 64 bits
-        bytes([0x8A, 1, 3, 1, 2, 0x80]),  # a packed number that ends early
+        bytes([8]) + bytes([0xFF]) * 9 + b"\x7f",  # more than 64 bits..
+        bytes([0x8A, 1, 3, 1, 2, 0x80]),  # a packed number that ends early..
         bytes([0x8A, 1, 2, 1, 2, 0x88, 1, 3]),  # packed and not
-        bytes([0x82, 1, 5]),  # a wrong wire type
+        bytes([0x82, 1, 5]),  # a wrong wire type..
         bytes([0x80, 1, 0xFD, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1]),  # an enum of -3
         bytes([0x80, 1, 9]),  # an enum's unknown number
         bytes([114, 2, 0xC3, 0x28]),  # no UTF-8

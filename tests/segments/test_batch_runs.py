@@ -1,4 +1,4 @@
-"""Runs: the same batches as the walk finds, as far as they are like the first and sound."""
+"""Runs: the same batches as the walk finds, as far as they are valid and like the first."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ def batch(number, **rest):
 
 
 def first_run(data, at=0):
-    """The run that begins with the first batch behind ``at`` bytes, and the walk's own batches."""
+    """The run that begins with the first batch after ``at`` bytes, and the walk's own batches."""
     source = Memory(data)
     window = Window(source, len(data))
     found = [region for region in walk(source, at) if isinstance(region, Batch)]
@@ -195,7 +195,7 @@ def start_of(number):
 
 
 def test_a_wrong_checksum_ends_the_list_where_it_stands(monkeypatch):
-    """What was listed behind it would be listed again for each of the batches that follow."""
+    """What was listed after it would be listed again for each of the batches that follow."""
     listed = []
     plain = batches.rows
     monkeypatch.setattr(batches, "rows", lambda *args: listed.append(found := plain(*args)) or found)

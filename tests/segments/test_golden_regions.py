@@ -55,7 +55,7 @@ def test_every_byte_belongs_to_one_piece_wherever_it_is_cut(path):
 
 
 def rewritten(region: RecordBatch) -> bytes:
-    """The batch, decoded to values and encoded again (compressed payloads are compared unpacked)."""
+    """The batch, decoded to values and encoded again (compressed payloads are compared decompressed)."""
     if isinstance(region, magic_0_1.Message):
         region = magic_0_1.Message(region.raw[12:], region.offset, 0)  # apart from its wrapper: its own timestamp
         body = magic_0_1.write_message(

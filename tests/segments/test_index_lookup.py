@@ -1,4 +1,4 @@
-"""Where to begin in a segment: what an index tells of a byte."""
+"""Where to begin in a segment: the byte that an index gives."""
 
 from kdump.formats import offset_index
 from kdump.formats.offset_index import OffsetPosition

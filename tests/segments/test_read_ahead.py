@@ -182,7 +182,7 @@ class Endless:
 
 
 class Signalling(read_ahead.Leash):
-    """A leash that tells its source when it is over."""
+    """A guard that notifies its source when it is over."""
 
     def __setattr__(self, name, value):
         super().__setattr__(name, value)
@@ -240,7 +240,7 @@ def test_threads_that_begin_late_are_not_waited_for(log, monkeypatch):
 
 
 class Numbers:
-    """Stretches of one region, a number."""
+    """Ranges of one region, a number."""
 
     def __init__(self, count):
         self._numbers = iter(range(count))
@@ -253,7 +253,7 @@ class Numbers:
 
 
 def by_hand(count, make):
-    """Return a crew without threads of its own, and a function that takes a stretch as a thread does."""
+    """Return workers without threads of their own, and a function that takes a range as a thread does."""
     workers = reader_threads.Crew(Numbers(count), SimpleNamespace(is_over=False), make)
 
     def take():
@@ -296,7 +296,7 @@ def test_one_processor_has_no_threads(log, monkeypatch):
     [
         (10_000, compression.NONE, False),
         (200_000, compression.NONE, True),
-        (10_000, compression.ZSTD, True),  # what is to be unpacked is more work
+        (10_000, compression.ZSTD, True),  # decompression is more work
         (5_000, compression.ZSTD, False),
     ],
 )
@@ -385,7 +385,7 @@ def test_what_waits_is_made_once_and_then_read(log):
     with LocalFile(log(*map(packed, range(COUNT)))) as source:
         with closing(read_making(source, make)) as stream:
             for region in stream:
-                assert begun.wait(PATIENCE)  # there is room for stretches that threads take
+                assert begun.wait(PATIENCE)  # there is room for ranges that threads take
                 order.append(("read", region.position))
         want = [region.position for region in walk(source)]
     assert [position for what, position in order if what == "read"] == want

@@ -1,4 +1,4 @@
-"""Reading past damage: what is intact is had back, what has a wrong crc is never called valid."""
+"""Reading past damage: intact batches are recovered, and none with a wrong crc is called valid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.helpers.segments import Memory, regions
 
 
 def read(data: bytes, on_error="resync", **rest) -> list:
-    """Read behind damage."""
+    """Read past damage."""
     return regions(data, partial(segments_read.read, on_error=on_error, **rest))
 
 
@@ -344,7 +344,7 @@ FILLS = {
 @pytest.mark.parametrize("times", [3, 120])
 @pytest.mark.parametrize("name", FILLS)
 def test_a_guess_does_little_whatever_values_look_like(tmp_path, name, times):
-    """It finds a batch behind one of 200 KB, and gives one of 8 MB up where that is full of what looks like batches."""
+    """It finds a batch after one of 200 KB. It gives up in one of 8 MB that is full of apparent batches."""
     fill = FILLS[name]
     path = tmp_path / "0.log"
     large = forge.batch([forge.record(b"k", fill * times)], base_offset=1)

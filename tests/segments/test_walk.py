@@ -70,7 +70,7 @@ def test_damage_names_the_field(kind, at, bad):
 
 
 def test_the_walk_believes_what_the_original_believes():
-    """It goes on behind a wrong crc and a magic of 9, which it takes for 2."""
+    """It continues after a wrong crc and a magic of 9, which it takes for 2."""
     data = forge.batch([], magic=9, count=0) + forge.batch([], crc=1) + NEXT
     assert kinds(data, walk.walk) == [RecordBatch] * 3
 

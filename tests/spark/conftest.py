@@ -33,7 +33,7 @@ def archive():
 
 @cache
 def made():
-    """Make the archive of the classes that an export loads, once, whoever asks for it."""
+    """Make the archive of the classes that an export loads, once for all processes."""
     archive().parent.mkdir(exist_ok=True)
     with archive().with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

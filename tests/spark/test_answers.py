@@ -54,7 +54,7 @@ CASES = {
 
 
 def rows(spark, output, *paths, **options):
-    """The rows as JSON objects without nulls, in some order; and what else is said, by its kind."""
+    """The rows as JSON objects without nulls, in some order, and the other reports by their kind."""
     frame = spark.read.format("kdump").option("paths", json.dumps([str(path) for path in paths]))
     frame = frame.option("output", output).option("at", AT).options(**options).load()
     found = [row.asDict(recursive=True) for row in frame.collect()]
@@ -93,7 +93,7 @@ def test_rows_are_the_lines_of_the_command(spark, broker, output, options, flags
 
 @pytest.mark.parametrize("output", words.ANSWERS)
 def test_two_thousand_partitions_of_two_brokers_some_damaged(spark, two_thousand, output):
-    """What is said of damage are rows, each once, in however many tasks."""
+    """Reports of damage are rows, each once, in any number of tasks."""
     expected, said = lines(output, *two_thousand, status=(0, 3, 4))
     found, reported = rows(spark, output, *two_thousand, minPartitions="40")
     assert in_order(found) == in_order(expected)

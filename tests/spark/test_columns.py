@@ -114,7 +114,7 @@ def test_any_records_give_the_same_rows(codec, tmp_path, monkeypatch):
 
 
 def test_broken_records_give_the_same_rows(tmp_path):
-    """Each byte of a small batch changed, between two sound ones."""
+    """Each byte of a small batch changed, between two valid ones."""
     path = tmp_path / NAME
     plain = b"".join(
         forge.record(b"key", value, offset=n, headers=[(b"h", value)]) for n, value in enumerate([b"v", None])

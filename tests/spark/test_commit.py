@@ -105,7 +105,7 @@ def by_glob(out):
 
 
 def by_manifest(out):
-    """The rows of the files that the manifest names, None where there is no manifest."""
+    """Return the rows of the files that the manifest names, or None if there is no manifest."""
     if not (out / MANIFEST).exists():
         return None
     named = [file for run in json.loads((out / MANIFEST).read_text())["runs"] for file in run["output"]]
@@ -186,7 +186,7 @@ def look(out, olds, news, mode):
     assert reported in (None, olds, news)
     assert len(seen) == len(set(seen))
     assert set(seen) <= set(news) or set(seen) <= set(olds)
-    if seen not in ([], olds, news):  # what is being moved is said to be, and no manifest speaks of it
+    if seen not in ([], olds, news):  # files that are being moved are reported, and no manifest names them
         assert (out / commit.COMMIT).exists()
         assert reported in (None, olds if mode == "append" else None)
 

@@ -12,7 +12,7 @@ from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading
 
 DELETED_BELOW = {"delrec": 47}
-"""DeleteRecords moved the log start offset: no segment tells, so these records are still in the files."""
+"""DeleteRecords moved the log start offset: no segment shows it, so these records are still in the files."""
 
 
 def decoded(text):

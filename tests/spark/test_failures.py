@@ -1,4 +1,4 @@
-"""What of Spark's errors is said. They are made here, without a session."""
+"""Reports of Spark's errors. They are made here, without a session."""
 
 import signal
 from types import SimpleNamespace

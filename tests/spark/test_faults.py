@@ -35,7 +35,7 @@ every_way = pytest.mark.parametrize("way", WAYS)
 
 @pytest.fixture
 def export(spark, monkeypatch, capfd):
-    """Run the command in the session of the tests; return the status and what is told."""
+    """Run the command in the session of the tests; return the status and its messages."""
 
     def do(source, out, *more):
         status, shown, said = run(monkeypatch, capfd, ["spark-export", str(source), "--out", str(out), *more])
@@ -73,7 +73,7 @@ def full_disk(export, spark, folder):
     java = spark.sparkContext._gateway.proc.pid
     assert (
         export(folder, folder.parent / "before")[0] == 0
-    )  # its libraries are unpacked to files when they are first used
+    )  # its libraries are extracted to files when they are first used
     limits = resource.prlimit(java, resource.RLIMIT_FSIZE)
     yield lambda size=limits[0]: resource.prlimit(java, resource.RLIMIT_FSIZE, (size, limits[1]))
     resource.prlimit(java, resource.RLIMIT_FSIZE, limits)
@@ -283,5 +283,5 @@ def test_ctrl_c_leaves_nothing_half_written_and_no_stacks(folder):
         _, said = process.communicate(timeout=120)
     assert process.returncode == 130
     assert not out.exists()
-    for word in (b"Py4J", b"ERROR:root", b"\tat "):  # a worker of PySpark's may die with a word of its own
+    for word in (b"Py4J", b"ERROR:root", b"\tat "):  # a worker of PySpark's may die with a message of its own
         assert word not in said

@@ -231,7 +231,7 @@ class Following:
         self.said = ""
 
     def until(self, text, seconds=240):
-        """Read what it says until ``text`` is said."""
+        """Read its output up to ``text``."""
         end = time.monotonic() + seconds
         while text not in self.said:
             assert time.monotonic() < end, self.said
@@ -244,13 +244,13 @@ class Following:
     def _read(self):
         try:
             data = os.read(self._out, 1 << 16).decode()
-        except (BlockingIOError, OSError):  # nothing yet, or nobody is there any more
+        except (BlockingIOError, OSError):  # nothing yet, or the process has ended
             return False
         self.said += data.replace("\r\n", "\n")
         return bool(data)
 
     def interrupt(self):
-        """Press Ctrl-C; return the status and what was said then."""
+        """Press Ctrl-C; return the status and the output after it."""
         os.killpg(self.process.pid, signal.SIGINT)
         status = self.process.wait(60)
         while self._read():

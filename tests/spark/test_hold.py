@@ -34,7 +34,7 @@ def lock(output):
 
 
 def leave(output, **given):
-    """Leave the lock of another process behind."""
+    """Make the lock that another process has left."""
     lock(output).write_text(json.dumps({**hold.me()._asdict(), "token": "another", **given}))
 
 

@@ -97,7 +97,7 @@ def test_assigned_partitions_alone_are_read(log_dir):
 
 
 def test_a_time_is_looked_up_and_no_filter(tmp_path):
-    """As a broker does it: what comes behind the first record that is late enough is read, however early."""
+    """As a broker does it: records after the first one that is late enough are read, however early."""
     log = Clock(tmp_path / "orders-0")
     log.append()
     log.append(base_timestamp=SECOND + 50_000, max_timestamp=SECOND + 52_000)
@@ -256,7 +256,7 @@ def test_a_stream_begins_at_the_given_position(tmp_path, given, first):
 
 
 def test_the_first_trigger_stands_when_it_is_run_again_and_the_log_has_grown_meanwhile(tmp_path):
-    """Spark asks anew where to begin when a driver was killed in its first trigger; the end of it is in the log."""
+    """Spark asks again where to begin when a driver was killed in its first trigger; the end of it is in the log."""
     log, quiet = Clock(tmp_path / "orders-0"), Clock(tmp_path / "orders-1")
     log.append()
     quiet.append()
@@ -268,7 +268,7 @@ def test_the_first_trigger_stands_when_it_is_run_again_and_the_log_has_grown_mea
     quiet.append()
     assert stream.replay(stream.begin(), end) == [3, 4, 5]
     assert sorted(stream.trigger()) == [3, 4, 5, 6, 7, 8]
-    assert stream.told == []
+    assert stream.reported == []
 
 
 def test_of_a_log_that_is_cut_back_below_where_a_stream_began_all_is_given_that_is_new(tmp_path):
@@ -283,7 +283,7 @@ def test_of_a_log_that_is_cut_back_below_where_a_stream_began_all_is_given_that_
     assert stream.trigger() == []
     log.append()
     assert stream.trigger() == [3, 4, 5]
-    assert stream.told == []
+    assert stream.reported == []
 
 
 def test_a_stream_says_or_ends_with_what_is_not_there(tmp_path):

@@ -137,10 +137,10 @@ def test_a_stream_that_may_lose_data_goes_on_with_the_rest_and_says_so_once(tmp_
     end = streaming.latest(stream.options, {}, NONE, listings=stream.listings)
     paths[1].unlink()
     assert stream.replay({}, end) == [0, 1, 2, 6, 7, 8, 9, 10, 11]
-    assert [text.partition(":")[0] for text in stream.told] == [str(paths[1])]
+    assert [text.partition(":")[0] for text in stream.reported] == [str(paths[1])]
     stream.at = end
     assert stream.trigger() == []
-    assert len(stream.told) == 1
+    assert len(stream.reported) == 1
 
 
 def incremental(monkeypatch, source, out, at, strike):

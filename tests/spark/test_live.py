@@ -1,4 +1,4 @@
-"""A driver that is killed while somebody writes: its stream holds each record once, and what waits is not lost."""
+"""A driver that is killed while a log grows: its stream has each record once, and loses none that waits."""
 
 import random
 import shutil
@@ -20,7 +20,7 @@ PATIENCE = 600
 
 
 class Writer(Thread):
-    """Appends to three partitions as a broker does: in regions, rolling, deleting what is behind, transactions too."""
+    """Appends to three partitions as a broker does: in regions, with transactions, rolled and deleted segments."""
 
     def __init__(self, folder):
         super().__init__()

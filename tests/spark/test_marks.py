@@ -43,7 +43,7 @@ def test_retention_before_the_next_trigger_is_reported(tmp_path):
     with pytest.raises(DataLossError, match="offsets from 3 up to 6 are gone"):
         strict.trigger()
     assert lenient.trigger() == [6, 7, 8]
-    assert len(lenient.told) == 1
+    assert len(lenient.reported) == 1
 
 
 def test_retention_of_what_was_read_is_no_loss(tmp_path):
@@ -92,7 +92,7 @@ def test_a_log_that_another_leader_cut_back_is_reported_and_read_from_there(tmp_
     with pytest.raises(DataLossError, match="was cut back to offset 3 after it had been read up to 9"):
         strict.trigger()
     assert lenient.trigger() == list(range(3, 12))
-    assert len(lenient.told) == 1
+    assert len(lenient.reported) == 1
     assert lenient.trigger() == []
 
 
@@ -107,12 +107,12 @@ def test_a_cut_is_seen_before_anything_follows_it_and_over_segments(tmp_path, ro
     log.file.unlink()
     log.file, log.next = first, 3
     assert stream.trigger() == []
-    assert "cut back to offset 3" in stream.told[0]
+    assert "cut back to offset 3" in stream.reported[0]
     if rolled:
         log.roll()
     log.append(3, leader_epoch=7)
     assert stream.trigger() == list(range(3, 12))
-    assert len(stream.told) == 1
+    assert len(stream.reported) == 1
 
 
 def test_a_cut_is_found_in_the_segment_where_it_begins(tmp_path):
@@ -126,7 +126,7 @@ def test_a_cut_is_found_in_the_segment_where_it_begins(tmp_path):
         log.append(2, leader_epoch=1)
         log.roll()
     assert stream.trigger() == list(range(3, 27))
-    assert "cut back to offset 3 after it had been read up to 18" in stream.told[0]
+    assert "cut back to offset 3 after it had been read up to 18" in stream.reported[0]
 
 
 def test_a_batch_across_the_end_of_what_was_read_is_another_one(tmp_path):
@@ -138,7 +138,7 @@ def test_a_batch_across_the_end_of_what_was_read_is_another_one(tmp_path):
     log.next = 3
     log.append(count=7)
     assert stream.trigger() == list(range(3, 10))
-    assert "cut back to offset 3" in stream.told[0]
+    assert "cut back to offset 3" in stream.reported[0]
 
 
 def test_a_topic_that_was_created_again_is_reported_and_read_from_its_beginning(tmp_path):
@@ -154,7 +154,7 @@ def test_a_topic_that_was_created_again_is_reported_and_read_from_its_beginning(
     with pytest.raises(DataLossError, match=f"deleted and created again .its id was {ID} and is {ID[::-1]}"):
         strict.trigger()
     assert lenient.trigger() == list(range(12))
-    assert len(lenient.told) == 1
+    assert len(lenient.reported) == 1
 
 
 def test_a_folder_that_is_gone_is_reported_once_and_goes_on_where_it_was(tmp_path):
@@ -169,11 +169,11 @@ def test_a_folder_that_is_gone_is_reported_once_and_goes_on_where_it_was(tmp_pat
         strict.trigger()
     assert lenient.trigger() == [0, 1, 2]
     assert lenient.trigger() == []
-    assert len(lenient.told) == 1
+    assert len(lenient.reported) == 1
     (tmp_path / "away").rename(log.folder)
     log.append()
     assert lenient.trigger() == [3, 4, 5]
-    assert len(lenient.told) == 1
+    assert len(lenient.reported) == 1
 
 
 def test_topics_of_a_narrower_choice_are_not_gone(tmp_path):
@@ -197,12 +197,12 @@ def test_what_a_planned_trigger_lacks_when_it_is_run_again_is_reported(tmp_path)
     assert stream.trigger() == list(range(6))
     gone.unlink()
     assert stream.replay({}, stream.at) == [3, 4, 5]
-    assert stream.told == [f"{log.folder}: offsets from 0 up to 3 are gone"]
+    assert stream.reported == [f"{log.folder}: offsets from 0 up to 3 are gone"]
 
 
 @pytest.mark.parametrize("named", [True, False])
 def test_another_log_in_place_of_a_planned_one_is_reported_when_a_trigger_is_run_again(tmp_path, named):
-    """A driver is killed; before it starts again, the topic is deleted and created anew."""
+    """A driver is killed; before it starts again, the topic is deleted and created again."""
     log = Log(tmp_path / "t-0")
     strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
     if named:
@@ -219,7 +219,7 @@ def test_another_log_in_place_of_a_planned_one_is_reported_when_a_trigger_is_run
     with pytest.raises(DataLossError, match="planned to be read"):
         strict.replay(first, end)
     assert lenient.replay(first, end) == []
-    assert len(lenient.told) == 1
+    assert len(lenient.reported) == 1
     lenient.at = end
     assert lenient.trigger() == list(range(18)), "what the next trigger finds is the other log"
 

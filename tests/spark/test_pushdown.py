@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-pytest.importorskip("pyspark", minversion="4.1", reason="Python sources are told of filters by Spark 4.1 and later")
+pytest.importorskip("pyspark", minversion="4.1", reason="Spark passes filters to Python sources from 4.1 on")
 
 from pyspark.sql.datasource import (
     DataSourceReader,

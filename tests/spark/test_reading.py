@@ -45,7 +45,7 @@ def read(path, **given):
 
 
 def straight(path):
-    """Every record of a folder's segments as kdump's own stream tells it."""
+    """Every record of a folder's segments as kdump's own stream gives it."""
     for file in sorted(path.glob("[0-9]*.log")):
         with local.LocalFile(file) as source:
             for batch in segments_read.read(source, on_error="resync"):
@@ -156,7 +156,7 @@ def test_splits_of_a_damaged_segment_report_the_same_as_the_whole(tmp_path, dama
 
 
 def merged(ranges):
-    """Ranges that touch are one: a split may end inside a damaged stretch."""
+    """Ranges that touch are one: a split may end inside a damaged range."""
     return sorted({byte for start, length in ranges for byte in range(start, start + length)})
 
 
@@ -176,7 +176,7 @@ def test_segments_outside_the_range_are_not_opened(tmp_path):
     assert [split.name[-24:-4] for split in splits] == [f"{bases[2]:020}"]
     latest = max(row["timestampMs"] for row in read(folder, includeControl=True))
     splits, _ = plan(folder, startingTimestamp=latest + 1, columns="offset")
-    assert len(splits) == 1, "the active segment's time index does not tell the end"
+    assert len(splits) == 1, "the active segment's time index does not give the end"
     splits, _ = plan(folder, startingTimestamp=latest + 1)
     assert splits == [], "its headers do"
 

@@ -375,7 +375,7 @@ def test_a_stream_continues_without_a_position_from_spark(tmp_path):
     assert stream.trigger() == []
     log.append()
     assert stream.trigger() == [6, 7, 8]
-    log.file.unlink()  # by retention, behind a segment that rolled
+    log.file.unlink()  # by retention, after the next segment was rolled
     log.roll()
     gone.file.unlink()
     log.append()

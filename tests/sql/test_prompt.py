@@ -42,7 +42,7 @@ def test_a_semicolon_in_a_text_ends_nothing(text, complete):
 def prompt():
     asked, reported = [], []
     one = Prompt(views(), lambda *given: asked.append(given), reported.append, reported.append)
-    one.asked, one.told = asked, reported
+    one.asked, one.reported = asked, reported
     return one
 
 
@@ -50,7 +50,7 @@ def test_commands_with_a_dot(prompt, capsys):
     for line in (".mode jsonl", ".out rows.jsonl", "select 1;", "select 2;", ".schema offsets", ".tables", ".help"):
         prompt.take(line)
     assert prompt.asked == [("select 1;", "jsonl", "rows.jsonl"), ("select 2;", "jsonl", None)]
-    assert prompt.told == [("offsets",)]
+    assert prompt.reported == [("offsets",)]
     assert "group_offsets" in capsys.readouterr().out
     prompt.take(".quit")
     assert prompt.is_over
@@ -59,7 +59,7 @@ def test_commands_with_a_dot(prompt, capsys):
 @pytest.mark.parametrize("line", [".nosuch", ".mode xml", ".out", "."])
 def test_a_wrong_command_is_reported(prompt, line):
     prompt.take(line)
-    assert len(prompt.told) == 1
+    assert len(prompt.reported) == 1
 
 
 def test_ctrl_c_ends_a_query_and_not_the_prompt(capsys):

@@ -35,7 +35,7 @@ int64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
 @st.composite
 def batches(draw):
-    """A batch of sound records in any codec, under a header that may say anything; the crc is right."""
+    """A batch of valid records in any codec, under a header that may say anything; the crc is right."""
     body = b"".join(draw(st.lists(records, max_size=5)))
     codec = draw(st.integers(0, 4))
     packed = compression.compress(codec, body)

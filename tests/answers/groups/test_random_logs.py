@@ -1,4 +1,4 @@
-"""Random, damaged and compacted logs of ``__consumer_offsets``, held against a replay that decodes every record."""
+"""Random, damaged and compacted logs of ``__consumer_offsets``, compared with a replay that decodes every record."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def topic(name):
 
 
 def merged(tmp_path, *logs):
-    """The batches of copies as (base offset, epoch), what is said of damage, and what is noted."""
+    """Return the batches of copies as (base offset, epoch), the damage reports and the notes."""
     for number, log in enumerate(logs):
         folder = tmp_path / str(number) / "__cluster_metadata-0"
         folder.mkdir(parents=True)
