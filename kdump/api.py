@@ -173,7 +173,7 @@ class LogRecord:
 
     @property
     def transaction_state(self) -> str | None:
-        """none, committed, aborted or open; None when it could not be told."""
+        """none, committed, aborted or open; None when it is unknown."""
         return self.batch.found.transaction
 
     def row(self) -> dict[str, object]:
@@ -255,10 +255,10 @@ class Log:
         """Do nothing: no file stays open."""
 
     def __repr__(self) -> str:
-        told = [f"{name}={value!r}" for name, value in self._told()]
-        return f"<Log {', '.join([*map(repr, self._paths), *told])}>"
+        limits = [f"{name}={value!r}" for name, value in self._limits()]
+        return f"<Log {', '.join([*map(repr, self._paths), *limits])}>"
 
-    def _told(self) -> Iterator[tuple[str, object]]:
+    def _limits(self) -> Iterator[tuple[str, object]]:
         """Yield what the log is limited to."""
         yield from (("topic", one) for one in [self._wanted.topics] if one)
         yield from (("partition", sorted(one)) for one in [self._wanted.partitions] if one)
@@ -447,7 +447,7 @@ class Log:
         return self._made_decoder
 
     def _typed(self) -> TypedColumns | None:
-        """Return what makes the columns of a subject, None where none is named. Raises UsageError."""
+        """Return what makes the columns of a subject, or None if none is named. Raises UsageError."""
         decoder = None if self._decoding is None else self._decoder()
         if self._decoding is None or self._decoding.subject is None or decoder is None:
             return None
@@ -525,7 +525,7 @@ def check(
 def verify_index(
     *paths: Path | Iterable[Path], topic: str | Iterable[str] = (), partition: int | Iterable[int] = ()
 ) -> CheckReport:
-    """Return what ``kdump verify-index`` finds: the indexes of segments held against their log. Raises UsageError.
+    """Return what ``kdump verify-index`` finds: the indexes of segments compared with their log. Raises UsageError.
 
     >>> import kdump
     >>> kdump.verify_index("golden/brokers/4.2.2/one-0").findings
@@ -626,7 +626,7 @@ def salvage(
 
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
-    """Return paths, of which each may be several, as one tuple. Raises UsageError where there is none."""
+    """Return paths, each one or several, as one tuple. Raises UsageError where there is none."""
     found = tuple(fspath(one) for path in paths for one in ((path,) if isinstance(path, str | PathLike) else path))
     if not found:
         raise UsageError("a path is missing")

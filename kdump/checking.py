@@ -38,7 +38,7 @@ class CheckedPaths(NamedTuple):
     release: str | None
     configs: Mapping[str, str]
     whole: ClusterImage | None = None
-    """The image where it is of one metadata log, all of which replays."""
+    """The image of one metadata log, if all of it replays."""
 
     def steps(
         self, checked: Iterable[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
@@ -78,7 +78,7 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return what a check is of, and how to check with what the metadata log tells; ``fail`` takes its failures."""
+    """Return what a check is of, and how to check with the facts of the metadata log; ``fail`` takes its failures."""
     image = None
     wrong: list[str] = []
     if any(part.topic == TOPIC for part in partitions):
@@ -206,7 +206,7 @@ def _place(path: str) -> Iterator[tuple[Files, str]]:
                 entry = files.look(each) if files is LOCAL else None
                 is_plain = files is not LOCAL or (entry is not None and entry.is_folder)
                 place = None if is_plain else _archive(each, entry)
-            except UnreadableError:  # whoever looks for partitions reports it
+            except UnreadableError:  # the finder reports it
                 continue
             yield (files, each) if place is None else place
 

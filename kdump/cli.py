@@ -1,4 +1,4 @@
-"""The command line: what runs it, and what each ending says and returns."""
+"""The entry of the command line: it prints the reason and returns the exit status of each way to end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ The cluster is lost, only volumes are left:
 """The output of ``kdump`` without arguments: at most 24 lines of 80 columns."""
 
 
-def main() -> int:  # noqa: PLR0911  each ending has its status
+def main() -> int:  # noqa: PLR0911  each way to end has its status
     """Run kdump; return the exit status."""
     from kdump.output.stdout import CLOSED_PIPE, OutputError, give_up, open_standard_streams
 
@@ -48,7 +48,7 @@ def main() -> int:  # noqa: PLR0911  each ending has its status
             raise
         return _failed("the current folder does not exist any more: change to another one, and back")
     except OSError as reason:
-        if reason.filename is not None:  # readers and writers of files tell of them themselves
+        if reason.filename is not None:  # readers and writers of files report them
             raise
         give_up()
         return _failed(OutputError(reason))

@@ -313,7 +313,7 @@ class ChildRun:
         self.is_late = False
         self._threads = [
             threading.Thread(target=self._hear, daemon=True),
-            threading.Thread(target=self._tell, args=((query or "").encode("utf-8", "surrogateescape"),), daemon=True),
+            threading.Thread(target=self._write, args=((query or "").encode("utf-8", "surrogateescape"),), daemon=True),
         ]
         for one in self._threads:
             one.start()
@@ -358,7 +358,7 @@ class ChildRun:
         error: IO[bytes] = self._process.stderr  # type: ignore[assignment]  # it is a pipe
         self._said.extend(error)
 
-    def _tell(self, text: bytes) -> None:
+    def _write(self, text: bytes) -> None:
         into: IO[bytes] = self._process.stdin  # type: ignore[assignment]  # it is a pipe
         try:
             into.write(text)

@@ -31,16 +31,15 @@ from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, Mis
 from kdump.answers.metadata.answer import TopicLine
 from kdump.answers.metadata.events import Event
 from kdump.answers.offsets import PartitionOffsets
-from kdump.answers.producers import ActiveProducer
+from kdump.answers.producers import ActiveProducer, SequenceBreak
 from kdump.answers.question import Asking, LogQuestion
+from kdump.answers.recompression import WhatIfAnswer, target
 from kdump.answers.replica_diff.brokers import PairDifference, RecordDifference
 from kdump.answers.retention.deletions import SegmentRetention, TopicRetention
-from kdump.answers.sequences import SequenceBreak
 from kdump.answers.statistics import LARGEST, HourStatistics, PartitionStatistics, ProducerStatistics
 from kdump.answers.topic_configs import GivenConfig, given_config
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference
-from kdump.answers.what_if import WhatIfAnswer, target
 from kdump.api import Path, Time, given_paths, moment, numbers
 from kdump.errors import Reporter, UsageError, raise_it
 from kdump.log_dirs.absent import BY_PATH, COPY, absent, with_names
@@ -237,7 +236,7 @@ def _answer(
     at: Time | None,
     **options: Any,
 ) -> Answer[Any]:
-    """Ask a question; return its answer with all that was said on the way. A file that cannot be read raises."""
+    """Ask a question; return its answer with all that was reported. A file that cannot be read raises."""
     when = moment(at)
     brokers = options.pop("brokers", ())
     named = () if brokers else given_paths(paths)
@@ -305,7 +304,7 @@ def transactions(
     """Return open and hanging transactions, with the line that ends each, and the transactional ids.
 
     ``max_timeout`` is transaction.max.timeout.ms of the brokers, ``release`` theirs, such as ``(3, 9)``. All of
-    ``__transaction_state`` must be among the paths, else none is said to hang. ``ended_too`` adds committed and
+    ``__transaction_state`` must be among the paths, else none is reported as hanging. ``ended_too`` adds committed and
     aborted ones.
     """
     options = {

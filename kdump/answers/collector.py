@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int] | None:
-        """Topic and partition, None where the folder's name gives none."""
+        """Topic and partition, or None if the folder's name gives none."""
         topic, number = self.partition.topic, self.partition.partition
         return None if topic is None or number is None else (topic, number)
 
@@ -81,7 +81,7 @@ class Place(NamedTuple):
 
     @property
     def log_start(self) -> int | None:
-        """The checkpointed log start offset, None where it is the first base offset."""
+        """The checkpointed log start offset, or None if it is the first base offset."""
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
@@ -98,7 +98,7 @@ class Place(NamedTuple):
 class Collector:
     """Gathers the facts of one question; a collector extends it with what it needs.
 
-    The pass calls for each partition: ``begin``; if that asks for more than FILES, for each segment ``turn_to``, then
+    The pass calls for each partition: ``begin``. If that asks for more than FILES: for each segment ``turn_to``, then
     ``add`` for valid batches and ``lose`` for each damaged range or cut end, in the order of the file; ``end``. Of
     several collectors each may get more than it asked for.
     """

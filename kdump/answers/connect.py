@@ -94,7 +94,7 @@ ConnectLine: TypeAlias = ConnectorLine | ConnectTaskLine | SourceOffsetLine
 
 
 def role_of(keys: Iterable[bytes | None]) -> Role | None:
-    """Return what a topic holds by the keys of some of its records; None where one of them is no key of Connect."""
+    """Return what a topic holds by the keys of some of its records; None if one of them is no key of Connect."""
     roles = {_role(key) for key in keys}
     return roles.pop() if len(roles) == 1 else None
 
@@ -280,7 +280,7 @@ class ConnectCluster:
 
 
 def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
-    """Return the config in a value of the configs topic, None where there is none."""
+    """Return the config in a value of the configs topic, or None if there is none."""
     found = (value or {}).get("properties")
     return found if isinstance(found, dict) else None
 

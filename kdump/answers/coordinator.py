@@ -38,9 +38,9 @@ class TopicPartitions(NamedTuple):
 
 
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
-    """Return what is known of a topic of which partitions are ``here``.
+    """Return what is known of a topic whose partitions ``here`` are present.
 
-    ``count`` is how many it has, None where nothing tells: then as many as the greatest number shows. None among the
+    ``count`` is how many it has, or None if unknown: then as many as the greatest number shows. None among the
     numbers is a folder without one.
     """
     numbers = {number for number in here if number is not None}

@@ -44,7 +44,7 @@ By: TypeAlias = Literal["partition", "folder", "topic", "segment"]
 
 
 class Bytes(NamedTuple):
-    """Sizes of files, and what they occupy (None where a place does not tell)."""
+    """Sizes of files, and what they occupy (None if the place has no such number)."""
 
     size: int
     disk_size: int | None
@@ -271,7 +271,7 @@ def _first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
 
 
 def _latest(place: Place, segment: Segment, end: SegmentEnd) -> int | None:
-    """Return the log end offset, None where the last segment ends in damage."""
+    """Return the log end offset, or None if the last segment ends in damage."""
     if isinstance(end.damage, Damage):
         place.report.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")
         return None

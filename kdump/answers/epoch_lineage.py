@@ -1,4 +1,4 @@
-"""The leader epochs of a replica's log: what tells two histories apart.
+"""The leader epochs of a replica's log: they distinguish two histories.
 
 Source: KIP-101, KIP-279 and Kafka's class LeaderEpochFileCache.
 """
@@ -31,7 +31,7 @@ class Lineage:
 
     @property
     def newest(self) -> int | None:
-        """The newest epoch, None where the log has none."""
+        """The newest epoch, or None if the log has none."""
         return self.entries[-1].epoch if self.entries else None
 
     def end_of(self, epoch: int) -> int:

@@ -62,7 +62,7 @@ class LogDirPass:
                 self._report.progress(segment.size)
 
     def alongside(self, place: Place) -> PassTap | None:
-        """Return what feeds the collectors while something else reads the partition, None where they need no batch.
+        """Return what feeds the collectors while something else reads the partition, or None if they need no batch.
 
         Close it after the reading; ``progress`` is not called.
         """

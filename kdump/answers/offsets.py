@@ -34,7 +34,7 @@ REMOTE: Final = "remote.storage.enable"
 
 @dataclass(frozen=True)
 class TimeAnswer:
-    """What a look-up of ``time_ms`` gives: the first offset at or after it, and its timestamp; None where none is."""
+    """What a look-up of ``time_ms`` gives: the first offset at or after it, and its timestamp; None if none is."""
 
     time_ms: int
     offset: int | None = None
@@ -100,9 +100,9 @@ def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, 
 
 
 def _largest(segment: Segment) -> int | None:
-    """Return the largest timestamp of a closed segment as the broker knows it; None where its batches must tell.
+    """Return the largest timestamp of a closed segment as the broker knows it; None if its batches must be read.
 
-    Without a ``.timeindex`` a broker would make it anew from the log.
+    Without a ``.timeindex`` a broker would rebuild it from the log.
     """
     data = segment.sibling("timeindex")
     if data is None:

@@ -126,7 +126,7 @@ def _producer(entry: ProducerEntry) -> Producer:
 
 
 class ProducerSnapshot(NamedTuple):
-    """A sound producer snapshot: the state before ``offset``."""
+    """A valid producer snapshot: the state before ``offset``."""
 
     offset: int
     path: str
@@ -136,7 +136,7 @@ class ProducerSnapshot(NamedTuple):
 class ProducerReplay:
     """Rebuilds the producer state of one partition as a broker does when it starts.
 
-    It begins with the newest sound snapshot at or before the last segment's base offset, else with the log. A later
+    It begins with the newest valid snapshot at or before the last segment's base offset, else with the log. A later
     snapshot takes over when the log reaches its offset; one after the log's end is not used.
     """
 
@@ -225,7 +225,7 @@ class ProducerReplay:
 
 
 def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
-    """Yield the sound snapshots of a partition, newest first."""
+    """Yield the valid snapshots of a partition, newest first."""
     partition = place.partition
     paths = {entry.path for entry in partition.others}
     paths |= {segment.siblings["snapshot"] for segment in partition.segments if "snapshot" in segment.siblings}

@@ -206,7 +206,7 @@ class Asking:
         self.states = LogDirStates(in_words(report.damage), report.fail) if states is None else states
 
     def takes(self, partition: Partition) -> bool:
-        """Tell whether the question is about a partition."""
+        """Return whether the question is about a partition."""
         return self.asked.takes(Name(partition.topic, partition.partition))
 
     def meant(self, *also: str) -> list[Partition]:

@@ -1,4 +1,4 @@
-"""The segments of partitions: what each holds in bytes, offsets and times, of which only both ends are read."""
+"""The segments of partitions: bytes, offsets and times of each; only its two ends are read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class SegmentSpan:
     """A segment. ``state`` ends the file's name: log, deleted, swap, ...
 
-    ``end_offset`` is the offset after its last valid batch, None where damage comes after that; ``oldest_ms`` and
+    ``end_offset`` is the offset after its last valid batch, or None if damage comes after that; ``oldest_ms`` and
     ``newest_ms`` are the largest times of its first and last batch, None without one.
     """
 

@@ -1,6 +1,6 @@
 """What topics are made of: batches, codecs, producers, hours; with records the sizes of keys and values.
 
-Headers alone say most of it. Magic 0 and 1 have no header for several messages: compressed ones are unpacked to be
+Headers alone say most of it. Magic 0 and 1 have no header for several messages: compressed ones are decompressed to be
 counted.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
-from kdump.answers.what_if import WhatIf, WhatIfAnswer
+from kdump.answers.recompression import WhatIf, WhatIfAnswer
 from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.answers.what_if import Target
+    from kdump.answers.recompression import Target
     from kdump.records.record_batch import Batches, RecordBatch
     from kdump.segments.lazy_records import RecordSizes
 
@@ -103,7 +103,7 @@ class ProducerStatistics:
 
 @dataclass(frozen=True, slots=True)
 class HourStatistics:
-    """What a topic got in an hour, by the largest timestamp of each batch; None where it has none."""
+    """What a topic got in an hour, by the largest timestamp of each batch; None if it has none."""
 
     kind: ClassVar[str] = "hour"
     topic: str
@@ -345,12 +345,12 @@ def _hour(topic: str, hour: int, one: Sum) -> HourStatistics:
 
 
 def _has_first_time(batch: RecordBatch) -> bool:
-    """Tell whether the base timestamp of a batch is the time of its first record."""
+    """Return whether the base timestamp of a batch is the time of its first record."""
     return isinstance(batch, Batch) and batch.delete_horizon_ms is None and batch.timestamp_type != LOG_APPEND_TIME
 
 
 def spread(counts: Counter[int]) -> Spread | None:
-    """Return the spread of numbers with how often each occurs; None where there is none."""
+    """Return the spread of numbers with how often each occurs; None if there is none."""
     whole = counts.total()
     if not whole:
         return None

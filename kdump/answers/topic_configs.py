@@ -95,7 +95,7 @@ class TopicConfig(NamedTuple):
         return float(self.settings[key].value)
 
     def is_on(self, key: str) -> bool:
-        """Tell whether a config is true."""
+        """Return whether a config is true."""
         return self.settings[key].value.strip().lower() == "true"
 
     @property
@@ -131,7 +131,7 @@ class TopicConfigs:
         return self._known[key]
 
     def knows(self, topic: str) -> bool:
-        """Tell whether a metadata log has the topic, Kafka creates it with its own configs, or a config is given."""
+        """Return whether a metadata log has the topic, Kafka creates it with its own configs, or a config is given."""
         given = (fnmatchcase(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)
 
@@ -157,7 +157,7 @@ class TopicConfigs:
 
 
 def compacted_topics(image: ClusterImage | None) -> frozenset[str]:
-    """Return the topics of an image whose logs are compacted; none where there is no metadata log."""
+    """Return the topics of an image whose logs are compacted; none if there is no metadata log."""
     if image is None:
         return frozenset()
     configs = TopicConfigs(image)
@@ -195,7 +195,7 @@ def given_config(text: str) -> GivenConfig:
 
 
 def _parses(key: str, value: str) -> bool:
-    """Tell whether a text is a value of a config, whatever its range."""
+    """Return whether a text is a value of a config, whatever its range."""
     default = KEYS[key].default
     if default in {"true", "false"}:
         return value.strip().lower() in {"true", "false"}

@@ -51,7 +51,7 @@ class TransactionalId:
 
     @property
     def producer_ids(self) -> set[int]:
-        """All that are or were this id's, as far as the record tells."""
+        """All that are or were this id's, as far as the record has them."""
         known = (self.producer_id, self.previous_producer_id, self.next_producer_id)
         return {one for one in known if one is not None and one >= 0}
 
@@ -64,7 +64,7 @@ class _CoordinatorLog:
     ids: dict[str, TransactionalId] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
     is_unreadable: bool = False
-    """Whether states are lost of which nothing is known."""
+    """Whether states are lost that nothing is known about."""
     leader_epoch: int = -1
     end_offset: int = 0
 
@@ -149,7 +149,7 @@ class TransactionalIds(Collector):
             yield from sorted(log.ids.values(), key=lambda one: one.transactional_id)
 
     def known(self, partitions: int | None = None) -> KnownIds:
-        """Return what is known of all ids; ``partitions`` is how many the topic has, None where nothing tells."""
+        """Return what is known of all ids; ``partitions`` is how many the topic has, or None if unknown."""
         found = topic_partitions(self._logs, partitions)
         condition = f", if {TOPIC} has no more partitions than {found.whole}"
         return KnownIds(
@@ -194,7 +194,7 @@ class KnownIds:
         return self._any.get(producer_id)
 
     def is_sure(self, producer_id: int) -> bool:
-        """Tell whether the last state of the id that has this producer id, or that there is none, can be read."""
+        """Return whether the last state of the id that has this producer id, or that there is none, can be read."""
         if producer_id in self._lost:
             return False
         found = self._current.get(producer_id)
@@ -244,14 +244,14 @@ def _id(value: int | None) -> int | None:
 
 
 class _CutState(NamedTuple):
-    """What is left of a state that is cut off. The producer id is None where it can name no partition."""
+    """What is left of a truncated state. The producer id is None if it can name no partition."""
 
     transactional_id: str
     producer_id: int | None
 
 
 def _cut_state(segment: Segment, region: Trailing) -> _CutState | None:
-    """Return what the beginning of a cut batch of one record tells; None where it does not tell enough."""
+    """Return the state at the beginning of a truncated batch of one record; None if too little of it is there."""
     with segment.open() as source:
         data = source.read(region.position, min(region.size, CUT))
     if len(data) < BATCH_HEADER.size:

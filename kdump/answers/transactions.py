@@ -57,7 +57,7 @@ TERMINATE: Final = (4, 1)
 
 
 class AbortLines(NamedTuple):
-    """Writes lines for a broker of ``release``, as numbers; None where the files must tell."""
+    """Writes lines for a broker of ``release``, as numbers; None to take it from the files."""
 
     bootstrap_server: str = "HOST:9092"
     release: tuple[int, ...] | None = None
@@ -72,7 +72,7 @@ class AbortLines(NamedTuple):
         return f"{self._tool} abort {where} --start-offset {begun.first_offset}"
 
     def terminate(self, transactional_id: str) -> str | None:
-        """Return the line that ends what its coordinator still knows, None where the release has none."""
+        """Return the line that ends what its coordinator still knows, or None if the release has none."""
         if self.release is not None and self.release < TERMINATE:
             return None
         return f"{self._tool} forceTerminateTransaction --transactionalId {shell_text(transactional_id)}"
@@ -140,7 +140,7 @@ class _Open(NamedTuple):
 
 @dataclass(frozen=True)
 class _Replica:
-    """What one replica tells. ``is_old`` says whether its broker is older than 3.0, as far as its files show."""
+    """The facts of one replica. ``is_old`` says whether its broker is older than 3.0, as far as its files show."""
 
     folder: str
     log_dir: str
@@ -163,7 +163,7 @@ class Transactions(Collector):
     """Gathers transactional ids, and the open transactions of the partitions that ``asked`` takes.
 
     With their number alone memory grows. ``max_timeout`` is in ms; ``lines`` writes what ends a transaction.
-    ``coordinators`` is how many partitions ``__transaction_state`` has, None where nothing tells. ``ids`` are those
+    ``coordinators`` is how many partitions ``__transaction_state`` has, or None if unknown. ``ids`` are those
     that were gathered before.
     """
 
@@ -243,7 +243,7 @@ class Transactions(Collector):
         return self._ids
 
     def is_best(self, partition: Partition) -> bool:
-        """Tell whether a partition's folder is the replica that the answer is of."""
+        """Return whether a partition's folder is the replica that the answer is of."""
         replicas = self._found.get((partition.topic or "", partition.partition or 0), ())
         folder = partition.files.shown(partition.folder)
         return bool(replicas) and _best(replicas).folder == folder
@@ -266,7 +266,7 @@ def _best(replicas: Iterable[_Replica]) -> _Replica:
 
 
 def _is_old(place: Place) -> bool:
-    """Tell whether the files are of a broker before 3.0: it has no ``partition.metadata`` (2.8) beside its epochs."""
+    """Return whether the files are of a broker before 3.0: it has no ``partition.metadata`` (2.8) beside its epochs."""
     names = {entry.name for entry in place.partition.others}
     return LEADER_EPOCHS in names and PARTITION_METADATA not in names
 
@@ -334,7 +334,7 @@ class _Judge(NamedTuple):
         )
 
     def _known(self, named: TransactionalId) -> tuple[str, str | None]:
-        """Return what a coordinator does with its transaction, and the line that ends it, None where none does."""
+        """Return what a coordinator does with its transaction, and the line that ends it, or None if none does."""
         if named.state != "Ongoing":
             return (
                 f"its coordinator has it as {named.state}: the marker is not in this log yet. It writes the marker "

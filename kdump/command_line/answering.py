@@ -113,7 +113,7 @@ class Answering:
         """Take the options.
 
         ``topics`` are read instead of those of --topic. Of ``also`` all partitions are read, whatever --topic and
-        --partition say; ``asked`` tells which partitions these mean. ``leftovers`` asks for -future, -delete and
+        --partition say; ``asked`` has these partitions. ``leftovers`` asks for -future, -delete and
         -stray folders too, ``every_folder`` for those that hold no partition. ``judges``: the exit status says that
         all is well, which is not known of a topic that is not there.
         """
@@ -163,7 +163,7 @@ class Answering:
             self.session.insist(text)
 
     def takes(self, partition: Partition) -> bool:
-        """Tell whether --topic and --partition mean a partition."""
+        """Return whether --topic and --partition mean a partition."""
         return self.asked.takes(Name(partition.topic, partition.partition))
 
     def run(self, collectors: Sequence[Collector], partitions: Sequence[Partition] | None = None) -> None:

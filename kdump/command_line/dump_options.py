@@ -222,7 +222,7 @@ class DumpOptions:
 
     @property
     def paint(self) -> Paint | None:
-        """What colours the lines, None where they stay as they are."""
+        """What colours the lines, or None if they stay as they are."""
         wanted = not self.count and colours.are_wanted(self.color, terminal=is_terminal())
         searched = () if self.redact else self.filter.greps
         return colours.painter(self.ending, searched) if wanted else None
@@ -241,7 +241,7 @@ class DumpOptions:
     def may_be_parallel(self) -> bool:
         """Whether several processes may read: by default not where offsets or times may leave little to read.
 
-        They print bytes as they are: a terminal, and whoever wants colours, has one process.
+        They print bytes as they are: a terminal and coloured output have one process.
         """
         if (
             self.stats
@@ -256,7 +256,7 @@ class DumpOptions:
 
     @property
     def effort(self) -> Effort:
-        """What is made of records: it decides how many processes are worth it."""
+        """The work for each record: it decides how many processes pay off."""
         if self.batches and not self.filter.looks_into_records:
             return Effort.HEADERS
         is_printed = not (self.batches or self.count)
@@ -281,7 +281,7 @@ class DumpOptions:
 
     @property
     def shows_outcomes(self) -> bool:
-        """Whether a column says what became of transactions."""
+        """Whether a column has the outcome of transactions."""
         return self.output in COLUMNAR and any(column.name == "transactionState" for column in self.columns)
 
     @property

@@ -126,7 +126,7 @@ def index_interval(effect: str) -> Callable[[FC], FC]:
 
 
 def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
-    """Do as ``--cache`` says, for the whole process; a command that is not told leaves what stands before its name."""
+    """Do as ``--cache`` says, for the whole process; a command without the option keeps the one before its name."""
     given = ctx.get_parameter_source(str(param.name)) == click.core.ParameterSource.COMMANDLINE
     if ctx.resilient_parsing or not (given or ctx.parent is None):
         return

@@ -183,13 +183,13 @@ def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_folder(path: str) -> bool:
-    """Tell whether a path is a folder; not where a folder above it is closed to this user, unlike ``Path.is_dir``."""
+    """Return whether a path is a folder; not where a folder above it is closed to this user, unlike ``Path.is_dir``."""
     return os.path.isdir(path)  # noqa: PTH112  it raises there
 
 
 def is_there(path: str) -> bool:
-    """Tell whether there is something at a path; not where a folder above it is closed to this user."""
-    return os.path.exists(path)  # noqa: PTH110  likewise
+    """Return whether there is something at a path; not where a folder above it is closed to this user."""
+    return os.path.exists(path)  # noqa: PTH110  as above
 
 
 class Size(click.ParamType[int]):

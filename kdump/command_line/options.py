@@ -49,7 +49,7 @@ def topics_of_paths(ctx: click.Context) -> list[str]:
     found: set[str] = set()
     for path in ctx.params.get("paths") or ctx.args:  # an option without its word yet leaves them in args
         if os.path.isdir(path):  # noqa: PTH112  pathlib is slow to import
-            found.update(topic for name in os.listdir(path) if (topic := folder_name(name).topic))  # noqa: PTH208  likewise
+            found.update(topic for name in os.listdir(path) if (topic := folder_name(name).topic))  # noqa: PTH208  as above
     return sorted(topic for topic in found if harmless_line(topic) == topic)
 
 
@@ -300,7 +300,7 @@ def wanted(options: dict[str, Any], **more: Any) -> Wanted:
 
 
 def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
-    """Take REMOTE out of ``options``; None where nothing is given. Raises UsageError and UnreadableError."""
+    """Take REMOTE out of ``options``; None if nothing is given. Raises UsageError and UnreadableError."""
     paths, given = options.pop("remote", ()), options.pop("remote_keys", ())
     if not paths and not given:
         return None

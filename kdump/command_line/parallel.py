@@ -61,5 +61,5 @@ def _parts(segment: Segment, *, unpacks: bool) -> list[SegmentPart]:
     try:
         with segment.open() as source:
             return costs.segment_parts(source, source.size, unpacks=unpacks)
-    except UnreadableError:  # whoever reads it says so
+    except UnreadableError:  # its reader reports it
         return []

@@ -41,7 +41,7 @@ class CommandAsking(Asking):
 
 
 def _codecs(_: click.Context, __: click.Parameter, text: str | None) -> tuple[Any, ...]:
-    from kdump.answers.what_if import target  # few runs name any
+    from kdump.answers.recompression import target  # few runs name any
 
     return tuple(map(target, text.split(","))) if text else ()
 

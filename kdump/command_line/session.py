@@ -96,7 +96,7 @@ class Progress(StatusLine):
 
 
 class SaidSoFar:
-    """What a run has met and said so far, as one process tells it another."""
+    """What a run has met and reported so far; processes hand it on."""
 
     def __init__(self) -> None:
         self.met: set[int] = set()
@@ -107,7 +107,7 @@ class SaidSoFar:
 
 
 class Session:
-    """One run of a command. Whatever is said goes to standard error; what was met makes the exit status."""
+    """One run of a command: messages go to standard error; what was met makes the exit status."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -115,7 +115,7 @@ class Session:
         """It shows nothing until :meth:`watch` is called."""
         self.said = SaidSoFar()
         self.before: Callable[[], object] = lambda: None
-        """Called before anything is said or met: one of several processes waits for its turn."""
+        """Called before anything is reported or met: one of several processes waits for its turn."""
         if quiet:
             from kdump.log_dirs import patience  # few runs are quiet
 
@@ -128,12 +128,12 @@ class Session:
         return self.said.met
 
     def watch(self, total: int) -> None:
-        """Show how much of ``total`` bytes is done, where somebody sees standard error."""
+        """Show how much of ``total`` bytes is done, if standard error is a terminal."""
         if sys.stderr.isatty():
             self.progress = Progress(total, sys.stderr)
 
     def watched(self, partitions: Iterable[Partition]) -> Iterable[Partition]:
-        """Show how much of partitions is done, likewise; return them."""
+        """Show how much of partitions is done, in the same way; return them."""
         if not sys.stderr.isatty():
             return partitions
         found = list(partitions)
@@ -156,7 +156,7 @@ class Session:
         self._say("warning", text)
 
     def absent(self, texts: Iterable[str]) -> None:
-        """Say what was asked for and is not there, where nothing of it would be taken for sound."""
+        """Report what was asked for and is absent, where its absence would look like a good result."""
         for text in texts:
             self._cannot(text)
 

@@ -1,4 +1,4 @@
-"""Who goes through partitions, each of which one reads: this process, several, or the executors of Spark."""
+"""The workers that read partitions, one worker for each: this process, several, or the executors of Spark."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class WhoReads(NamedTuple):
 
     jobs: int | None
     master: str | None = None
-    conf: dict[str, str] = {}  # noqa: RUF012  nobody changes it
+    conf: dict[str, str] = {}  # noqa: RUF012  it is never changed
 
     @classmethod
     def taken(cls, options: dict[str, Any]) -> WhoReads:

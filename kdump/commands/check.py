@@ -191,15 +191,15 @@ def _checked(
         for part in partitions:
             yield everything.check(part, how, dirs, run.progress)
         return
-    told: set[Finding] = set()  # of a log dir each stretch of its partitions tells
-    for results in workers.results(partial(_stretch, how), stretches(partitions, workers.count)):
+    reported: set[Finding] = set()  # several chunks report the same of one log dir
+    for results in workers.results(partial(_chunk, how), stretches(partitions, workers.count)):
         for result in results:
             run.progress(result.size)
-            new = tuple(finding for finding in result.findings if finding not in told)
-            told.update(new)
+            new = tuple(finding for finding in result.findings if finding not in reported)
+            reported.update(new)
             yield result._replace(findings=new)
 
 
-def _stretch(how: everything.CheckOptions, partitions: list[Partition]) -> list[CheckedPartition]:
+def _chunk(how: everything.CheckOptions, partitions: list[Partition]) -> list[CheckedPartition]:
     dirs = LogDirs()
     return [everything.check(part, how, dirs) for part in partitions]

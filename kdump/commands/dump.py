@@ -260,11 +260,11 @@ class PrintedSoFar(NamedTuple):
     records: int = 0
     start: ChunkStart = ChunkStart()
     has_printed: bool = False
-    has_told: bool = False
+    has_reported: bool = False
 
 
 class PrintedPiece(NamedTuple):
-    """The result of a piece; ``said`` is None where it has waited for nothing to print on standard error."""
+    """The result of a piece; ``said`` is None if it has waited for nothing to print on standard error."""
 
     said: SaidSoFar | None
     found: bool
@@ -272,7 +272,7 @@ class PrintedPiece(NamedTuple):
     size: int
     start: ChunkStart = ChunkStart()
     has_printed: bool = False
-    has_told: bool = False
+    has_reported: bool = False
     ends_segment: bool = True
 
 
@@ -498,7 +498,7 @@ class Dump:
             self.session.damaged_range(item.file.name, item.damage)
 
     def _may_be_secret(self, file: SegmentFacts, printer: Printer | None) -> bool:
-        """Tell whether values in damaged ranges of a segment may be secrets that are to be hidden."""
+        """Return whether values in damaged ranges of a segment may be secrets that are to be hidden."""
         if isinstance(printer, HidingPrinter):
             return printer.hides_in(file)
         return not self.options.show_secrets and file.topic is not None and may_hold_secrets(file.topic)
@@ -570,7 +570,7 @@ class PieceWork:
             self._hear(before)
 
         turn.when_come(hear)
-        found, records, has_told = False, 0, False
+        found, records, has_reported = False, 0, False
         part.start, part.hops, part.is_over = (0, part.hops, False) if is_first else start
         if part.is_over or part.start >= part.stop:
             part.reached = part.start
@@ -578,13 +578,13 @@ class PieceWork:
             found, records = self._dump.print_items(self._reader.read_part(partition, segment, part), self._printer)
         if part.lost:
             before = turn.take()
-            has_told = is_first or not before.has_told
-            if has_told:
+            has_reported = is_first or not before.has_reported
+            if has_reported:
                 self._reader.tell_lost(segment, part.lost)
         after = ChunkStart(part.reached, part.hops, part.is_over)
         said = self._said(turn)
         return PrintedPiece(
-            said, found, records, piece.size, after, turn.has_written, has_told, ends_segment=piece.ends_segment
+            said, found, records, piece.size, after, turn.has_written, has_reported, ends_segment=piece.ends_segment
         )
 
     def carry(self, before: PrintedSoFar, made: PrintedPiece) -> PrintedSoFar:
@@ -597,5 +597,5 @@ class PieceWork:
         return after._replace(
             start=made.start,
             has_printed=made.has_printed or before.has_printed,
-            has_told=made.has_told or before.has_told,
+            has_reported=made.has_reported or before.has_reported,
         )

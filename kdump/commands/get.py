@@ -193,7 +193,7 @@ class Hide:
         return field_map.hidden(parts, self.redactor.hash)
 
     def _shows_values(self, file: SegmentFacts) -> bool:
-        """Tell whether the values of fields that are wrong may be shown: they may be a part of a payload."""
+        """Return whether the values of fields that are wrong may be shown: they may be a part of a payload."""
         if self.no_payload or self.redactor is not None:
             return False
         return self.secrets is None or not self.secrets.may_be_in(file)
@@ -276,7 +276,7 @@ def _tables(item: SelectedBatch, columns: tuple[rows.Column, ...], *, batch: boo
 
 
 def whole(batch: RecordBatch) -> Sequence[Record]:
-    """Return all records of a batch, up to the first that cannot be read: the reader tells of that one."""
+    """Return all records of a batch, up to the first that cannot be read: the reader reports that one."""
     count = 0
     with suppress(DamageError):
         for _ in batch.records():
@@ -321,29 +321,29 @@ def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[st
 
 
 def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | None, DamageError | None]:
-    """Return the batch that covers an offset, and why its record cannot be read: None where the cleaner took it."""
+    """Return the batch that covers an offset, and why its record cannot be read: None if the cleaner took it."""
     for item in _near(partitions, offset):
         if item.base_offset <= offset <= item.batch.last_offset:
             try:
                 return item, misnumbered(item.batch, [record.offset for record in item.batch.records()])
             except DamageError as damage:
-                return item, damage.with_traceback(None)  # which would hold what was unpacked
+                return item, damage.with_traceback(None)  # which would hold the decompressed bytes
     return None, None
 
 
 def missing(partitions: list[Partition], offset: int) -> str:
-    """Say why no batch covers an offset, as far as the files tell; nothing where there is no batch at all."""
-    before = behind = None
+    """Return why no batch covers an offset, as far as the files show; an empty text where there is no batch at all."""
+    before = after = None
     for item in _near(partitions, offset):
         if item.batch.last_offset < offset:
             before = item.batch.last_offset
-        elif behind is None:
-            behind = item.base_offset
-    if before is None and behind is None:
+        elif after is None:
+            after = item.base_offset
+    if before is None and after is None:
         return ""
     if before is None:
-        return f"the log begins with offset {behind}"
-    return f"the log ends with offset {before}" if behind is None else f"offset {before} is followed by {behind}"
+        return f"the log begins with offset {after}"
+    return f"the log ends with offset {before}" if after is None else f"offset {before} is followed by {after}"
 
 
 def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:

@@ -173,7 +173,7 @@ def command(
 
     def done(summary: Summary) -> None:
         progress.clear()
-        _tell(run, export, summary)
+        _report(run, export, summary)
 
     try:
         with progress:
@@ -183,7 +183,7 @@ def command(
     return run.status
 
 
-def _tell(run: session.Session, export: Export, summary: Summary) -> None:
+def _report(run: session.Session, export: Export, summary: Summary) -> None:
     rate = summary.rows / max(summary.seconds, 0.001)
     run.note(
         f"{summary.files} files, {summary.batches} batches, {summary.rows} records, "
@@ -192,7 +192,7 @@ def _tell(run: session.Session, export: Export, summary: Summary) -> None:
     )
     for unreadable in summary.unreadable:
         run.fail(unreadable)
-    _tell_damage(run, export, summary)
+    _report_damage(run, export, summary)
 
 
 def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:
@@ -206,7 +206,7 @@ def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:
     try:
         with progress:
             follower.run(forever=forever)
-    except KeyboardInterrupt:  # what was committed stands; the next run goes on behind it
+    except KeyboardInterrupt:  # committed output stays; the next run continues after it
         _sum_up(run, export, follower.added)
         raise
     except MalformedError as error:
@@ -225,7 +225,7 @@ def _sum_up(run: session.Session, export: Export, added: Added) -> None:
         run.fail(unreadable)
     if added.lost:
         run.damage(f"{len(added.lost)} times records were gone before they were read: {export.account}/_manifest.json")
-    _tell_damage(run, export, done)
+    _report_damage(run, export, done)
 
 
 def _listener(run: session.Session, progress: _Progress) -> Listener:
@@ -242,7 +242,7 @@ def _listener(run: session.Session, progress: _Progress) -> Listener:
     return Listener(note, progress, damage=damage)
 
 
-def _tell_damage(run: session.Session, export: Export, done: Summary) -> None:
+def _report_damage(run: session.Session, export: Export, done: Summary) -> None:
     run.sum_up()
     if done.damaged_ranges or done.damaged_bytes:
         run.damage(f"damage was met: {export.account}/_damaged has the bytes, {export.account}/_manifest.json the list")

@@ -160,7 +160,7 @@ def _view_table(view: View) -> Any:
 
 
 def _asks_at_prompt(words: tuple[str, ...], file: str | None) -> bool:
-    """Tell whether PATHs alone are named, on a terminal."""
+    """Return whether PATHs alone are named, on a terminal."""
     alone = bool(words) and file is None and all(map(option_values.is_there, words))
     return alone and sys.stdin.isatty() and is_terminal()
 
@@ -321,7 +321,7 @@ class _Command:
 
 @contextmanager
 def metered(*, wanted: bool) -> Iterator[Any]:
-    """Give what counts the bytes that are read meanwhile, None where that is not wanted."""
+    """Give what counts the bytes that are read meanwhile, or None if that is not wanted."""
     if not wanted:
         yield None
         return
@@ -352,7 +352,7 @@ def stats(read: dict[str, int], reading: QueryReading, rows: int, seconds: float
 
 
 def is_log(path: str) -> bool:
-    """Tell whether a file is a segment, by its name."""
+    """Return whether a file is a segment, by its name."""
     return ".log" in path.rpartition("/")[2]
 
 
@@ -375,7 +375,7 @@ def bounded_memory(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def tell(error: BaseException) -> None:
+def report_error(error: BaseException) -> None:
     """Print an error on standard error; of a query it may have several lines, the first as any message."""
     first, *more = str(error).split("\n")
     message("error", first)

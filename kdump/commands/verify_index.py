@@ -59,12 +59,12 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
                 for error in errors:
                     run.fail(error)
                 for checked in checks:
-                    _tell(checked, told)
+                    _add(checked, told)
                     run.progress(checked.size)
         else:
             for part in partitions:
                 for checked in partition.check(part, run.progress, fail=run.fail):
-                    _tell(checked, told)
+                    _add(checked, told)
     return run.status
 
 
@@ -73,5 +73,5 @@ def _check(part: Partition) -> tuple[list[CheckedSegment], list[UnreadableError]
     return list(partition.check(part, fail=errors.append)), errors
 
 
-def _tell(checked: CheckedSegment, told: Telling) -> None:
+def _add(checked: CheckedSegment, told: Telling) -> None:
     told.tell(checked.findings, segments=1, batches=checked.batches, size=checked.size)

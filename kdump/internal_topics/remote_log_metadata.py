@@ -1,4 +1,4 @@
-"""``__remote_log_metadata``: which segments of which partitions lie in remote storage (KIP-405).
+"""``__remote_log_metadata``: the segments that lie in remote storage (KIP-405).
 
 There are no keys. A value is framed as in :mod:`kdump.internal_topics.frame`. Source:
 ``org.apache.kafka.server.log.remote.metadata.storage.generated``.

@@ -17,8 +17,7 @@ from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import LogDirPass, gather_with, states_of
 from kdump.answers.metadata.image import image_of, partition_count, topic_names
-from kdump.answers.remote_copies import copied_offsets
-from kdump.answers.retention.deletions import Retention
+from kdump.answers.retention.deletions import Retention, copied_offsets
 from kdump.answers.statistics import Statistics
 from kdump.answers.topic_configs import TopicConfigs, compacted_topics
 from kdump.answers.transactions import Transactions

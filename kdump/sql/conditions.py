@@ -45,7 +45,7 @@ class Values(NamedTuple):
         return self.low is not None and self.high is not None and self.low > self.high
 
     def takes(self, value: int) -> bool:
-        """Tell whether a number is among them."""
+        """Return whether a number is among them."""
         in_range = (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
         return in_range and (self.only is None or value in self.only)
 
@@ -145,7 +145,7 @@ def _microseconds(text: str) -> int | None:
 
 
 def _set(kind: str, items: str) -> frozenset[Any] | None:
-    """Return the values of a list, None where Arrow has cut it short, or where it holds what is not read."""
+    """Return the values of a list, or None if Arrow has cut it short, or where it holds what is not read."""
     lines = [line.strip().removesuffix(",") for line in items.split("\n")[:-1]]
     if "..." in lines or ("" in lines and kind != "binary"):
         return None
@@ -233,7 +233,7 @@ def compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
 
 
 def both(one: Bounds, other: Bounds) -> Bounds:
-    """Return the bounds of two conditions of which both hold."""
+    """Return the bounds of two conditions that both hold."""
     found = dict(one)
     for name, values in other.items():
         found[name] = found[name].both(values) if name in found else values
@@ -241,5 +241,5 @@ def both(one: Bounds, other: Bounds) -> Bounds:
 
 
 def either(one: Bounds, other: Bounds) -> Bounds:
-    """Return the bounds of two conditions of which one holds."""
+    """Return the bounds where one of two conditions holds."""
     return {name: values.either(other[name]) for name, values in one.items() if name in other}

@@ -133,7 +133,7 @@ class _ProbeView:
 
 
 def pushes_down(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tell whether DuckDB hands columns and conditions to a Dataset in Python, and takes its rows as they are."""
+    """Return whether DuckDB hands columns and conditions to a Dataset in Python, and takes its rows as they are."""
     probe = _ProbeReading()
     reading: Any = probe
     view: Any = _ProbeView()
@@ -197,7 +197,7 @@ class Engine:
 class Running:
     """A query that runs: its columns, and blocks of its rows.
 
-    ``close`` ends it. Afterwards ``is_stuck`` tells whether its thread goes on: DuckDB does not end some calls.
+    ``close`` ends it. Afterwards ``is_stuck`` is whether its thread continues: DuckDB does not end some calls.
     """
 
     def __init__(self, engine: Engine, text: str, params: Mapping[str, str], reading: QueryReading) -> None:
@@ -265,7 +265,7 @@ class Running:
         return error
 
     def _put(self, what: Any) -> bool:
-        """Hand something over; return False where nobody takes it any more."""
+        """Hand something over; return False where no caller takes it any more."""
         while not self._reading.stopped.is_set():
             try:
                 self._blocks.put(what, timeout=_LOOK)

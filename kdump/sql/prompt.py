@@ -48,9 +48,9 @@ class Prompt:
         views: dict[str, View],
         ask: Callable[[str, str, str | None], object],
         show: Callable[[tuple[str, ...]], object],
-        tell: Callable[[BaseException], object],
+        report: Callable[[BaseException], object],
     ) -> None:
-        self._views, self._ask, self._show, self._tell = views, ask, show, tell
+        self._views, self._ask, self._show, self._report = views, ask, show, report
         self.mode = "table"
         self.out: str | None = None
         self.timer = False
@@ -86,7 +86,7 @@ class Prompt:
         except KeyboardInterrupt:
             print(file=sys.stderr)
         except KdumpError as error:
-            self._tell(error)
+            self._report(error)
 
     def _command(self, words: list[str]) -> None:
         name, *rest = words or [""]

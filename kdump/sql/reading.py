@@ -231,7 +231,7 @@ class QueryReading:
         if self._hides:
             bounds.pop("key", None)  # the stored key is not the one that is shown
         wanted = _filter(bounds)._replace(committed=self.inputs.committed)
-        scan.pushed = {name: _told(value) for name, value in bounds.items() if name in _PUSHED}
+        scan.pushed = {name: _shown_values(value) for name, value in bounds.items() if name in _PUSHED}
         partitions = [one for one in self.partitions if _may_hold(one, bounds)]
         if view.name == BATCHES:
             return self._batches(partitions, wanted, names)
@@ -262,7 +262,7 @@ class QueryReading:
         return not self.inputs.payloads or self.inputs.redactor is not None
 
     def _changes(self, partition: Partition) -> bool:
-        """Tell whether records of a partition are not shown as they are stored."""
+        """Return whether records of a partition are not shown as they are stored."""
         return self.inputs.redactor is not None or may_hold_secrets(partition.topic)
 
     def _shown(self, item: SelectedBatch) -> Iterator[SelectedBatch]:
@@ -422,7 +422,7 @@ _PUSHED: Final = frozenset(
 
 
 def _may_hold(partition: Partition, bounds: conditions.Bounds) -> bool:
-    """Tell whether a partition may have rows: its folder tells topic and number."""
+    """Return whether a partition may have rows: its folder names topic and number."""
     topic, number = bounds.get("topic"), bounds.get("partition")
     if topic is not None and topic.only is not None and partition.topic not in topic.only:
         return False
@@ -455,7 +455,7 @@ def _filter(bounds: conditions.Bounds) -> Filter:
     )
 
 
-def _told(found: conditions.Values) -> object:
+def _shown_values(found: conditions.Values) -> object:
     """Return bounds as --stats shows them."""
     if found.only is None:
         return [found.low, found.high]

@@ -48,7 +48,7 @@ def without_comments(text: str) -> str:
 
 
 def is_complete(text: str) -> bool:
-    """Tell whether a text ends with a semicolon that is no part of a text, a name or a comment."""
+    """Return whether a text ends with a semicolon that is no part of a text, a name or a comment."""
     last = ";"
     found = False
     for piece in _PIECE.finditer(text):

@@ -177,7 +177,7 @@ def schema_lines(names: Iterable[str], known: Mapping[str, View]) -> Iterator[di
 
 
 def unit_of(field: pa.Field) -> str | None:
-    """Return the unit of a column of numbers, None where it has none."""
+    """Return the unit of a column of numbers, or None if it has none."""
     if not pa.types.is_integer(field.type):
         return None
     found = [unit for pattern, unit in _UNITS if pattern.search(field.name)]

@@ -12,9 +12,9 @@ import pytest
 import snappy
 import zstandard
 
-from kdump.answers import what_if
+from kdump.answers import recompression
+from kdump.answers.recompression import Sample, WhatIf, target
 from kdump.answers.statistics import Spread, spread
-from kdump.answers.what_if import Sample, WhatIf, target
 from kdump.errors import UsageError
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.log_dirs.finder import Finder
@@ -278,7 +278,7 @@ def written_by(kind, count, seed):
 
 def answers(folder, monkeypatch, sample):
     """Ask what a log dir would take, by a sample of about so many bytes of each partition."""
-    monkeypatch.setattr(what_if, "SAMPLE", sample)
+    monkeypatch.setattr(recompression, "SAMPLE", sample)
     collector = WhatIf(list(map(target, CODECS)))
     truth, fixed = Counter(), 0
     for partition in Finder().find([str(folder)]):

@@ -57,7 +57,7 @@ class CleanedTransactions:
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Tell whether a batch is aborted data, or a marker that marks nothing. Raises DamageError."""
+        """Return whether a batch is aborted data, or a marker that marks nothing. Raises DamageError."""
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id
@@ -151,7 +151,7 @@ class CleanerWalk:
         return CleanerBatch(segment, batch, self._say, discards=self._discards(segment, batch))
 
     def _discards(self, segment: Segment, batch: RecordBatch) -> bool:
-        """Tell whether transactions let a batch go; a marker that cannot be read stays."""
+        """Return whether transactions let a batch go; a marker that cannot be read stays."""
         try:
             return self._transactions.discards(batch)
         except DamageError as damage:
@@ -201,7 +201,7 @@ class CleanerBatch:
         """Turn to the records of a batch; return whether the kernel can. More than CHUNK of them are well-formed."""
         try:
             data, start = batch.payload()
-        except DamageError:  # it is said where the records are read
+        except DamageError:  # it is reported where the records are read
             return False
         return keys.begin(data, start, batch.header, ()) and keys.left > 0 and (keys.left <= CHUNK or keys.sound())
 
@@ -224,28 +224,28 @@ class CleanerRun(CleanerBatch):
     """Data batches of a run, from a row on and before another: all are discarded, or none."""
 
     def __init__(
-        self, segment: Segment, run: Run, row: int, behind: int, say: Callable[[str], None], *, discards: bool
+        self, segment: Segment, run: Run, row: int, after: int, say: Callable[[str], None], *, discards: bool
     ) -> None:
         super().__init__(segment, run.first, say, discards=discards)
-        self._run, self._row, self._behind = run, row, behind
+        self._run, self._row, self._after = run, row, after
         self.count = behind - row
 
     @property
     def last_offset(self) -> int:
-        return self._run.field("last_offset", self._behind - 1)
+        return self._run.field("last_offset", self._after - 1)
 
     def batch(self, number: int) -> RecordBatch:
         return self._run.batch(self._row + number)
 
     def read_into(self, keys: AnyFacts) -> Iterator[None]:
         row = self._row
-        while row < self._behind:
+        while row < self._after:
             if isinstance(keys, KeyFacts):
                 yield from self._read(self._run.batch(row), keys)
                 row += 1
                 continue
             keys.clear()
-            keys.stack(self._run.block, self._run.rows, WIDTH, row, self._behind)
+            keys.stack(self._run.block, self._run.rows, WIDTH, row, self._after)
             is_broken = keys.read_batches(CHUNK)
             row = keys.row
             if len(keys):

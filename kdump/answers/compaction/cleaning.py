@@ -1,4 +1,4 @@
-"""What one cleaning of a log removes: the offset map of the dirty part, held against every record; the largest keys."""
+"""What one cleaning of a log removes: the offset map of the dirty part, compared with every record; the largest keys."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class Cleaning:
         return offset_map(self._section.first_dirty, most, min(self._limits), part)
 
     def _fill_point(self, parts: Sequence[KeyPart]) -> FillPoint | None:
-        """Return the record that fills the map, None where it never fills."""
+        """Return the record that fills the map, or None if it never fills."""
         found = array("q")
         for part in parts:
             newest = self._new_map(part)
@@ -287,7 +287,7 @@ class Cleaning:
                 done.add(newest.judge(discards=data.discards, keeps=keeps, listed=self._listed))
 
     def _judge_marker(self, done: Cleaned, marker: RecordBatch, *, goes: bool) -> None:
-        """Count a marker's record. One that cannot be read was said when its transaction was looked for."""
+        """Count a marker's record. One that cannot be read was reported with its transaction."""
         try:
             offsets = [record.offset for record in marker.records()]
         except DamageError:

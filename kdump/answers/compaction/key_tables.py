@@ -94,7 +94,7 @@ class KeyFacts:
         self._facts.append((last_offset,))
 
     def _is_ours(self, digest: bytes) -> bool:
-        """Tell whether a key is of the part that the table holds."""
+        """Return whether a key is of the part that the table holds."""
         return self._part.of == 1 or crc32(digest) % self._part.of == self._part.number
 
 

@@ -1,4 +1,4 @@
-"""All that the files tell of some offsets of one partition, gathered when a reason asks for it."""
+"""The evidence in the files on some offsets of one partition, read when a reason needs it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TopicHistory:
     def config(self, topic: str, name: str) -> str | None:
         """Return a config in force: the topic's, the brokers' dynamic one, or Kafka's default.
 
-        None when no metadata log tells. Properties files of brokers are in no log dir.
+        None without a metadata log. Properties files of brokers are in no log dir.
         """
         return None if self._configs is None else self._configs.of(topic, None).settings[name].value
 
@@ -143,7 +143,7 @@ class PartitionEvidence:
         return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
 
     def fetches(self, seen: Sighting, offset: int) -> bool:
-        """Tell whether a broker that is asked for an offset returns the batch of a record. Raises UnreadableError."""
+        """Return whether a broker that is asked for an offset returns the batch of a record. Raises UnreadableError."""
         segment = next((one for one in self.segments if one.name == seen.batch.path), None)
         if segment is None:
             return True
@@ -161,7 +161,7 @@ class PartitionEvidence:
 
     @cached_property
     def topic_id(self) -> bytes | None:
-        """The topic id in the folder, None where there is none."""
+        """The topic id in the folder, or None if there is none."""
         return None if self.place is None else self.place.partition.topic_id(self.place.report.damage)
 
     @cached_property
@@ -219,7 +219,7 @@ class PartitionEvidence:
 
     @cached_property
     def local_start(self) -> int | None:
-        """The base offset of the first segment that is no remote one, None where there is none."""
+        """The base offset of the first segment that is no remote one, or None if there is none."""
         local = (one.base_offset for one in self.segments if not isinstance(one.files, TieredFiles))
         return min((base for base in local if base is not None), default=None)
 
@@ -260,7 +260,7 @@ class PartitionEvidence:
 
     @property
     def first_dirty(self) -> int | None:
-        """The first offset that the log cleaner has not been at, None where no checkpoint says that it ever came."""
+        """The first offset that the log cleaner has not been at, or None if no checkpoint says that it ever came."""
         return None if self.place is None else self.place.log_dir.cleaned.get((self.topic, self.number))
 
     @cached_property
@@ -282,7 +282,7 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """Where this log is cut when it follows the copy with the newest leader epoch, None where nothing goes."""
+        """Where this log is cut when it follows the copy with the newest leader epoch, or None if nothing goes."""
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])
@@ -393,7 +393,7 @@ def evidence_of(
 ) -> PartitionEvidence:
     """Return what is known of a partition on the first broker that has a folder of it; other brokers have copies.
 
-    Brokers are told apart by meta.properties, without it by their log dirs.
+    Brokers are distinguished by meta.properties, without it by their log dirs.
     """
     brokers: dict[str, list[Place]] = {}
     for place in places:
@@ -417,7 +417,7 @@ def evidence_of(
 
 
 def leftover_of(partition: Partition) -> Leftover | None:
-    """Return a folder as one that was put aside, None where it is a log's current one."""
+    """Return a folder as one that was put aside, or None if it is a log's current one."""
     path = partition.files.shown(partition.folder)
     found = LEFTOVER_FOLDER.fullmatch(path.rstrip("/").rpartition("/")[2])
     return None if found is None else Leftover(found["state"], path, partition.topic_id(lambda _: None), partition)

@@ -36,7 +36,7 @@ class OffsetRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Whether consumers of each isolation level get the record of an offset, and why; up to ``last_offset`` likewise.
+    """Whether consumers of each isolation level get the record of an offset, and why; the same up to ``last_offset``.
 
     ``because`` and ``evidence`` are of the first offset; ``alternatives`` are reasons that the files do not exclude.
     """

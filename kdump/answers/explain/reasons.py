@@ -56,7 +56,7 @@ class Fact:
 
 
 class Cause(NamedTuple):
-    """Why a record is given or not, and what shows it. None: the files do not tell whether it is given."""
+    """Why a record is given or not, and what shows it. None: the files do not show whether it is given."""
 
     reason: Reason
     where: Whereabouts
@@ -320,7 +320,7 @@ def _deletions(asked: Question) -> list[Reason]:
 
 
 def _is_old(asked: Question, span: int) -> bool:
-    """Tell whether the deleted segment that held the offset is older than ``span`` ms, as far as it is there."""
+    """Return whether the deleted segment that held the offset is older than ``span`` ms, as far as it is there."""
     partition = asked.block.partition
     held = [one for one in partition.deleted if (one.base_offset or 0) <= asked.offset]
     if not held or asked.offset not in asked.block.deleted.records:
@@ -329,7 +329,7 @@ def _is_old(asked: Question, span: int) -> bool:
     return largest < 0 or asked.at - largest > span
 
 
-def behind_damage(asked: Question) -> Cause | None:
+def after_damage(asked: Question) -> Cause | None:
     """A fetch of the offset does not find the record: damaged bytes stand before its batch.
 
     The broker reads from the entry of its index on, and returns the first batch that ends at the offset or later
@@ -444,7 +444,7 @@ def cleaned(asked: Question) -> Cause | None:
 
 
 def _is_cleaned(partition: PartitionEvidence) -> bool:
-    """Tell whether the files show that the log is compacted."""
+    """Return whether the files show that the log is compacted."""
     policy = partition.history.config(partition.topic, "cleanup.policy")
     return partition.first_dirty is not None or "compact" in (policy or "")
 
@@ -522,7 +522,7 @@ REASONS: Final[tuple[Callable[[Question], Cause | None], ...]] = (
     replaced,
     above_high_watermark,
     below_log_start,
-    behind_damage,
+    after_damage,
     control_marker,
     aborted_transaction,
     open_transaction,

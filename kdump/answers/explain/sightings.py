@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 TransactionEnd: TypeAlias = Literal["none", "committed", "aborted", "open", "unknown"]
-"""What became of a record's transaction; "unknown" where its marker is not among the files, or cannot be read."""
+"""The outcome of a record's transaction; "unknown" where its marker is not among the files, or cannot be read."""
 
 
 class Span(NamedTuple):
@@ -52,7 +52,7 @@ class Sighting(NamedTuple):
 
 
 class LostRange(NamedTuple):
-    """A range of offsets that cannot be read; ``until`` is None where nothing sound follows."""
+    """A range of offsets that cannot be read; ``until`` is None if nothing valid follows."""
 
     path: str
     position: int
@@ -77,7 +77,7 @@ class Sightings:
     """The batches by their base offsets."""
 
     def covering(self, offset: int) -> Span | None:
-        """Return the batch that covers an offset, None where none does."""
+        """Return the batch that covers an offset, or None if none does."""
         if len(self._sorted) != len(self.batches):
             self._sorted = sorted(self.batches, key=_by_base)
         at = bisect_right(self._sorted, offset, key=_base_of) - 1
@@ -107,7 +107,7 @@ class Sightings:
                 yield lost.until
 
     def lost_at(self, offset: int) -> LostRange | None:
-        """Return the unreadable range that holds an offset, with something sound after it."""
+        """Return the unreadable range that holds an offset, with something valid after it."""
         for lost in self.lost:
             if lost.first <= offset and lost.until is not None and offset < lost.until:
                 return lost
@@ -119,7 +119,7 @@ class Sightings:
         return max(before, default=None)
 
     def doubt(self) -> None:
-        """Call unknown what became of the records that wait."""
+        """Mark the outcome of the waiting records as unknown."""
         for waiting in self.waiting.values():
             for offset in waiting:
                 self.records[offset] = self.records[offset]._replace(transaction="unknown")
@@ -211,7 +211,7 @@ class _Search:
         return True
 
     def _lose_some(self, segment: Segment, batch: RecordBatch, error: DamageError) -> None:
-        """Take a batch of which not all records can be told: those that were seen stay."""
+        """Take a batch whose records cannot all be read: those that were seen stay."""
         self._damage(f"{segment.name}: byte {batch.position}: {error.reason}")
         lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
         self.seen.lost.append(lost)
@@ -281,7 +281,7 @@ class _Search:
 
 
 def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int | None:
-    """Return the offset after a batch that the file cuts off, None where none of ``start`` or more has its header."""
+    """Return the offset after a batch that the file cuts off, or None if none of ``start`` or more has its header."""
     if region.size < BATCH_HEADER.size:
         return None
     with segment.open() as source:
@@ -386,5 +386,5 @@ def _epoch(found: Sighting) -> int:
 def _base(batch: RecordBatch) -> int:
     try:
         return batch.base_offset
-    except DamageError:  # a wrapper of magic 0 or 1 that cannot be unpacked
+    except DamageError:  # a wrapper of magic 0 or 1 that cannot be decompressed
         return batch.last_offset

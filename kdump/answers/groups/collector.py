@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class CommitRecord(NamedTuple):
-    """A commit, decoded; ``values`` are None where the value cannot be read, and ``problem`` says why."""
+    """A commit, decoded; ``values`` are None if the value cannot be read, and ``problem`` says why."""
 
     topic: str
     partition: int
@@ -54,7 +54,7 @@ class CommitRecord(NamedTuple):
 
 
 def read_commit(key: bytes, value: bytes | None) -> CommitRecord:
-    """Decode a commit whose key is known to be sound."""
+    """Decode a commit whose key is known to be valid."""
     decoded = decode(consumer_offsets.TOPIC, key, value)
     names: Mapping[str, Any] = {}
     if decoded is not None and decoded.key is not None and decoded.key.values is not None:
@@ -192,18 +192,18 @@ class GroupsWanted:
     retention_ms: int = DEFAULT_RETENTION_MS
 
     def takes(self, group_id: str) -> bool:
-        """Tell whether a group is asked for."""
+        """Return whether a group is asked for."""
         return not self.groups or group_id in self.groups or any(fnmatchcase(group_id, one) for one in self.groups)
 
     def takes_partition(self, topic: str | None, partition: int | None) -> bool:
-        """Tell whether offsets in a partition are asked for."""
+        """Return whether offsets in a partition are asked for."""
         return self.partitions.takes(Name(topic, partition))
 
 
 class ConsumerGroups(TopicLogs):
     """The collector.
 
-    ``ends`` tells what lag needs; it is filled by a pass of its own, over the partitions that :meth:`partitions` names.
+    ``ends`` has the log ends for the lag; it is filled by a pass of its own, over the partitions that :meth:`partitions` names.
     """
 
     def __init__(self, wanted: GroupsWanted) -> None:
@@ -221,7 +221,7 @@ class ConsumerGroups(TopicLogs):
         return self.wanted.takes(java_utf8(group))
 
     def partitions(self) -> set[tuple[str | bytes, int]]:
-        """Return the partitions that groups have offsets in, by topic or topic id: the ends of their logs tell lag."""
+        """Return the partitions that groups have offsets in, by topic or topic id: their log ends give the lag."""
         found: set[tuple[str | bytes, int]] = set()
         for group_id, held in self._groups():
             if self.wanted.takes(group_id):
@@ -292,7 +292,7 @@ class ConsumerGroups(TopicLogs):
         return {group_id: sorted(shares) for group_id, shares in found.items()}
 
     def _topic_name(self, topic_id: bytes) -> str:
-        """Return the name of a topic, its id where no file tells the name."""
+        """Return the name of a topic, or its id where no file has the name."""
         return self.ends.topic_ids.get(topic_id) or topic_id_text(topic_id)
 
 

@@ -59,7 +59,7 @@ def _group_end(key: bytes) -> int:
 
 
 def is_commit(key: bytes) -> bool:
-    """Tell whether a key of a commit can be read: group, topic and the int32 of the partition fill it."""
+    """Return whether a key of a commit can be read: group, topic and the int32 of the partition fill it."""
     if len(key) < _GROUP_AT:
         return False
     topic = _group_end(key)
@@ -67,7 +67,7 @@ def is_commit(key: bytes) -> bool:
 
 
 def problem_of(key: bytes | None) -> str | None:
-    """Return why a key cannot be read, None where it can."""
+    """Return why a key cannot be read, or None if it can."""
     if key is not None and key[:2] in OFFSETS and is_commit(key):
         return None
     decoded = decode(consumer_offsets.TOPIC, key, None)
@@ -78,7 +78,7 @@ def problem_of(key: bytes | None) -> str | None:
 
 COMMITTED, ABORTED, PENDING = range(3)
 OUTCOMES = ("committed", "aborted", "pending")
-"""What became of a commit; one outside of transactions is committed at once."""
+"""The outcome of a commit; one outside of transactions is committed at once."""
 _UNKNOWN = -(1 << 63)
 _WIDTH = 6
 
@@ -164,7 +164,7 @@ class GroupLog:
     records: dict[bytes, Entry] = field(default_factory=dict)
     """Its records but for the offsets, by key."""
     kind: str | None = None
-    """The type of the group by its newest record, None where it has none."""
+    """The type of the group by its newest record, or None if it has none."""
     simple: bool = False
     """Whether commits that are deleted made it: it stays until a group record or its tombstone."""
     offsets: int = 0
@@ -181,7 +181,7 @@ class GroupLog:
 
 
 class HeldOffset(NamedTuple):
-    """An offset of a group. ``producer`` is that of its open transaction, None where it is published."""
+    """An offset of a group. ``producer`` is that of its open transaction, or None if it is published."""
 
     key: bytes
     entry: Entry
@@ -206,7 +206,7 @@ class CoordinatorLog(TopicLog):
     """
 
     def __init__(self, partition: int, keeps_history: Callable[[bytes], bool] | None = None) -> None:
-        """``keeps_history`` tells of which groups to keep the commits one by one."""
+        """``keeps_history`` chooses the groups whose commits are kept one by one."""
         super().__init__(partition)
         self.committed: dict[bytes, Entry] = {}
         self.pending: dict[int, dict[bytes, Entry]] = {}
@@ -259,7 +259,7 @@ class CoordinatorLog(TopicLog):
             self._forget(key, group)
 
     def _is_known(self, key: bytes) -> bool:
-        """Tell whether a record with this key is held, so that the key can be read."""
+        """Return whether a record with this key is held, so that the key can be read."""
         if key in self.committed:
             return True
         group = self.groups.get(group_of(key)) if len(key) > 3 else None

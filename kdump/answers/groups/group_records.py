@@ -44,16 +44,16 @@ class KnownGroup(NamedTuple):
     empty_since: int | None = None
     """When a classic group lost its last member, in ms."""
     subscribed: frozenset[str] | None = None
-    """The topics that its members have subscribed to, None where that is not known."""
+    """The topics that its members have subscribed to, or None if that is not known."""
 
 
 def simple_group(group_id: str, partition: int | None) -> KnownGroup:
-    """Return a group of which there are offsets alone."""
+    """Return a group that has offsets alone."""
     return KnownGroup(GroupLine(group_id, "Classic", "Empty", True, None, None, None, None, partition, ()))
 
 
 def read_group(group_id: str, partition: int, log: GroupLog, topic_names: TopicNames) -> KnownGroup | None:
-    """Return a group as its records have it, None where none make a group. ``topic_names`` gives the name of an id."""
+    """Return a group as its records have it, or None if none make a group. ``topic_names`` gives the name of an id."""
     if log.kind is None:
         return None
     records = GroupRecords(log)
@@ -142,7 +142,7 @@ def _classic_member(member: Mapping[str, Any], protocol_type: str) -> GroupMembe
 
 
 def _embedded(name: str, data: bytes) -> Mapping[str, Any] | None:
-    """Read what a consumer keeps in its bytes; None where they are something else. No bytes are no partitions."""
+    """Read what a consumer keeps in its bytes; None if they are something else. No bytes are no partitions."""
     if not data and name == "ConsumerProtocolAssignment":
         return {"assignedPartitions": ()}
     reader = Reader(data)
@@ -203,7 +203,7 @@ def _is_reconciled(kind: str, held: Mapping[str, Any] | None, epoch: int) -> boo
 
 
 def _assignor(members: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the assignor that most members ask for, None where none does."""
+    """Return the assignor that most members ask for, or None if none does."""
     asked = [member["serverAssignor"] for member in members if member.get("serverAssignor")]
     return max(asked, key=asked.count, default=None)
 

@@ -25,11 +25,11 @@ class GroupMemberLine:
     client_host: str
     member_epoch: int | None
     topic_partitions: tuple[str, ...] | None
-    """None where the bytes are not a consumer's, and in streams groups."""
+    """None if the bytes are not a consumer's, and in streams groups."""
     target_topic_partitions: tuple[str, ...] | None
     tasks: TaskLine | None
     subscribed_topics: tuple[str, ...] | None
-    """None where they are not known."""
+    """None if they are not known."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class MissingLine:
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """Records with sound bytes whose key no schema can read, by reason."""
+    """Records with valid bytes whose key no schema can read, by reason."""
 
     kind: ClassVar[str] = "unread"
 

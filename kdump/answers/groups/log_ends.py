@@ -25,7 +25,7 @@ class StableEnd(NamedTuple):
     """The end of a partition's log, and the topic id of its folder.
 
     ``offset`` is after the last valid batch; before ``stable`` all transactions have ended, as the log itself has it:
-    None where that was not read. ``rank`` is the greater, the nearer a replica is to its leader.
+    None if that was not read. ``rank`` is the greater, the nearer a replica is to its leader.
     """
 
     offset: int

@@ -73,7 +73,7 @@ def _shares(counts: Iterable[int]) -> Iterator[int]:
 
 
 class GroupWriters(TopicLogs):
-    """The collector. ``takes`` tells which groups are asked for."""
+    """The collector. ``takes`` chooses the groups."""
 
     def __init__(self, ranking: Ranking, takes: Callable[[str], bool]) -> None:
         super().__init__()

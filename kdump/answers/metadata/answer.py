@@ -136,7 +136,7 @@ INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def takes(wanted: Sequence[str], topic: str | None) -> bool:
-    """Tell whether names and globs of topics take a topic; none take all."""
+    """Return whether names and globs of topics take a topic; none take all."""
     return not wanted or (topic is not None and any(fnmatchcase(topic, pattern) for pattern in wanted))
 
 

@@ -43,7 +43,7 @@ class ClusterImage:
         self.scram = Scram()
         self.tokens = Tokens()
         self.voters: list[Fields] | None = None
-        """The voters of the last VotersRecord (KIP-853), None where they are static."""
+        """The voters of the last VotersRecord (KIP-853), or None if they are static."""
         self.voter_ids: list[int] = []
         """The voters that the log names last; with one alone all that is there is committed."""
         self.kraft_version = 0

@@ -27,8 +27,8 @@ class Event:
     """What happened, and the offset and time of (one of) the records that say so.
 
     ``name`` is a topic, a config resource, a user, a feature, a broker's id, TOPIC-PARTITION for what befalls a
-    partition; ``id`` a topic's id. ``topic`` is the topic that it befalls. ``committed`` is None where the files
-    do not tell: a torn quorum may still drop the record.
+    partition; ``id`` a topic's id. ``topic`` is the topic that it befalls. ``committed`` is None if the files
+    do not show it: a partitioned quorum may still drop the record.
     """
 
     kind: ClassVar[str] = "event"
@@ -89,8 +89,8 @@ class Events:
         if record.name == "PartitionRecord":
             self._partition(record, image)
             return
-        tell = _TELLERS.get(record.name)
-        for made in tell(record.fields, image) if tell is not None else ():
+        events_of = _EVENTS_OF.get(record.name)
+        for made in events_of(record.fields, image) if events_of is not None else ():
             self._pending.append(self._event(record, image, made))
 
     def _event(self, record: MetadataRecord, image: ClusterImage, made: Made) -> Event:
@@ -329,7 +329,7 @@ def _migration_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
         yield "ZkMigrationChanged", "", None, details, None
 
 
-_TELLERS: Final[dict[str, Callable[[Fields, ClusterImage], Iterator[Made]]]] = {
+_EVENTS_OF: Final[dict[str, Callable[[Fields, ClusterImage], Iterator[Made]]]] = {
     "TopicRecord": _topic_created,
     "RemoveTopicRecord": _topic_deleted,
     "PartitionChangeRecord": _partition_changed,

@@ -97,7 +97,7 @@ class Copies:
         return not wrong
 
     def first_offset(self) -> int | None:
-        """Return where the logs begin, None where none holds a segment."""
+        """Return where the logs begin, or None if none holds a segment."""
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
@@ -176,7 +176,7 @@ MOST_BREAKS: Final = 20
 def image_of(
     partitions: Iterable[Partition], report: Reporter, *, offset: int | None = None, at: int | None = None
 ) -> ClusterImage | None:
-    """Return an image of ``__cluster_metadata`` as :meth:`MetadataLog.image`; None where it is not among partitions.
+    """Return an image of ``__cluster_metadata`` as :meth:`MetadataLog.image`; None if it is not among partitions.
 
     Copies of several controllers are merged; what is left out of them is not reported.
 
@@ -192,12 +192,12 @@ def image_of(
 
 
 def topic_names(image: ClusterImage | None) -> dict[bytes, str]:
-    """Return the names of topics by their ids; none where there is no metadata log."""
+    """Return the names of topics by their ids; none if there is no metadata log."""
     return {} if image is None else {number: topic.name for number, topic in image.topics.by_id.items()}
 
 
 def partition_count(image: ClusterImage | None, topic: str) -> int | None:
-    """Return how many partitions a topic has, None where the metadata log is not there or does not know it."""
+    """Return how many partitions a topic has, or None if the metadata log is not there or does not know it."""
     found = None if image is None else image.topics.by_name.get(topic)
     return None if found is None else len(found.partitions)
 
@@ -226,7 +226,7 @@ class MetadataLog:
         return image
 
     def begins_at(self) -> int | None:
-        """Return when the first batch of the log was appended, in ms; None where there is no batch."""
+        """Return when the first batch of the log was appended, in ms; None if there is no batch."""
         first = next(iter(self.copies.batches(self.copies.first_offset() or 0)), None)
         return None if first is None else next(iter(appended(first))).timestamp
 
@@ -249,7 +249,7 @@ class MetadataLog:
         breaks.finish()
 
     def _begin(self, offset: int | None, at: int | None, breaks: Breaks) -> ClusterImage:
-        """Return the image of the newest sound snapshot that holds nothing too new, or an empty one."""
+        """Return the image of the newest valid snapshot that holds nothing too new, or an empty one."""
         for snapshot in reversed(self.copies.snapshots):
             if offset is not None and snapshot.end_offset > offset:
                 continue

@@ -76,16 +76,16 @@ def appended(found: Batches) -> Iterator[Appended]:
 
 
 TOGETHER: Final = 256
-"""Batches of a run that are decoded at a time: what is made of them stays in the processor's cache."""
+"""Batches of a run that are decoded at a time: the results stay in the processor's cache."""
 
 
-def _appended_in_run(run: Run, row: int, behind: int) -> Iterator[Appended]:
-    messages = run.stack(FramedMessages(), row, behind)
+def _appended_in_run(run: Run, row: int, stop: int) -> Iterator[Appended]:
+    messages = run.stack(FramedMessages(), row, stop)
     left = iter(messages.decoded(metadata_message, MetadataRecord, _read_data))
     heads = [run.column(name, row, messages.row) for name in _HEAD]
     for base, last, timestamp, epoch, count in zip(*heads, strict=True):
         yield Appended(base, last, timestamp, epoch, list(islice(left, count)))
-    for left_over in range(messages.row, behind):
+    for left_over in range(messages.row, stop):
         yield _appended(run.batch(left_over))
 
 

@@ -84,11 +84,11 @@ class MetadataReplay:
         self._held: list[MetadataRecord] = []
 
     def add(self, found: Batches) -> bool:
-        """Apply the records of a batch or of a run of batches; tell whether the next one is wanted."""
+        """Apply the records of a batch or of a run of batches; return whether the next one is wanted."""
         return all(map(self.append, appended(found)))
 
     def append(self, batch: Appended) -> bool:
-        """Apply the records of a decoded batch; tell whether the next one is wanted."""
+        """Apply the records of a decoded batch; return whether the next one is wanted."""
         image, to, base = self.image, self._to, batch.base_offset
         if base >= to or (self._at is not None and batch.timestamp > self._at):
             return False
@@ -128,7 +128,7 @@ class MetadataReplay:
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:
-        """Name the records that are missing in front of an offset."""
+        """Name the records that are missing before an offset."""
         reason = f"the records from offset {self.image.end_offset} on are missing, up to this one"
         self._say(Break(offset, timestamp, "", reason))
         self.image.end_offset = offset

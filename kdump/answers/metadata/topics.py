@@ -101,7 +101,7 @@ class PartitionImage:
         self.partition_epoch += 1
 
     def is_unclean(self, change: Fields) -> bool:
-        """Tell whether a PartitionChangeRecord, not applied yet, elects a leader that is in neither ISR nor ELR.
+        """Return whether a PartitionChangeRecord, not applied yet, elects a leader that is in neither ISR nor ELR.
 
         Such an election leaves the leader alone in the ISR, and lets it recover (KIP-704, from 3.2). A reassignment
         that ends may elect a replica that catches up in the same record.

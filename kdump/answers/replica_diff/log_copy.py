@@ -104,7 +104,7 @@ class LogCopy:
         self._source, self._number, self._position = None, number, 0
 
     def continues(self, other: LogCopy, ahead: int) -> bool:
-        """Tell whether the next segment begins with the batch that stands ``ahead`` of the other copy's position."""
+        """Return whether the next segment begins with the batch that stands ``ahead`` of the other copy's position."""
         following = self._segments[self._number + 1 : self._number + 2]
         if not following:
             return False
@@ -125,7 +125,7 @@ class LogCopy:
         return start
 
     def fill(self) -> bool:
-        """Turn to the next batch unless one is being read; tell whether there is one."""
+        """Turn to the next batch unless one is being read; return whether there is one."""
         if self.batch is not None:
             return True
         if self._regions is None:
@@ -213,7 +213,7 @@ class LogCopy:
 
 
 def same_batch(left: LogCopy, right: LogCopy) -> bool:
-    """Tell whether both stand at the first record of batches with equal bytes."""
+    """Return whether both stand at the first record of batches with equal bytes."""
     one, other = left.batch, right.batch
     if one is None or other is None or not (left.fresh and right.fresh) or one.size != other.size:
         return False
@@ -325,7 +325,7 @@ def _until_equal(left: LogCopy, right: LogCopy, start: int) -> Iterator[Differen
 
 
 def _leave(copy: LogCopy, start: int) -> bool:
-    """Leave a batch that has no more records, or none from ``start`` on; tell whether it was one."""
+    """Leave a batch that has no more records, or none from ``start`` on; return whether it was one."""
     batch = copy.batch
     done = batch is not None and (batch.last_offset < start or copy.record is None)
     if done:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
-from kdump.answers.remote_copies import copied_offsets
 from kdump.answers.retention.rules import (
     From,
     LogFacts,
@@ -20,16 +19,38 @@ from kdump.answers.retention.rules import (
 )
 from kdump.answers.topic_configs import TopicConfigs, config_option
 from kdump.internal_topics import cluster_metadata, remote_log_metadata
+from kdump.log_reader import remote_segments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from kdump.answers.collector import AnswerLine, Place
+    from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.question import Asking
     from kdump.answers.topic_configs import GivenConfig
-    from kdump.log_dirs.partition import Segment
+    from kdump.errors import Reporter
+    from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import Batches
     from kdump.segments.regions import Damage, Trailing
+
+
+def copied_offsets(
+    partitions: Iterable[Partition],
+    image: ClusterImage | None,
+    report: Reporter,
+) -> dict[tuple[str, int], int]:
+    """Return the last offset of each partition that is in remote storage, as its topic among ``partitions`` says.
+
+    Where ``image`` knows the id of a topic, segments of others of its name do not count.
+    """
+    listed = remote_segments.of_partitions(partitions, damage=report.damage, fail=report.fail)
+    ids = {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()}
+    found: dict[tuple[str, int], int] = {}
+    for (topic, topic_id, partition), end in listed.last_copied.items():
+        if ids.get(topic, topic_id) == topic_id:
+            found[topic, partition] = max(end, found.get((topic, partition), end))
+    return found
+
 
 _KEYS: Final = (
     *("cleanup.policy", "retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes"),
@@ -61,7 +82,7 @@ class TopicRetention:
 class SegmentRetention:
     """A segment: whether it goes at a check at the time asked, and why. Times are in ms.
 
-    ``deletable`` is None where the topic's configs, which decide it, are not known.
+    ``deletable`` is None if the topic's configs, which decide it, are not known.
     ``blocks`` is how many segments that are due stay because it does, of ``blocks_bytes`` in all.
     """
 

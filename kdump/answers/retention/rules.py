@@ -37,7 +37,7 @@ From: TypeAlias = Literal["timeindex", "mtime"]
 class AgedSegment(NamedTuple):
     """A segment. ``next_offset`` is the base of the next one, of the last one the log end offset.
 
-    ``largest`` is None where no timestamp counts and the place does not tell when the file was written.
+    ``largest`` is None if no timestamp counts and the place has no time of the file.
     """
 
     base_offset: int
@@ -50,7 +50,7 @@ class AgedSegment(NamedTuple):
 
 
 class LogFacts(NamedTuple):
-    """The segments of a partition, and its offsets; the high watermark is None where no checkpoint has it."""
+    """The segments of a partition, and its offsets; the high watermark is None if no checkpoint has it."""
 
     segments: tuple[AgedSegment, ...]
     log_start: int
@@ -69,7 +69,7 @@ def log_facts(place: Place) -> LogFacts:
 
 
 def unclean_end(place: Place) -> Segment | None:
-    """Return the active segment where its batches tell the largest timestamp: after an unclean stop."""
+    """Return the active segment where its batches give the largest timestamp: after an unclean stop."""
     segments = place.partition.segments
     return None if place.log_dir.clean or not segments else segments[-1]
 
@@ -95,7 +95,7 @@ def _facts(place: Place) -> Iterator[AgedSegment]:
 
 
 def _largest(segment: Segment) -> int | None:
-    """Return the largest timestamp, None where the time of the last write counts. Raises UnreadableError."""
+    """Return the largest timestamp, or None if the time of the last write counts. Raises UnreadableError."""
     largest = _last_indexed(segment) if "index" in segment.siblings else _last_written(segment)
     return None if largest < 0 else largest
 
@@ -155,13 +155,13 @@ def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
 
 
 FUTURE_OF_COPIED: Final = " (up to 4.4 that keeps it; later releases count the last write of its file: KAFKA-20609)"
-"""What is said of a segment of the future that is in remote storage."""
+"""The text for a segment of the future that is in remote storage."""
 
 
 class Limits(NamedTuple):
     """What retention means for a partition: ms and bytes that stay, below 0 all; the last offset that is copied.
 
-    ``is_remote`` says whether segments must be copied before they go; then ``copied`` is None where nothing tells.
+    ``is_remote`` says whether segments must be copied before they go; then ``copied`` is None if unknown.
     """
 
     ms: int
@@ -289,11 +289,11 @@ class RetentionCheck:
         return found
 
     def _may_go(self, segment: AgedSegment, rule: Reason) -> bool:
-        """Tell whether a rule may take a segment at all."""
+        """Return whether a rule may take a segment at all."""
         return not (segment.is_last and segment.size == 0) and self._held_back(segment, rule) is None
 
     def _breaches(self, segment: AgedSegment, rule: Reason, left: int) -> bool:
-        """Tell whether a rule holds; ``left`` is by how many bytes the log is too large."""
+        """Return whether a rule holds; ``left`` is by how many bytes the log is too large."""
         if rule == "logStart":
             return not segment.is_last and segment.next_offset <= self._facts.log_start
         if rule == "size":
@@ -301,7 +301,7 @@ class RetentionCheck:
         return self._is_due(segment)
 
     def _is_due(self, segment: AgedSegment) -> bool:
-        """Tell whether the time rule holds."""
+        """Return whether the time rule holds."""
         due_at = self._due_at(segment)
         return due_at is not None and due_at <= self._at
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.producers import ActiveProducer
-from kdump.answers.sequences import SequenceBreak
+from kdump.answers.producers import ActiveProducer, SequenceBreak
 from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted

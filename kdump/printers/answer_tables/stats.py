@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kdump.answers.recompression import WhatIfAnswer
 from kdump.answers.statistics import HourStatistics, PartitionStatistics, ProducerStatistics
-from kdump.answers.what_if import WhatIfAnswer
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted, optional_size, share, size, time
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.answers import QUESTIONS, question_named
 from kdump.answers.collector import camel_case
+from kdump.answers.recompression import target
 from kdump.answers.topic_configs import given_config
-from kdump.answers.what_if import target
 from kdump.arrow import schema
 from kdump.dump_log_segments.dialects.release_numbers import known_release
 from kdump.errors import UsageError
