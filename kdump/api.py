@@ -669,8 +669,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     value None takes any. ``out_of_order`` reads segments that begin after ``until`` too, for older records in
     them. ``remote`` is where segments of tiered topics lie, ``remote_keys`` the files with the private keys of its key
     pairs, by name. Of several replicas of a partition the best is read: the one with the newest leader epoch, then the
-    highest log end offset; with ``every_replica`` all are. A batch of more than ``max_batch_bytes``, as it is or
-    unpacked, is damage. ``decode`` decodes payloads that carry the id of a schema (``decoded`` of a record, and a
+    highest log end offset; with ``every_replica`` all are. A batch of more than ``max_batch_bytes``, compressed or
+    decompressed, is damage. ``decode`` decodes payloads that carry the id of a schema (``decoded`` of a record, and a
     column); the schemas are those of ``schemas_topic`` in ``schemas``, by default in ``path``. With it ``key`` and
     ``grep`` look into decoded payloads, too. ``schema`` is a subject, or a version of it (``orders-value:3``): Arrow
     tables and DataFrames get columns of its types, ``keyDecoded`` and ``valueDecoded``, with ``decode="auto"`` implied.

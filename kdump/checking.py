@@ -252,8 +252,8 @@ def starts(
 ) -> Iterator[BrokerStart]:
     """Yield a start of each broker whose log dirs are given; of its logs those of the topics that are wanted.
 
-    ``name`` is the release (None: the newest), ``known`` the next offset of each valid log, by the folder's
-    path as shown, ``image`` that of the one metadata log in the paths where all of it replays.
+    ``name`` is the release, None for the newest. ``known`` has the next offset of each valid log, by the folder's path
+    as shown. ``image`` is that of the one metadata log in the paths, if all of it replays.
     """
     if not places:
         return

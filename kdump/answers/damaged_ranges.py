@@ -71,9 +71,9 @@ class _FileDamage:
         self.ranges += 1
         part, start = min(PARTS - 1, region.position * PARTS // max(1, self.size)), region.position
         while start < region.end:
-            behind = -(-self.size * (part + 1) // PARTS) if part < PARTS - 1 else region.end
-            self.parts[part] += min(behind, region.end) - start
-            start, part = min(behind, region.end), part + 1
+            stop = -(-self.size * (part + 1) // PARTS) if part < PARTS - 1 else region.end
+            self.parts[part] += min(stop, region.end) - start
+            start, part = min(stop, region.end), part + 1
         if self.ranges <= MOST:
             line = DamagedBytes(
                 *self.key,

@@ -42,8 +42,8 @@ FINDINGS: Final = [
 """Options of the commands that print findings."""
 
 
-class Telling:
-    """Tells what is found, part after part."""
+class FindingsOutput:
+    """Prints findings as they are found; counts them for the summary, the verdict and the exit status."""
 
     def __init__(self, run: Session, report: Report) -> None:
         self._run = run
@@ -53,10 +53,10 @@ class Telling:
         """The findings that decide the verdict: all grave ones, and the first of the others."""
         self._started: list[Started] = []
 
-    def tell(
+    def add(
         self, findings: Sequence[Finding], *, segments: int = 0, batches: int = 0, size: int = 0, folder: str = ""
     ) -> None:
-        """Tell what was found in a part of so many segments, batches and bytes of log; ``folder`` is a partition's."""
+        """Print the findings of a part of so many segments, batches and bytes; ``folder`` is that of a partition."""
         run, summary = self._run, self.summary
         summary.segments += segments
         summary.batches += batches
@@ -67,8 +67,8 @@ class Telling:
         blocks: dict[str, list[Finding]] = {}
         for finding in findings:
             blocks.setdefault(folder or finding.file, []).append(finding)
-        for name, told in blocks.items():
-            self._report.block(name, told)
+        for name, block in blocks.items():
+            self._report.block(name, block)
         for finding in findings:
             if not finding.is_remark and (finding.is_grave or len(self._found) < KEPT):
                 self._found.append(finding)
@@ -81,7 +81,7 @@ class Telling:
         self._report.start(started.result)
         new = started.join(self._found)
         self._started.append(started)
-        self.tell(new)
+        self.add(new)
 
     def end(self) -> None:
         """Print what was gone through, and the verdict on each broker."""
@@ -95,14 +95,14 @@ class Telling:
 
 
 @contextmanager
-def telling(run: Session, given: dict[str, Any]) -> Iterator[Telling]:
-    """Give what tells findings on standard output, as the options of FINDINGS say, which are ``given``."""
+def findings_output(run: Session, given: dict[str, Any]) -> Iterator[FindingsOutput]:
+    """Open the output of findings on standard output; ``given`` are the options of FINDINGS."""
     with open_output() as out:
         as_json = given["as_json"] or given["output"] == "jsonl"
         show = Shown(quiet=run.quiet, remarks=given["remarks"], verbose=given["verbose"])
-        told = Telling(run, JsonReport(out, quiet=run.quiet) if as_json else _for_people(show))
-        yield told
-        told.end()
+        output = FindingsOutput(run, JsonReport(out, quiet=run.quiet) if as_json else _for_people(show))
+        yield output
+        output.end()
 
 
 def _for_people(show: Shown) -> Report:

@@ -13,7 +13,7 @@ from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.command_line import options, session
 from kdump.command_line.answering import AT
-from kdump.command_line.findings_output import FINDINGS, telling
+from kdump.command_line.findings_output import FINDINGS, findings_output
 from kdump.command_line.limit_options import PATHS, index_interval
 from kdump.command_line.workers import WORKERS, WhoReads
 from kdump.errors import UnreadableError, UsageError, many
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from kdump.checking import CheckStep
     from kdump.checks.everything import CheckedPartition
-    from kdump.command_line.findings_output import Telling
+    from kdump.command_line.findings_output import FindingsOutput
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
@@ -92,11 +92,11 @@ def command(
         how = how._replace(jobs=costs.processes_within(partitions, much, who.jobs))
     workers = None if how.jobs > 1 else who.workers(partitions, much, run)
     closed: list[UnreadableError] = []
-    with telling(run, given) as told:
+    with findings_output(run, given) as output:
         dirs = LogDirs()
-        report(of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail), run, told)
+        report(of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail), run, output)
         if wanted.remote is not None:
-            closed = _remote(wanted, paths, partitions, how, run, told, finder.met)
+            closed = _remote(wanted, paths, partitions, how, run, output, finder.met)
         run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
     if closed:
         first, segments = closed[0], many(len(closed), "segment")
@@ -110,7 +110,7 @@ def _remote(
     local: list[Partition],
     how: everything.CheckOptions,
     run: session.Session,
-    told: Telling,
+    output: FindingsOutput,
     met: set[Name],
 ) -> list[UnreadableError]:
     """Check what is in remote storage, and hold what is listed against it; what is met there is added to ``met``.
@@ -146,31 +146,31 @@ def _remote(
         checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
         has_all = not (listed.known or closed or unread or unlisted)  # else some are local or cannot be read
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
-        _partition(checked._replace(findings=tuple(kept)), run, told)
+        _partition(checked._replace(findings=tuple(kept)), run, output)
     if unlisted:  # it may have listed what is there, and said of what is gone that it was deleted
         run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}, which could not be read whole")
     else:
         found = remote_storage.check(local, remote, listed, how.at, remote_storage.UnreadCopies.of(unread), run.fail)
-        told.tell(list(found))
+        output.add(list(found))
     return closed
 
 
-def report(steps: Iterable[CheckStep], run: session.Session, told: Telling) -> None:
+def report(steps: Iterable[CheckStep], run: session.Session, output: FindingsOutput) -> None:
     """Report the steps of a check: findings of partitions, findings of log dirs, starts of brokers."""
     for step in steps:
         if isinstance(step, everything.CheckedPartition):
-            _partition(step, run, told)
+            _partition(step, run, output)
         elif isinstance(step, list):
-            told.tell(step)
+            output.add(step)
         else:
-            told.start(step)
+            output.start(step)
 
 
-def _partition(checked: CheckedPartition, run: session.Session, told: Telling) -> None:
+def _partition(checked: CheckedPartition, run: session.Session, output: FindingsOutput) -> None:
     """Report what was found in a partition, and what of it cannot be read."""
     for error in checked.failed:
         run.fail(error)
-    told.tell(
+    output.add(
         checked.findings,
         segments=checked.segments,
         batches=checked.batches,

@@ -16,7 +16,7 @@ from kdump.answers.disk_usage import DiskUsage, PartitionUsage
 from kdump.answers.log_dir_pass import LogDirPass, states_of
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
-from kdump.command_line.findings_output import Telling
+from kdump.command_line.findings_output import FindingsOutput
 from kdump.command_line.session import Session
 from kdump.commands.check import report
 from kdump.errors import SILENT, unsaid
@@ -49,7 +49,7 @@ LARGEST: Final = 3
 
 
 class _Verdict:
-    """An ending of a check that keeps what is said at the end alone."""
+    """A report of a check that keeps its last lines alone."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -143,10 +143,10 @@ def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) 
     wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True)
     of, how = checking.prepared(paths, partitions, wanted, how, run.fail)
     verdict, dirs = _Verdict(), LogDirs()
-    told = Telling(run, verdict)
+    output = FindingsOutput(run, verdict)
     checked = (everything.check(one, how, dirs, run.progress) for one in partitions)
-    report(of.steps(checked, dirs, run.fail), run, told)
-    told.end()
+    report(of.steps(checked, dirs, run.fail), run, output)
+    output.end()
     return verdict.lines
 
 

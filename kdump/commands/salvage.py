@@ -115,21 +115,21 @@ def _conclusion(
     if len(counts) == len(all_written):
         held = f"{many(sum(counts), 'record')} in {held}"
     where = posixpath.join(out, "logs")
-    told = f"{held} of {many(len(all_written), 'partition')} {'is' if batches == 1 else 'are'} in {where}"
+    done = f"{held} of {many(len(all_written), 'partition')} {'is' if batches == 1 else 'are'} in {where}"
     gone = f", {many(missing, 'offset')} missing in between" if missing else ""
     if lacking:
         lack = "lacks" if len(lacking) == 1 else "lack"
         gone += f"; {many(len(lacking), 'partition')} of these log dirs {lack} all records"
     if not run.met:
         if lacking and not missing:
-            return f"{told}{gone}: all that these copies hold"
+            return f"{done}{gone}: all that these copies hold"
         if missing:
-            return f"{told}{gone} (as compaction leaves them, and lost segments too): all that these copies hold"
-        return f"nothing is missing: {told}" if batches else f"{told}: there was none in what was read"
+            return f"{done}{gone} (as compaction leaves them, and lost segments too): all that these copies hold"
+        return f"nothing is missing: {done}" if batches else f"{done}: there was none in what was read"
     lost = posixpath.join(out, "lost+found")
     rest = "the rest" if session.UNREADABLE not in run.met else "the rest of what could be read"
     return (
-        f"{told}{gone}; {lost} holds {rest}, and an account in account.json. What to do next: look at the "
+        f"{done}{gone}; {lost} holds {rest}, and an account in account.json. What to do next: look at the "
         "account, add other replicas if there are any, then copy the broker's meta.properties into a copy of the "
         f"folder logs, and let log.dirs name that. No checkpoint is written{back}"
     )

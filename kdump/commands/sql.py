@@ -122,7 +122,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     try:
         return run.run(text)
     except (QueryError, WrongQueryError) as error:
-        tell(error)
+        report_error(error)
         return 2 if isinstance(error, UsageError) else 1
 
 
@@ -172,7 +172,7 @@ def _at_prompt(words: tuple[str, ...], given: dict[str, Any], known: dict[str, V
         return _Command({**given, "output": output, "out": out}, words, known).run(text)
 
     first = _Command(given, words, known)  # it refuses options that do not go together
-    prompt = Prompt(known, ask, lambda names: _schema(names, known, "table"), tell)
+    prompt = Prompt(known, ask, lambda names: _schema(names, known, "table"), report_error)
     prompt.mode = first.output
     return prompt.run()
 
@@ -390,7 +390,7 @@ def end_now(error: BaseException) -> None:
         print(file=sys.stderr)
         status = 130
     elif isinstance(error, KdumpError):
-        tell(error)
+        report_error(error)
         status = 2 if isinstance(error, UsageError) else 1
     elif isinstance(error, SystemExit):
         status = error.code if isinstance(error.code, int) else 1

@@ -8,7 +8,7 @@ import click
 
 from kdump.checks import partition
 from kdump.command_line import options, session
-from kdump.command_line.findings_output import FINDINGS, telling
+from kdump.command_line.findings_output import FINDINGS, findings_output
 from kdump.command_line.limit_options import PATHS
 from kdump.command_line.workers import WORKERS, WhoReads
 from kdump.log_dirs.absent import absent
@@ -18,7 +18,7 @@ from kdump.parallel import costs
 
 if TYPE_CHECKING:
     from kdump.checks.partition import CheckedSegment
-    from kdump.command_line.findings_output import Telling
+    from kdump.command_line.findings_output import FindingsOutput
     from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
 
@@ -50,7 +50,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True)
     finder = Finder(wanted, note=run.note, fail=run.fail)
-    with telling(run, given) as told:
+    with findings_output(run, given) as output:
         partitions = list(run.watched(finder.find(paths, None)))
         run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
         workers = who.workers(partitions, costs.READING_HEADERS, run)
@@ -59,12 +59,12 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
                 for error in errors:
                     run.fail(error)
                 for checked in checks:
-                    _add(checked, told)
+                    _add(checked, output)
                     run.progress(checked.size)
         else:
             for part in partitions:
                 for checked in partition.check(part, run.progress, fail=run.fail):
-                    _add(checked, told)
+                    _add(checked, output)
     return run.status
 
 
@@ -73,5 +73,5 @@ def _check(part: Partition) -> tuple[list[CheckedSegment], list[UnreadableError]
     return list(partition.check(part, fail=errors.append)), errors
 
 
-def _add(checked: CheckedSegment, told: Telling) -> None:
-    told.tell(checked.findings, segments=1, batches=checked.batches, size=checked.size)
+def _add(checked: CheckedSegment, output: FindingsOutput) -> None:
+    output.add(checked.findings, segments=1, batches=checked.batches, size=checked.size)

@@ -228,7 +228,7 @@ class CleanerRun(CleanerBatch):
     ) -> None:
         super().__init__(segment, run.first, say, discards=discards)
         self._run, self._row, self._after = run, row, after
-        self.count = behind - row
+        self.count = after - row
 
     @property
     def last_offset(self) -> int:

@@ -1,4 +1,4 @@
-"""What one cleaning of a log removes: the offset map of the dirty part, compared with every record; the largest keys."""
+"""What one cleaning of a log removes: the offset map of the dirty part compared with every record; largest keys."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Why a consumer is not given the record of an offset: what the files prove, and what they cannot tell apart."""
+"""Why a consumer is not given the record of an offset: proof from the files, and the causes that fit them equally."""

@@ -203,7 +203,7 @@ class GroupsWanted:
 class ConsumerGroups(TopicLogs):
     """The collector.
 
-    ``ends`` has the log ends for the lag; it is filled by a pass of its own, over the partitions that :meth:`partitions` names.
+    ``ends`` has the log ends for the lag. A pass of its own fills it, over the partitions of :meth:`partitions`.
     """
 
     def __init__(self, wanted: GroupsWanted) -> None:

@@ -179,13 +179,6 @@ def image_of(
     """Return an image of ``__cluster_metadata`` as :meth:`MetadataLog.image`; None if it is not among partitions.
 
     Copies of several controllers are merged; what is left out of them is not reported.
-
-        image = image_of(partitions, report)
-        topic = image.topics.by_name["orders"]           # .id, .id_text, .partitions
-        topic.partitions[0]                              # .leader, .leader_epoch, .replicas, .isr
-        image.topics.by_id[topic.id].name
-        image.configs.topic("orders").get("retention.ms")
-        image.configs.broker_defaults.get("log.retention.ms")
     """
     copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=unsaid))
     return MetadataLog(copies).image(offset=offset, at=at) if copies else None
