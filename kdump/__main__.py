@@ -35,14 +35,14 @@ def main() -> int:
             os._exit(ended.status)  # what is still buffered may be for a terminal that is gone
         finally:
             signals.clean_up()
-        gc.freeze()  # what is left goes with the process: nobody has to look through it at the end
+        gc.freeze()  # what is left goes with the process: no process has to look through it at the end
         return status
     except KeyboardInterrupt:
         return CTRL_C
 
 
 def _is_watched() -> bool:
-    """Tell whether a profiler, a debugger or a handler of atexit waits for the end of this process."""
+    """Return whether a profiler, a debugger or a handler of atexit waits for the end of this process."""
     monitoring = getattr(sys, "monitoring", None)  # of Python 3.12 and later
     if monitoring is not None and any(map(monitoring.get_tool, range(MONITORS))):
         return True
@@ -50,7 +50,7 @@ def _is_watched() -> bool:
 
 
 def run() -> None:
-    """Run kdump and end the process: at once, unless somebody waits for its end."""
+    """Run kdump and end the process: at once, unless a caller waits for its end."""
     status = main()
     if not _is_watched():
         import os
@@ -58,7 +58,7 @@ def run() -> None:
         try:
             sys.stdout.flush()
             sys.stderr.flush()
-        except (OSError, ValueError):  # Python tells of it
+        except (OSError, ValueError):  # Python reports it
             sys.exit(status)
         os._exit(status)  # to take all objects apart takes milliseconds
     sys.exit(status)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MOST_TOLD: Final = 100
 """Characters of a value that an error or a finding tells whole."""
 _SHOWN: Final = 60
-"""Characters that are told of a longer one."""
+"""Longest text that is shown whole, in characters."""
 
 
 class KdumpError(Exception):
@@ -95,7 +95,7 @@ class DamageError(KdumpError):
 
 
 class LimitError(DamageError):
-    """A field claims more than the limit that the caller set, such as a batch that unpacks to gigabytes."""
+    """A field claims more than the limit that the caller set, such as a batch that decompresses to gigabytes."""
 
 
 def brief(value: object) -> object:

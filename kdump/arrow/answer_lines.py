@@ -26,7 +26,7 @@ _NAMED: Final = {"partition": pa.int32()}
 class LineColumns:
     """The columns of lines of some classes: ``kind``, then each field once; a line has null where it has no such field.
 
-    A field that another class has with another type stands in a column of its own, with the kind in front of its name.
+    A field that another class has with another type stands in a column of its own, with the kind before its name.
     """
 
     def __init__(self, kinds: Iterable[type[AnswerLine]]) -> None:

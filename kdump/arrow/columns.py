@@ -136,7 +136,7 @@ class Rows:
             self._recorded = kind
 
     def take(self) -> list[pa.RecordBatch]:
-        """Return the rows so far as record batches, and begin anew."""
+        """Return the rows so far as record batches, and begin again."""
         if self._ends:
             self._done.append(self._made())
         taken, self._done = self._done, []

@@ -35,7 +35,7 @@ class Objects:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self._records: list[Record] = []
         self._turned: list[tuple[Any, ...]] | None = None
         self.size = 0
@@ -85,7 +85,7 @@ class KernelColumns:
         self._taken: dict[str, Buffers] | None = None
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         if self._taken is None:
             self._kernel.take()
         self._taken = None
@@ -110,14 +110,14 @@ class KernelColumns:
         return payload is not None and self._kernel.add(*payload, batch.header)
 
     def are_sound(self, batch: Batch) -> bool:
-        """Tell whether all records of a batch are well-formed; none is added."""
+        """Return whether all records of a batch are well-formed; none is added."""
         if batch.count == 0:
             return True
         payload = self._payload(batch)
         return payload is not None and self._kernel.begin(*payload, batch.header, ()) and self._kernel.sound()
 
     def _payload(self, batch: Batch) -> tuple[Bytes, int] | None:
-        """Return the unpacked records, and where they start; None where the general path is needed."""
+        """Return the decompressed records, and where they start; None if the general path is needed."""
         try:
             data, start = batch.payload()
         except DamageError:

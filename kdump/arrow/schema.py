@@ -51,7 +51,7 @@ RECORD_COLUMNS: Final = _records()
 RECORDS: Final = fields(RECORD_COLUMNS)
 RECORD_NAMES: Final = tuple(field.name for field in RECORDS)
 DECODED: Final = ArrowField(rows.DECODED.name, _TYPES[rows.DECODED.type])
-"""The column behind those of a record, where it is asked for: JSON as text."""
+"""The column after those of a record, where it is asked for: JSON as text."""
 
 
 def chosen(names: Iterable[str]) -> list[ArrowField]:

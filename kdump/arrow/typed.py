@@ -142,7 +142,7 @@ def _decimal_type(leaf: Leaf, engine: Engine) -> pa.DataType:
 
 
 def _of_spark(kind: str) -> pa.DataType | None:
-    """Return Spark's type for a leaf, None where it is Arrow's."""
+    """Return Spark's type for a leaf, or None if it is Arrow's."""
     import pyarrow as pa
 
     if kind in ("time-millis", "time-micros", "timestamp-nanos", "local-timestamp-nanos", "uint32"):

@@ -38,7 +38,7 @@ def command(*, records: bool, **options: Any) -> int:
 
     Each PATH is what one broker has: a log dir, several with commas between them, a partition's folder, an archive.
     Every two brokers are compared, from the greater log start offset on. Equal bytes are compared, not decoded;
-    `kdump check` tells whether they are sound.
+    `kdump check` shows whether they are valid.
 
     \b
     same       no record differs

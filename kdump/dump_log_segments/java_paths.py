@@ -51,7 +51,7 @@ def java_split(text: str) -> list[str]:
 
 
 def offset_in_name(path: str) -> int:
-    """Return the number in front of the first dot of a file's name. Raises UnreadableError when there is none."""
+    """Return the number before the first dot of a file's name. Raises UnreadableError when there is none."""
     return number(path, posixpath.basename(path).split(".")[0], 64)
 
 

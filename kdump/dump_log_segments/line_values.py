@@ -38,7 +38,7 @@ def codec_name(dialect: Dialect, codec: int) -> str:
 
 
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
-    """Return what shows key and value: a text, and which of the two is behind it."""
+    """Return what shows key and value: a text, and which of the two is after it."""
     options, dialect = run.options, run.dialect
     if not options.print_data_log or (dialect.key_needs_value and null_value):
         return []
@@ -80,7 +80,7 @@ class LineValues:
         kernel.last_offset, kernel.armed = self.last_offset, self.armed
 
     def follow(self, kernel: Lines, lines: Bytes) -> None:
-        """Print lines that the kernel has made, and go on behind them. It may not know what stands before them."""
+        """Print lines that the kernel has made, and go on after them. It may not know what stands before them."""
         for last, current in kernel.gaps:
             if last != UNKNOWN:
                 self.gap(last, current)

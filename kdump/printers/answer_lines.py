@@ -74,7 +74,7 @@ def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
 
 
 def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
-    """Write the lines as CSV (RFC 4180), with a line of names in front of each kind that differs from the last.
+    """Write the lines as CSV (RFC 4180), with a line of names before each kind that differs from the last.
 
     What is neither text nor number stands as JSON; null is empty. In a pipe or a file cells stay as they are, on a
     terminal they hold nothing that it obeys.

@@ -57,7 +57,7 @@ def first_record(item: SelectedBatch) -> Record | None:
 
 
 def damage_cell(column: Column, item: DamagedRange) -> str | None:
-    """Return what a damaged range has in a column of records or batches: None where it has no such column."""
+    """Return what a damaged range has in a column of records or batches: None if it has no such column."""
     known = _OF_DAMAGE.get(column.name)
     found = None if known is None else values.value(known, item)
     return None if found is None else path_text(str(found))

@@ -21,7 +21,7 @@ _SEARCHED: Final = {b'"key"', b'"value"'}
 
 
 def are_wanted(when: str, *, terminal: bool) -> bool:
-    """Tell whether to colour: ``always``, ``never``, or ``auto``: on a terminal without NO_COLOR in the environment."""
+    """Return whether to colour: ``always``, ``never`` or ``auto`` (on a terminal without NO_COLOR)."""
     if when == "auto":
         return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return when == "always"

@@ -32,7 +32,7 @@ class DecodedText:
         """By side and prefix: what stands before the data, and what writes it; None is for the general path."""
 
     def is_of(self, file: SegmentFacts) -> bool:
-        """Tell whether a segment is of this topic, and has this decoder."""
+        """Return whether a segment is of this topic, and has this decoder."""
         return file.decoder is self._decoder and (file.topic or "") == self._topic
 
     def member(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
@@ -61,7 +61,7 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Write the first sound payload of a schema by the general path, and keep what others of it begin with."""
+        """Write the first valid payload of a schema by the general path, and keep what others of it begin with."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)

@@ -24,7 +24,7 @@ INDENT: Final = 13
 def write(parts: Iterable[FieldBytes], out: BinaryIO, width: int | None = None) -> None:
     """Write the parts, on a terminal of ``width`` columns in lines of its width.
 
-    Payloads show their printable ASCII; positions of unpacked bytes are marked with a +.
+    Payloads show their printable ASCII; positions of decompressed bytes are marked with a +.
     """
     held = WIDE if width is None or width >= ROOM else NARROW
     for part in parts:

@@ -53,7 +53,7 @@ def payload(text: Text) -> str:
 
 
 def content(column: Column, data: bytes, encoding: Encoding) -> str:
-    """Return a key or value as a JSON value, and the column that tells its encoding behind it where there is one."""
+    """Return a key or value as a JSON value, and the column that tells its encoding after it where there is one."""
     text = to_text(data, encoding)
     shown = payload(text)
     return shown if text.encoding is None else f'{shown},"{_ENCODING_OF[column.name]}":"{text.encoding}"'
@@ -133,7 +133,7 @@ def headers_in_pieces(pairs: Iterable[Header], encoding: Encoding) -> Iterator[s
 
 
 def _large_header(pair: Header, encoding: Encoding) -> Iterator[str]:
-    from kdump.rows.pieces import to_pieces  # likewise
+    from kdump.rows.pieces import to_pieces  # as above
 
     key = to_pieces(pair.key, "auto")
     yield '"'
@@ -216,7 +216,7 @@ class JsonShape:
         yield "}\n"
 
     def whole(self, item: SelectedBatch | DamagedRange) -> str:
-        """Return the line of a batch or of a damaged stretch."""
+        """Return the line of a batch or of a damaged range."""
         out = []
         for column in self.columns:
             value = values.value(column, item)

@@ -1,4 +1,4 @@
-"""JSON lines: one object per record, batch or damaged stretch, in the columns of :mod:`kdump.rows.columns`.
+"""JSON lines: one object per record, batch or damaged range, in the columns of :mod:`kdump.rows.columns`.
 
 Lines are ASCII where it matters to a terminal, UTF-8 elsewhere, always one object to a line. The schema is
 ``kdump/rows/schema.json``.

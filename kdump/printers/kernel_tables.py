@@ -25,10 +25,10 @@ class DrawnTable(Protocol):
     """What draws a table whose widths are settled."""
 
     group: tuple[bool, int]
-    """Whether the group of rows is open, and how many it has: whoever draws rows keeps it up to date."""
+    """Whether the group of rows is open, and how many it has: the caller that draws rows keeps it up to date."""
 
     def frame(self) -> tuple[bytes, bytes]:
-        """Return the lines before the rows of a group, and those behind them."""
+        """Return the lines before the rows of a group, and those after them."""
 
     def width(self, at: int) -> int:
         """Return the width of a column."""

@@ -415,7 +415,7 @@ def _damaged_stretches(report: LogDirReport, files: Sequence[Line]) -> dict[str,
 
 
 def _thinned(stretches: Sequence[_Stretch], most: int) -> Iterator[_Stretch]:
-    """Yield ``most`` stretches at most: where there are more, those that begin in one share of the file are one."""
+    """Yield ``most`` ranges at most: where there are more, those that begin in one share of the file are one."""
     if len(stretches) <= most:
         yield from stretches
         return
@@ -427,7 +427,7 @@ def _thinned(stretches: Sequence[_Stretch], most: int) -> Iterator[_Stretch]:
 
 
 def _together(start: float, end: float, damaged: int) -> _Stretch:
-    """Return one stretch for several: its text gives the sum of their bytes."""
+    """Return one range for several: its text gives the sum of their bytes."""
     return _Stretch(start, end, damaged, f"{start:.0%} to {end:.0%} of the file: {size(damaged)} damaged")
 
 

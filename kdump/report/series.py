@@ -32,7 +32,7 @@ class TimeAxis(NamedTuple):
     left_out: int
 
     def bucket(self, ms: int | None) -> int | None:
-        """Return where the bucket of a time begins, None where it lies on none."""
+        """Return where the bucket of a time begins, or None if it lies on none."""
         if ms is None or not self.start <= ms < self.start + self.width * self.length:
             return None
         return ms - (ms - self.start) % self.width
@@ -50,7 +50,7 @@ class TimeAxis(NamedTuple):
 
 
 def time_axis(lines: Sequence[Line], at: int) -> TimeAxis | None:
-    """Return the axis on which lines of hours lie, None where none has a time. Times after ``at`` lie on none."""
+    """Return the axis on which lines of hours lie, or None if none has a time. Times after ``at`` lie on none."""
     end = min(at, _LAST)
     known = sorted((line for line in lines if line["hourMs"] is not None and line["hourMs"] <= end), key=_hour)
     if not known:

@@ -94,7 +94,7 @@ def _weight(text: str) -> Weight:
 
 
 def _covers(salvage: Sequence[str], commands: Sequence[str]) -> bool:
-    """Tell whether all folders that ``commands`` salvage are salvaged by ``salvage`` too."""
+    """Return whether all folders that ``commands`` salvage are salvaged by ``salvage`` too."""
     words = {word for command in salvage for word in command.split()}
     return all(words.issuperset(command.split()) for command in commands if is_salvage(command))
 

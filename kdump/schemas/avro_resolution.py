@@ -90,7 +90,7 @@ def _unknown_symbol(symbol: str) -> MismatchError:
 class _Source(avro.ReaderSource):
     """Source text of resolving readers; see :class:`kdump.schemas.avro.ReaderSource` for its names.
 
-    ``shape`` is None where the value is made as JSON has it, for a text.
+    ``shape`` is None if the value is made as JSON has it, for a text.
     """
 
     def __init__(self) -> None:
@@ -266,7 +266,7 @@ def _simple(name: str) -> str:
 
 
 def _match(writer: AvroType, reader: AvroType, *, promoted: bool) -> bool:
-    """Tell whether values of a type can be those of another, as far as the two alone say."""
+    """Return whether values of a type can be those of another, as far as the two alone say."""
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
         if reader.kind != writer.kind and not (promoted and reader.kind in _PROMOTIONS.get(writer.kind, ())):
             return False
@@ -313,7 +313,7 @@ def _shown(schema: AvroType) -> str:
 
 
 def default_value(schema: AvroType, value: Any, shape: Shape | None) -> Any:
-    """Return a default of a schema's JSON as a value of a shape (None: as JSON has it); None where it does not fit."""
+    """Return a default of a schema's JSON as a value of a shape (None: as JSON has it); None if it does not fit."""
     try:
         return _default(schema, value, shape)
     except (TypeError, ValueError, AttributeError, KeyError, RecursionError):

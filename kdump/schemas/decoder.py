@@ -56,14 +56,14 @@ class PayloadDecoder:
         value: bytes | None,
         headers: Iterable[tuple[bytes, bytes | None]] = (),
     ) -> dict[str, Decoded | None] | None:
-        """Return both sides of a record, None where neither carries a schema."""
+        """Return both sides of a record, or None if neither carries a schema."""
         sides = {"key": self.side(topic, "key", key, headers), "value": self.side(topic, "value", value, headers)}
         return sides if sides["key"] or sides["value"] else None
 
     def side(
         self, topic: str, side: Side, payload: bytes | None, headers: Iterable[tuple[bytes, bytes | None]] = ()
     ) -> Decoded | None:
-        """Return a key or value, None where it is null or carries no schema."""
+        """Return a key or value, or None if it is null or carries no schema."""
         if payload is None:
             return None
         found = mirror_maker.read(topic, side, payload) if self._every else None
@@ -82,7 +82,7 @@ class PayloadDecoder:
         return self._framed(topic, side, payload, frame, candidates)
 
     def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
-        """Return the versions that a frame may name; None where it counts as no frame of a registry.
+        """Return the versions that a frame may name; None if it counts as no frame of a registry.
 
         That is an id of 0 without a schema, and a single object whose fingerprint no schema has.
         """

@@ -41,7 +41,7 @@ class SchemaFrame(NamedTuple):
 
 
 def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]) -> SchemaFrame | None:
-    """Return the frame of a payload, None where it carries none."""
+    """Return the frame of a payload, or None if it carries none."""
     name = _HEADERS[side]
     for header, value in headers:
         if header == name and value:

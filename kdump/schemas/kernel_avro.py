@@ -20,7 +20,7 @@ _Node: TypeAlias = tuple[int, int, int, int, int]
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return what writes payloads of a schema as JSON; None where the general path has rules of its own.
+    """Return what writes payloads of a schema as JSON; None if the general path has rules of its own.
 
     ``quote`` writes a text as a string of JSON.
     """
@@ -100,7 +100,7 @@ def _node(kind: str, number: int = 0, first: int = 0, count: int = 0, size: int 
 
 
 def _may_be_empty(schema: AvroType, above: tuple[AvroType, ...] = ()) -> bool:
-    """Tell whether a value may take no bytes; ``above`` are the records that it is in."""
+    """Return whether a value may take no bytes; ``above`` are the records that it is in."""
     if isinstance(schema, AvroRecord):
         inside = (*above, schema)
         return all(_may_be_empty(field.type, inside) for field in schema.fields if field.type not in inside)

@@ -41,12 +41,12 @@ _LAYOUTS: Final[tuple[tuple[re.Pattern[str], dict[str, tuple[tuple[str, str], ..
 
 
 def is_topic(topic: str) -> bool:
-    """Tell whether a topic has a name that MirrorMaker 2 gives."""
+    """Return whether a topic has a name that MirrorMaker 2 gives."""
     return any(name.fullmatch(topic) for name, _ in _LAYOUTS)
 
 
 def read(topic: str, side: str, payload: bytes) -> dict[str, Any] | None:
-    """Return the fields of a key or value, None where the bytes are no such record, to the last one."""
+    """Return the fields of a key or value, or None if the bytes are no such record, to the last one."""
     for name, layouts in _LAYOUTS:
         if name.fullmatch(topic):
             return _fields(layouts[side], payload)

@@ -67,7 +67,7 @@ class SchemaVersion(NamedTuple):
 
 
 class HistoryRecord(NamedTuple):
-    """A record of ``_schemas``. ``key_type`` is None where it is no record of a registry; ``why`` is the reason."""
+    """A record of ``_schemas``. ``key_type`` is None if it is no record of a registry; ``why`` is the reason."""
 
     offset: int
     timestamp_ms: int
@@ -217,7 +217,7 @@ class SchemaStore:
         return self._by_guid.get(text, [])
 
     def __bool__(self) -> bool:
-        """Tell whether any schema is known."""
+        """Return whether any schema is known."""
         return bool(self._versions)
 
 
@@ -254,7 +254,7 @@ def _read(
 
 
 def _json(text: bytes | None) -> object:
-    """Return the JSON value of bytes; None where they are none."""
+    """Return the JSON value of bytes; None if they are none."""
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 """Where to begin and to end in a segment: what its indexes tell, where they can be shown to be right.
 
-An index is never believed on its own word: the batch that an entry points at is read, and must be sound and in its
+An index is never believed on its own word: the batch that an entry points at is read, and must be valid and in its
 place. Otherwise the segment is read from its start, and what is wrong with the index is said.
 """
 
@@ -34,7 +34,7 @@ class WrongIndexError(Exception):
 
 
 class Seeker:
-    """Finds ranges of one open segment. ``wrong`` is told what does not fit, as a sentence with the file's name."""
+    """Finds ranges of one open segment. ``wrong`` is called with a sentence for each index entry that does not fit."""
 
     def __init__(self, where: Segment, source: Source, wrong: Callable[[str], None]) -> None:
         self._where = where
@@ -118,7 +118,7 @@ class Seeker:
             return Range()
 
     def _beside(self, suffix: str) -> bytes | None:
-        """Return an index, None where there is none, or none that can be read: the log can be read without it."""
+        """Return an index, or None if there is none, or none that can be read: the log can be read without it."""
         try:
             return self._where.sibling(suffix)
         except UnreadableError as error:

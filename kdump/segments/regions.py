@@ -17,11 +17,11 @@ UNREADABLE: Final = "unread"
 
 
 class Damage(NamedTuple):
-    """A stretch of bytes that cannot be read.
+    """A range of bytes that cannot be read.
 
     ``kind`` is a short stable word, ``reason`` a sentence; ``at`` the position of the field that is wrong.
-    ``missing_from`` is the offset behind the last valid batch before it, ``missing_until`` the first offset of the
-    next sound one: the offsets in between are missing (as far as there were any). None where nothing tells.
+    ``missing_from`` is the offset after the last valid batch before it, ``missing_until`` the first offset of the
+    next valid one: the offsets in between are missing (as far as there were any). None if nothing tells.
     """
 
     position: int
@@ -43,7 +43,7 @@ class Damage(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind it."""
+        """The position after it."""
         return self.position + self.size
 
     @property

@@ -6,11 +6,11 @@ outside its crc, so a batch whose length or magic is damaged is not taken, thoug
 **A batch inside a batch.** A record may hold a copy of a batch. Inside a valid batch nothing is searched. Inside a
 damaged one, where it ends decides: when its crc is right without its magic or length, or when its fields still frame
 its records to an end at which the log goes on with the next offset (or ends), it is one damaged batch, and nothing
-inside it is taken. Otherwise the search begins behind its first byte, so that what was written or moved into it is
+inside it is taken. Otherwise the search begins after its first byte, so that what was written or moved into it is
 found; a copy in the value of a record may then be taken for a batch of the log.
 
 **Time.** The search looks at each byte a bounded number of times, whatever the bytes claim: the crc of a long claim is
-computed from checksums of fixed stretches (see ``RangeChecksum``), and framing has a budget. A guess where a part
+computed from checksums of fixed ranges (see ``RangeChecksum``), and framing has a budget. A guess where a part
 begins has bounds of its own (LOOKS, HASHED).
 """
 
@@ -58,7 +58,7 @@ FORGOTTEN: Final = 1 << 16
 FRAMED: Final = 8
 """Bytes of a file for each record that may be hopped over in vain, beyond BUDGET."""
 NEAR: Final = 1 << 21
-"""Bytes behind the start of a part in which a batch like the first of the segment is looked for."""
+"""Bytes after the start of a part in which a batch like the first of the segment is looked for."""
 LOOKS: Final = 1024
 """Places, at most, at which a guess looks for a batch."""
 HASHED: Final = 16 << 20
@@ -155,13 +155,13 @@ class ResyncReader:
         self.hops = BUDGET
         """Records that may still be hopped over in vain, beyond those that the place in the file allows."""
         self.reached = end
-        """Where the batch stands in front of which reading ended, the end of the bytes where it did not."""
+        """Where the batch stands before which reading ended, the end of the bytes where it did not."""
         self._claimed_end = start
         self._hashable: int | None = None
         """Bytes that batches may still claim whose checksums are computed; None: any number."""
 
     def read_part(self, stop: int, hops: int) -> Iterator[Region]:
-        """Yield the regions up to the first valid batch at ``stop`` or behind it; others have read what comes before.
+        """Yield the regions up to the first valid batch at ``stop`` or after it; others have read what comes before.
 
         ``hops`` counts the records that they left to be hopped over.
         """
@@ -201,7 +201,7 @@ class ResyncReader:
         return walk(self._source, position, self._end, self._window, limit=limit, runs=self._runs, stop=self._stop)
 
     def _fault(self, region: Region) -> Damage | Trailing | None:
-        """Return what is wrong with ``region``, None for a valid batch or sound ones."""
+        """Return what is wrong with ``region``, None for a valid batch or valid ones."""
         if isinstance(region, Batches):
             try:
                 check(region.first)
@@ -230,7 +230,7 @@ class ResyncReader:
             )
         try:
             until = behind.base_offset
-        except DamageError:  # a wrapper that cannot be unpacked: its own offset is that of its last message
+        except DamageError:  # a wrapper that cannot be decompressed: its own offset is that of its last message
             until = None
         return bad._replace(
             size=behind.position - bad.position,
@@ -253,7 +253,7 @@ class ResyncReader:
             yield padding(self._source, end, self._end)
 
     def _resume(self, position: int) -> int:
-        """Return where to read on behind the bad batch at ``position``; the end of the file when nowhere."""
+        """Return where to read on after the bad batch at ``position``; the end of the file when nowhere."""
         if self._on_error == "stop":
             self._claimed_end = self._end
             return self._end
@@ -309,7 +309,7 @@ class ResyncReader:
         return None
 
     def _goes_on(self, position: int, offset: int) -> bool:
-        """Tell whether the log ends at ``position``, or goes on there with this offset."""
+        """Return whether the log ends at ``position``, or goes on there with this offset."""
         if position >= self._zeros:
             return True
         head = self._window.view(position, record_layout.UP_TO_MAGIC)
@@ -320,10 +320,10 @@ class ResyncReader:
         return follows and self._is_credible(position)
 
     def guess(self, until: int, alike: bytes) -> int | None:
-        """Return where a batch may begin, at the start or behind it but before ``until``; it may be part of another.
+        """Return where a batch may begin, at the start or after it but before ``until``; it may be part of another.
 
         Batches with the bytes ``alike`` (leader epoch and magic) in their place are looked for first. The search also
-        returns None where it has looked at LOOKS places. The caller then waits for the reader of the part before.
+        returns None if it has looked at LOOKS places. The caller then waits for the reader of the part before.
         """
         self._hashable = HASHED
         places = chain(self._places_alike(until, alike), self._places(self._start, until))
@@ -346,11 +346,11 @@ class ResyncReader:
             position += len(block) - len(alike) + 1
 
     def _search(self, position: int) -> int:
-        """Return where the next credible batch begins, at ``position`` or behind it; the file's end if nowhere."""
+        """Return where the next credible batch begins, at ``position`` or after it; the file's end if nowhere."""
         return next(filter(self._is_credible, self._places(position, self._zeros)), self._end)
 
     def _places(self, position: int, until: int) -> Iterator[int]:
-        """Yield where a header may begin, at ``position`` or behind it but before ``until``."""
+        """Yield where a header may begin, at ``position`` or after it but before ``until``."""
         while position < until:
             block = self._window.ahead(position, record_layout.BATCH_HEADER.size + CHUNK)
             starts = len(block)
@@ -366,7 +366,7 @@ class ResyncReader:
                 position = max(position, next_data(self._source, position) - record_layout.UP_TO_MAGIC)
 
     def _is_credible(self, position: int) -> bool:
-        """Tell whether a batch begins here whose own fields agree and whose crc is right."""
+        """Return whether a batch begins here whose own fields agree and whose crc is right."""
         head = self._window.view(position, record_layout.BATCH_HEADER.size)
         if len(head) <= record_layout.UP_TO_MAGIC:
             return False
@@ -384,7 +384,7 @@ class ResyncReader:
         return 0 <= header.records_count <= header.last_offset_delta + 1 and self._has_crc(position, position + size)
 
     def _message_fills(self, position: int, size: int) -> bool:
-        """Tell whether key and value of a message of magic 0 or 1 fill an entry of ``size`` bytes."""
+        """Return whether key and value of a message of magic 0 or 1 fill an entry of ``size`` bytes."""
         at = (
             position
             + record_layout.LOG_OVERHEAD.size
@@ -408,7 +408,7 @@ class ResyncReader:
         return self._window.view(position, record_layout.UP_TO_MAGIC)[record_layout.MAGIC_POSITION]
 
     def _has_crc(self, position: int, end: int, *, of_message: bool = False) -> bool:
-        """Tell whether the crc of the batch, or of the message of magic 0 or 1, is that of its bytes up to ``end``."""
+        """Return whether the crc of the batch, or of the message of magic 0 or 1, fits its bytes up to ``end``."""
         if of_message:
             kind, stands, covers = CRC32, record_layout.LOG_OVERHEAD.size, record_layout.MAGIC_POSITION
         else:
@@ -459,7 +459,7 @@ def zero_tail(source: Source, start: int, end: int) -> int:
 
 
 def guess(source: Source, part: SegmentPart) -> int | None:
-    """Return where the first batch of a part may stand, None where none does."""
+    """Return where the first batch of a part may stand, or None if none does."""
     alike = source.read(BEFORE_EPOCH, record_layout.UP_TO_MAGIC - BEFORE_EPOCH)
     return ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)
 

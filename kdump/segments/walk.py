@@ -28,7 +28,7 @@ BLOCK: Final = 1 << 20
 FIRST_BLOCK: Final = 1 << 16
 """Bytes read at first; each further block is twice as large, so that a short look reads little."""
 ACROSS: Final = 1 << 16
-"""Bytes read behind the place up to which batches are wanted: most often the last one ends there."""
+"""Bytes read after the place up to which batches are wanted: most often the last one ends there."""
 
 
 class Window:
@@ -51,7 +51,7 @@ class Window:
         """Return a block, and where in it ``position`` lies: ``size`` bytes or more stand there, fewer at the end."""
         at = position - self.start
         if at < 0 or at + size > len(self.block):
-            if not 0 <= at <= len(self.block) + BLOCK:  # a leap: what follows is nobody's guess
+            if not 0 <= at <= len(self.block) + BLOCK:  # a leap: what follows is no process's guess
                 self._next = FIRST_BLOCK
             ahead = self._next if self._until is None else min(self._next, self._until - position)
             wanted = min(max(size, ahead), self._end - position)
@@ -147,7 +147,7 @@ def _walk(start: int, end: int, window: Window, limit: int) -> Iterator[Region]:
 
 
 def is_sound_at(source: Source, position: int) -> bool:
-    """Tell whether a batch that can be trusted begins at a position (bytes)."""
+    """Return whether a batch that can be trusted begins at a position (bytes)."""
     region = next(walk(source, position), None)
     return isinstance(region, RecordBatch) and is_sound(region)
 

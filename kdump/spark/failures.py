@@ -71,7 +71,7 @@ def writing(path: str) -> Iterator[None]:
 
 
 def try_to(clean_up: Callable[[], None]) -> bool:
-    """Clean up behind an error; tell whether that went well. A disk that refused before may refuse this too."""
+    """Clean up after an error; show whether that went well. A disk that refused before may refuse this too."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -276,7 +276,7 @@ class SaidBySpark:
 
 
 def check_alive(spark: SparkSession) -> None:
-    """Raise KdumpError where Spark has ended: nobody else notices while there is nothing to do."""
+    """Raise KdumpError where Spark has ended: no process else notices while there is nothing to do."""
     with errors():
         spark.sparkContext.statusTracker().getActiveStageIds()  # which asks Java each time
 

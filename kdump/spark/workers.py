@@ -29,9 +29,9 @@ FAN: Final = 16
 
 @dataclass(frozen=True)
 class SparkWorkers:
-    """The executors of a session. ``tell`` is told how far they are: what is done, tasks done, all tasks.
+    """The executors of a session. ``tell`` is called with how far they are: what is done, tasks done, all tasks.
 
-    ``said`` holds what Spark says, where nobody sees it: it is shown when Spark fails.
+    ``said`` holds what Spark says, where no process sees it: it is shown when Spark fails.
     """
 
     spark: SparkSession
@@ -72,7 +72,7 @@ class SparkWorkers:
 
 
 def _here() -> Path | None:
-    """Return the current folder, None where it is gone."""
+    """Return the current folder, or None if it is gone."""
     try:
         return Path.cwd()
     except FileNotFoundError:

@@ -68,7 +68,7 @@ def json(struct: Struct, values: Values) -> str:
 
 @lru_cache
 def _writers(struct: Struct) -> list[tuple[str, Slot, Callable[[Value], str]]]:
-    """Return what stands in front of each field, the field, and what writes its value, but for null."""
+    """Return what stands before each field, the field, and what writes its value, but for null."""
     return [(f'"{slot.name}":', slot, _writer(slot)) for slot in struct.slots]
 
 

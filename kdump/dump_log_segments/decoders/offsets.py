@@ -111,7 +111,7 @@ def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None
 
 
 def _check_subscriptions(subscriptions: list[bytes]) -> None:
-    """Read what members subscribe to, up to one that is cut off. Raises PayloadError for one that is broken."""
+    """Read what members subscribe to, up to one that is truncated. Raises PayloadError for one that is broken."""
     try:
         for data in subscriptions:
             reader = Reader(data)

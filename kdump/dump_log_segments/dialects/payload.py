@@ -81,7 +81,7 @@ class CoordinatorWords(NamedTuple):
     """A decoder that prints JSON of whatever record type there is."""
 
     checks_version: bool = True
-    """Whether a version that is too high is told of, or read as the highest known one."""
+    """Whether a version that is too high is called with, or read as the highest known one."""
     value_version: str = "version"
     """The name of the version in a value."""
     names_states: bool = False
@@ -117,7 +117,7 @@ class PayloadDialect(NamedTuple):
     metadata: FrameWords = FrameWords()
     remote_log: FrameWords = FrameWords()
     remote_log_txn_index: bool = False
-    """Whether remote log metadata tells of empty transaction indexes."""
+    """Whether remote log metadata reports empty transaction indexes."""
 
     control_names: Mapping[int, str] = {}
     """Type -> name of the control records that are named only; the others are UNKNOWN."""

@@ -204,7 +204,7 @@ def _with_id(event: Event) -> dict[str, Any]:
 
 
 def details_text(details: dict[str, Any]) -> str | None:
-    """Return fields as words, without those that are null; None where nothing is left."""
+    """Return fields as words, without those that are null; None if nothing is left."""
     return _pairs({name: _plain(value) for name, value in details.items() if value is not None})
 
 

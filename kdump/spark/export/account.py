@@ -1,4 +1,4 @@
-"""What became of every input byte: the manifest of an export."""
+"""The outcome of every input byte: the manifest of an export."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 class SplitAccount(NamedTuple):
-    """What the bytes of one split are. ``rows`` is None where the headers alone do not tell how many are wanted."""
+    """What the bytes of one split are. ``rows`` is None if the headers alone do not tell how many are wanted."""
 
     batches: int = 0
     rows: int | None = 0
@@ -83,7 +83,7 @@ def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable:
 
 
 class ListedDamage(NamedTuple):
-    """A damaged stretch as the manifest lists it."""
+    """A damaged range as the manifest lists it."""
 
     file: str
     position: int

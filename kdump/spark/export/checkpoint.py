@@ -1,9 +1,9 @@
 """What an export that goes on remembers: how far it is, in the folder ``_checkpoint`` of its output.
 
-``_checkpoint/<number>.json`` is the commit of a step: the offsets behind it, the files that move from the step's own
+``_checkpoint/<number>.json`` is the commit of a step: the offsets after it, the files that move from the step's own
 folder (``staging``) into place, its account. The greatest number counts. The manifest takes in the accounts of steps
 when they have become half as large as itself, and at the end of a run: so that a step costs what is new, however many
-there were. Its ``steps`` is the number of the last step that it tells of. A file is there whole or not at all.
+there were. Its ``steps`` is the number of the last step that it reports. A file is there whole or not at all.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """How what was prepared beside an output becomes the output, and what the next run does where one was killed.
 
 An export writes into a hidden folder beside its output (:meth:`~kdump.spark.export.output.Output.staging`). When all is
-written and counted, an output that is not there yet, or that is written anew as a whole, appears by renaming that
+written and counted, an output that is not there yet, or that is written again as a whole, appears by renaming that
 folder, manifest and all. Where files of others stand in it, where rows are appended, and where a file system has no
 such rename, a journal in the output names each file that goes and each that comes; they are moved one by one, the
-manifest last. It names the files of the output: whoever reads those sees the old output or the new one, at any moment.
+manifest last. It names the files of the output: the caller that reads those sees the old output or the new one, at any
+moment.
 
 The journal (:data:`COMMIT`) stays until the run has told what it did. So the next run knows what a killed one has
 committed: it does what is left of that, and deletes what had not come so far.
@@ -70,7 +71,7 @@ def publish(output: Output, staging: Output, commit: Commit, check: Callable[[],
 
 
 def _may_be_renamed(output: Output, staging: Output, commit: Commit) -> bool:
-    """Tell whether the whole folder can take the output's place: nothing that must stay stands there."""
+    """Return whether the whole folder can take the output's place: nothing that must stay stands there."""
     if not output.renames_whole or staging.path.startswith(f"{output.path}/"):
         return False
     if not output.exists() or output.is_empty():
@@ -121,7 +122,7 @@ def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
 def _finish(output: Output, staging: Folder, commit: Commit) -> None:
     """Do what a commit says, as far as it is not done. Its last act is to take the manifest over."""
     if staging.exists(MANIFEST):
-        if commit["replaces"]:  # without a manifest nobody takes for whole what is left
+        if commit["replaces"]:  # without a manifest no process takes for whole what is left
             output.delete(MANIFEST)
         for name in commit["removes"]:
             output.delete(name)
@@ -134,7 +135,7 @@ def _finish(output: Output, staging: Folder, commit: Commit) -> None:
 def recover(output: Output) -> Commit | None:
     """Finish what a run that was killed had committed, delete what another one had not; return that commit.
 
-    None where there was none, and where its run had ended. Raises KdumpError where what it needs is gone.
+    None if there was none, and where its run had ended. Raises KdumpError where what it needs is gone.
     """
     for name in output.hidden_names():
         if name.endswith(OLD):

@@ -95,7 +95,7 @@ class Follower:
         """
         self._forever = forever
         job.check(self._export, adds=True)
-        # what cannot be read at all is told before Spark starts
+        # what cannot be read at all is reported before Spark starts
         found = streaming.partitions(self._options, self._listener.note, self._fail, self._listener.plans)
         self._listings.remember(found)
         self._listener.plans("")
@@ -238,7 +238,7 @@ def _folder_of(error: UnreadableError, advance: streaming.Advance) -> str | None
 
 
 def _has_changed(advance: streaming.Advance, planned: list[planning.Planned]) -> bool:
-    """Tell whether a file that was planned is not what it was: deleted, cut back, or written anew by compaction."""
+    """Return whether a file that was planned is not what it was: deleted, cut back, or written again by compaction."""
     try:
         is_gone = any(one.segment.files.look(one.segment.path) is None for one in advance.taken)
         return is_gone or any(_has_file_changed(segment.splits) for segment in planned)

@@ -1,4 +1,4 @@
-"""One export at a time into one folder: who holds it, and when nobody does any more.
+"""One export at a time into one folder: who holds it, and when no process does any more.
 
 The holder's name stands in a small file beside the output. It is made in one step where the file system can do that:
 on local disks, NFS and HDFS. An object store without such a step may let two in; then each looks once more before
@@ -95,19 +95,19 @@ class Lock(Protocol):
         """Write the lock; return False where there is one."""
 
     def read(self) -> str | None:
-        """Return what the lock says, None where there is none."""
+        """Return what the lock says, or None if there is none."""
 
     def touch(self, text: str) -> None:
         """Show that its holder lives."""
 
     def age(self) -> float | None:
-        """Return for how many seconds the lock has not been touched, None where there is none."""
+        """Return for how many seconds the lock has not been touched, or None if there is none."""
 
     def remove(self) -> None:
         """Remove the lock, if there is one."""
 
     def guard(self) -> Lock:
-        """Return the place for the lock of whoever removes this one."""
+        """Return the place for the lock of the caller that removes this one."""
 
 
 class LocalLock:
@@ -184,7 +184,7 @@ class HadoopLock:
 
 
 class Hold:
-    """The right to write to ``output``, for as long as nobody has taken it away."""
+    """The right to write to ``output``, for as long as no process has taken it away."""
 
     def __init__(self, output: Output, place: Lock, holder: Holder) -> None:
         self._output, self._place, self._holder = output, place, holder

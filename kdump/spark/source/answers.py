@@ -60,7 +60,7 @@ class SaidLine:
 class AnswerTask(NamedTuple):
     """What a task answers from: partitions, a collector to be fed, the states of their log dirs; ``at`` is now in ms.
 
-    ``rows`` are given as they are, and what only one task is to tell is told by the one that ``is_first``.
+    ``rows`` are given as they are, and reports that only one task makes come from the one that ``is_first``.
     """
 
     output: str

@@ -1,7 +1,7 @@
 """The output findings of the Spark source: what ``kdump check -o jsonl`` says, as rows.
 
 A task checks some partitions, whole: what is wrong in one segment may show in another. What is wrong with a log dir the
-task tells that has its first partition; what does not fit from log dir to log dir is found on the driver.
+task shows that has its first partition; what does not fit from log dir to log dir is found on the driver.
 """
 
 from __future__ import annotations

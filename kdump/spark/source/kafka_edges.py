@@ -38,8 +38,8 @@ class Edges(NamedTuple):
 def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
     """Compare what a query names with what is there; return what to tell of partitions that are there twice.
 
-    ``lost`` is told of what is not there. Raises UsageError for a partition of which the query does not tell where it
-    begins or ends, though it does of others.
+    ``lost`` is called with what is not there. Raises UsageError for a partition of which the query does not tell where
+    it begins or ends, though it does of others.
     """
     counts = Counter((one.topic or "", -1 if one.partition is None else one.partition) for one in partitions)
     topics = {topic for topic, _ in counts}
@@ -69,8 +69,9 @@ def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Calla
 def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: Callable[[str], None]) -> Edges:
     """Return what a query reads of a partition; ``log_start`` is the checkpoint's log start offset.
 
-    ``lost`` is told of offsets that the log does not have; where it returns, the nearest one counts. Raises UsageError
-    where no record is as late as the time to begin at, and where the end comes before the beginning; UnreadableError.
+    ``lost`` is called with offsets that the log does not have; where it returns, the nearest one counts. Raises
+    UsageError where no record is as late as the time to begin at, and where the end comes before the beginning;
+    UnreadableError.
     """
     first = partition.segments[0].base_offset if partition.segments else None
     earliest = max(first or 0, log_start or 0)

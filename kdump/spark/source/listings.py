@@ -1,4 +1,4 @@
-"""The segments that the listings of one run have found: a later listing that lacks one is held against them.
+"""The segments that the listings of one run have found: a later listing that lacks one is compared with them.
 
 A run lists its inputs more than once. A segment that has gone in between, and of which something was still to be read,
 has a reason where the names and sizes of the others show one:
@@ -64,7 +64,7 @@ class Listings:
     ) -> dict[str, UnreadableError]:
         """Return the folders that lack a segment for no known reason, each with the error that names it.
 
-        ``marks`` say how far each folder is read; ``is_there`` tells whether a folder that was not found exists. A
+        ``marks`` say how far each folder is read; ``is_there`` shows whether a folder that was not found exists. A
         folder with an error keeps its earlier listing, all others get the new one.
         """
         errors: dict[str, UnreadableError] = {}
@@ -117,7 +117,7 @@ def _first_unread(key: str, listed: list[ListedSegment], mark: Mark) -> int:
 
 
 def _is_explained(before: list[ListedSegment], number: int, now: list[ListedSegment]) -> bool:
-    """Tell whether retention, compaction or truncation has deleted a segment of a listing."""
+    """Return whether retention, compaction or truncation has deleted a segment of a listing."""
     base = before[number].base
     left = {one.base: one for one in now if one.base is not None}
     for earlier in reversed(before[:number]):

@@ -1,6 +1,6 @@
 """How far a stream has come in a partition folder, and whether what it stood on is still there.
 
-A broker rolls segments, renames and deletes old ones and writes compacted ones anew: then the Kafka offset finds the
+A broker rolls segments, renames and deletes old ones and writes compacted ones again: then the Kafka offset finds the
 place again. It also cuts the end off a log and writes other records at the same offsets when another leader takes over
 (KIP-101), and a topic can be deleted and created again under its name (KIP-516). Leader epochs, which never fall along
 a log, and the topic id tell these.
@@ -43,8 +43,8 @@ class Mark(NamedTuple):
 
     ``offset`` is the next Kafka offset, None before the first batch; ``file`` and ``position`` (bytes) where it will
     stand; ``batch``, ``crc`` and ``epoch`` the position, checksum and leader epoch (-1 for none) of the last batch that
-    was taken, where ``batch`` is -1 when none of that file was sound; ``topicId`` the topic's id as Kafka writes it,
-    empty where there is none. ``since`` is the Kafka offset at which the trigger began that ends here, None where names
+    was taken, where ``batch`` is -1 when none of that file was valid; ``topicId`` the topic's id as Kafka writes it,
+    empty where there is none. ``since`` is the Kafka offset at which the trigger began that ends here, or None if names
     tell none; ``trigger`` that trigger's number, 0 where the stream was told to begin and nothing was taken. ``gone``
     says that the folder was not there.
     """
@@ -66,7 +66,7 @@ class Mark(NamedTuple):
         return self.offset is not None and not self.trigger and not self.file
 
     def behind(self, segment: Segment, batch: RecordBatch) -> Mark:
-        """Return the mark behind a batch that was taken."""
+        """Return the mark after a batch that was taken."""
         return self._replace(
             offset=batch.last_offset + 1,
             file=segment.name,
@@ -83,7 +83,7 @@ class Mark(NamedTuple):
 
 
 NO_BATCH: Final = -1
-"""The position of the last batch in a file that holds no sound one."""
+"""The position of the last batch in a file that holds no valid one."""
 NOT_LOOKED_UP: Final = -2
 """The position of the last batch in a file that a trigger takes whole, before it is looked up. No offset has it."""
 START: Final = Mark()
@@ -123,7 +123,7 @@ def _position(segment: Segment, offset: int | None) -> int:
 
 
 def holds(segment: Segment, mark: Mark) -> bool:
-    """Tell whether a segment is still the one in which a mark was set, with the same batch before it."""
+    """Return whether a segment is still the one in which a mark was set, with the same batch before it."""
     if segment.name != mark.file or segment.size < mark.position:
         return False
     if mark.offset is None:
@@ -188,7 +188,7 @@ def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int 
 
     If it holds the next offset too, it is not the one that was taken. If it ends there, lacks no record and has no
     delete horizon (KIP-534), compaction has not touched it: another checksum then means that all of the log is another
-    one, since leader epochs tell no cut. Wrappers of magic 0 and 1 are made anew by compaction, and tell nothing.
+    one, since leader epochs tell no cut. Wrappers of magic 0 and 1 are rebuilt by compaction, and tell nothing.
     """
     offset = mark.offset or 0
     for batch in _batches(older[-1], offset - 1) if older else ():

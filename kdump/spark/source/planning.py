@@ -1,6 +1,6 @@
 """What is to be read, cut into splits: worked out on the driver, before any record is read.
 
-Where only offsets and times are asked for, names and indexes are enough. What became of transactions, and which of
+Where only offsets and times are asked for, names and indexes are enough. The outcome of transactions, and which of
 several replicas holds an offset, only the headers of all batches tell (:mod:`kdump.log_reader.header_scan`).
 """
 
@@ -47,7 +47,7 @@ READERS: Final = 16
 OPEN_COST: Final = 1 << 16
 """What opening a file costs, in bytes that could be read instead."""
 TASK_COST: Final = 4 << 20
-"""What starting a task costs, likewise."""
+"""The cost of starting a task, in bytes read."""
 HEAD: Final = 64
 """Bytes that tell a batch from another one: its header, with the checksum of the rest."""
 
@@ -57,7 +57,7 @@ class Split:
     """A part of one file for one task: the bytes from ``start`` to ``end``, whole batches.
 
     ``high_watermark`` and ``log_start`` are what the log dir's checkpoints say of the partition. ``outcomes`` are those
-    of its transactions, None where nobody asked; ``stable`` is the offset from which on nothing is read, and
+    of its transactions, or None if no process asked; ``stable`` is the offset from which on nothing is read, and
     ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``stretch`` is what the headers
     tell, where they were looked at. ``number`` counts the splits of a plan. ``live`` are the
     offsets (end exclusive) that are expected of a file which may be deleted before it is read, and ``head`` the bytes
@@ -132,9 +132,9 @@ def plan(
 ) -> list[Planned]:
     """Return all segments that ``options`` names, in order, with the splits to be read.
 
-    The headers are walked only where something wanted needs it. ``note`` is told what is left out, and which files
-    beside the logs are not believed. ``inputs`` are what :func:`look` found, for a caller that has looked. ``tell`` is
-    told how far planning is. Raises UsageError and UnreadableError.
+    The headers are read only if an option needs them. ``note`` is called with what is left out, and which files beside
+    the logs are not valid. ``inputs`` are what :func:`look` found, for a caller that has looked. ``tell`` is called
+    with the progress of planning. Raises UsageError and UnreadableError.
     """
     partitions = look(options, note) if inputs is None else inputs
     if options.kafka is not None:
@@ -184,7 +184,7 @@ def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
 
 
 def needs_survey(options: SourceOptions) -> bool:
-    """Tell whether the headers of all batches must be looked at: only they tell what became of transactions."""
+    """Return whether the headers of all batches must be looked at: only they tell the outcome of transactions."""
     return (
         options.dedupe
         or options.committed
@@ -206,7 +206,7 @@ def find(
 ) -> Iterator[Partition]:
     """Yield the partitions that ``options`` names, and tell how many files they have so far.
 
-    ``fail`` is told what cannot be read; by default that raises.
+    ``fail`` is called with what cannot be read; by default that raises.
     """
     segments = 0
     for number, partition in enumerate(_find(options, note, fail), 1):
@@ -249,7 +249,7 @@ def _remote_partitions(
 def look(
     options: SourceOptions, note: Callable[[str], None], tell: Callable[[str], None] = lambda _: None
 ) -> list[Partition]:
-    """Return what ``options`` names; ``tell`` is told how far the listing is.
+    """Return what ``options`` names; ``tell`` is called with how far the listing is.
 
     Raises UnreadableError where anything of it cannot be read, as Spark's own file sources do: what cannot be listed
     may hold records.
@@ -304,7 +304,7 @@ def _sibling(segment: Segment, suffix: str) -> bytes | None:
 
 
 def _latest(segment: Segment, base: int, following: int) -> int | None:
-    """Return the greatest timestamp (ms) of a rolled segment as its time index tells it, None where it cannot.
+    """Return the greatest timestamp (ms) of a rolled segment as its time index tells it, or None if it cannot.
 
     A broker appends that timestamp when it rolls a segment. An index that is cut, empty or names offsets of other
     segments is not believed, and the active segment's is never complete.
@@ -361,7 +361,7 @@ class _Planner:
     def _cuts(self, segment: Segment) -> list[int]:
         try:
             return cuts(segment, self._options.split_bytes)
-        except UnreadableError:  # whoever reads it says so
+        except UnreadableError:  # the caller that reads it says so
             return []
 
     def by_survey(self, partition: Partition, surveys: list[Survey], offsets: Ranges | None) -> Iterator[Planned]:
@@ -383,7 +383,7 @@ class _Planner:
             yield planned(partition, segment, splits)
 
     def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
-        """Return what became of transactions, and the offset from which on nothing is to be read."""
+        """Return the outcome of transactions, and the offset from which on nothing is to be read."""
         for text in (text for told in surveys for text in told.told.wrong):
             self._note(f"{text}; it is not used")
         fates = together((told.told for told in surveys), whole=partition.whole)
@@ -427,7 +427,7 @@ def planned(partition: Partition, segment: Segment, splits: list[Split], size: i
 
 
 def _may_hold(stretch: Stretch, options: SourceOptions, stable: int | None, offsets: Ranges | None) -> bool:
-    """Tell whether a stretch may hold what is wanted. What was found damaged is always looked at."""
+    """Return whether a range may hold what is wanted. What was found damaged is always looked at."""
     if stretch.offsets is None or stretch.damaged_ranges or stretch.trailing_bytes:
         return True
     first, last = stretch.offsets

@@ -49,7 +49,7 @@ def narrow(options: SourceOptions, filters: Iterable[Any]) -> SourceOptions:
 
 
 def _narrowed(span: ValueSpan, kind: str, one: Any) -> ValueSpan:
-    """Return what is left of a span behind one filter."""
+    """Return what is left of a span after one filter."""
     if kind == "In":
         return _among(span, frozenset(value for value in one.value if value is not None))
     value = getattr(one, "value", None)
@@ -83,7 +83,7 @@ def _among(span: ValueSpan, values: frozenset[Any]) -> ValueSpan:
 
 
 def _limits(value: object) -> tuple[int, int] | None:
-    """Return the first number that a value stands for, and the one behind it: of times in ms. None for no number."""
+    """Return the first number that a value stands for, and the one after it: of times in ms. None for no number."""
     if type(value) is int:
         return value, value + 1
     if isinstance(value, datetime) and value.tzinfo is not None:

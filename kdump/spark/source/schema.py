@@ -1,4 +1,4 @@
-"""The outputs of the Spark source beside records: damaged stretches, accounts, findings; schemas as DDL."""
+"""The outputs of the Spark source beside records: damaged ranges, accounts, findings; schemas as DDL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAMAGED: Final = (
     ArrowField("missingUntil", "bigint"),
     ArrowField("bytes", "binary"),
 )
-"""A stretch of bytes that holds no readable batch; a very long one is several rows, one behind the other. What of a
+"""A range of bytes that holds no readable batch; a very long one is several rows, one after the other. What of a
 file cannot be read at all is one row without ``bytes``, whose ``damage`` is ``unreadable``. Offsets from
 ``missingFrom`` up to ``missingUntil`` are lost with it, as far as there were any; null where nothing tells."""
 

@@ -35,7 +35,7 @@ class ValueSpan:
         return self.values == frozenset() or (self.low is not None and self.high is not None and self.low >= self.high)
 
     def holds(self, value: Any) -> bool:
-        """Tell whether a value may be one of these."""
+        """Return whether a value may be one of these."""
         return not (
             (self.values is not None and value not in self.values)
             or (self.low is not None and value < self.low)
@@ -52,7 +52,7 @@ class Pushed:
     is_nothing: bool = False
 
     def takes(self, partition: Partition) -> bool:
-        """Tell whether a folder may have rows that pass."""
+        """Return whether a folder may have rows that pass."""
         if self.is_nothing or partition.topic is None or partition.partition is None:
             return not self.is_nothing
         return self.topic.holds(path_text(partition.topic)) and self.partition.holds(partition.partition)

@@ -103,7 +103,7 @@ class Advance(NamedTuple):
 def initial(options: SourceOptions, note: Callable[[str], None], listings: Listings | None = None) -> Offsets:
     """Return where a stream begins that is asked for as one of Kafka's source; what is not in it begins at its start.
 
-    ``note`` is told what is not there; ``listings`` are those of the run. Raises UsageError, DataLossError and
+    ``note`` is called with what is not there; ``listings`` are those of the run. Raises UsageError, DataLossError and
     UnreadableError.
     """
     known = listings or Listings()
@@ -160,11 +160,11 @@ def advance(
 
     A segment that has rolled and fits is taken as it is listed. Of any other one the offset index names a batch, and
     the headers from there on are read; of folders in ``checked``, all bytes. A trigger ends after a batch with a right
-    checksum: what is half written at the end of the last segment waits
-    for the next trigger. The folder that has waited longest comes first. ``fail`` is told what cannot be read, maybe
-    more than once; its folder stops before it. By default that raises. So it is with a folder that lacks a segment
-    which ``listings``, those of the run, have had: :class:`~kdump.spark.source.listings.Listings` says when. Without
-    ``failOnDataLoss`` such a folder goes on with the segments that are left.
+    checksum: what is half written at the end of the last segment waits for the next trigger. The folder that has waited
+    longest comes first. ``fail`` is called with each error, maybe more than once; its folder stops before it. By
+    default that raises. So it is with a folder that lacks a segment which ``listings``, those of the run, have had:
+    :class:`~kdump.spark.source.listings.Listings` says when. Without ``failOnDataLoss`` such a folder goes on with the
+    segments that are left.
     """
     known = listings or Listings()
     return _until_still(lambda fail: _advance(options, start, limits, target, fail, known, checked), options, fail)
@@ -286,14 +286,14 @@ def _first(partition: Partition) -> int | None:
 
 
 def _is_there(key: str, options: SourceOptions) -> bool:
-    """Tell whether a folder exists, of which nothing is asked any more."""
+    """Return whether a folder exists, of which nothing is asked any more."""
     return is_there(key, (*options.paths, key))
 
 
 def _outcomes(partition: Partition, options: SourceOptions) -> tuple[Outcomes, int]:
-    """Return what became of transactions, and the offset up to which that is decided.
+    """Return the outcome of transactions, and the offset up to which that is decided.
 
-    What is appended behind the batches that were looked at may belong to a transaction that nobody has seen begin.
+    What is appended after the batches that were looked at may belong to a transaction that no process has seen begin.
     """
     surveys = [survey(segment, options.split_bytes) for segment in partition.segments]
     fates = together((one.told for one in surveys), whole=partition.whole)
@@ -323,7 +323,7 @@ class _Meter:
         self.is_stopped = True
 
     def opens(self) -> bool:
-        """Tell whether one more file is within the limit."""
+        """Return whether one more file is within the limit."""
         if self._limits.files is not None and self._files >= self._limits.files:
             self.is_stopped = self.is_full = True
         self._before = (self._bytes, self._records, self.is_full)
@@ -339,7 +339,7 @@ class _Meter:
         self._files += part.end > part.start
 
     def is_stable(self, offset: int) -> bool:
-        """Tell whether a batch may be taken at all whose last offset this is."""
+        """Return whether a batch may be taken at all whose last offset this is."""
         return self.stable is None or offset < self.stable
 
     @property
@@ -352,7 +352,7 @@ class _Meter:
         )
 
     def holds(self, size: int, records: int) -> bool:
-        """Tell whether something is within the limits."""
+        """Return whether something is within the limits."""
         room = self.room
         return (room.bytes is None or size <= room.bytes) and (room.records is None or records <= room.records)
 
@@ -426,7 +426,7 @@ def _whole(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _M
 
 
 def _following(partition: Partition, segment: Segment) -> int | None:
-    """Return the base offset of the next segment, None where there is none, or none that comes after this one."""
+    """Return the base offset of the next segment, or None if there is none, or none that comes after this one."""
     base = segment.base_offset
     later = [one.base_offset for one in partition.segments if one.base_offset is not None]
     return None if base is None else min((one for one in later if one > base), default=None)
@@ -531,10 +531,10 @@ def between(
 ) -> list[Split]:
     """Return the splits between two offsets of the stream.
 
-    ``lost`` is told of records that ``start`` waits for and that are gone, as far as marks and the ``listings`` of the
-    run show it; where it returns, what is left is read.
-    ``note`` is told what a read_committed consumer cannot be given, since nothing tells what became of it.
-    Each split reads by Kafka's offsets: a segment that was compacted in between gives what is left of it.
+    ``lost`` is called with records that ``start`` waits for and that are gone, as far as marks and the ``listings`` of
+    the run show it; where it returns, what is left is read. ``note`` is called with what a read_committed consumer
+    cannot be given, since nothing shows its outcome. Each split reads by Kafka's offsets: a segment that was compacted
+    in between gives what is left of it.
     """
     known = listings or Listings()
     splits, told, unknown = _until_still(lambda _: _planned(options, start, end, known), options)
