@@ -4,14 +4,13 @@
 """
 
 import json
-import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from testing.processes import kdump
+from tools.prove import printed_commands
+from tools.prove.printed_commands import environment
 
 NO_START, LOSES, MISSING, SAFE = "DO NOT START broker 1: ", "starts, but loses ", " are missing: ", "safe to start "
 
@@ -25,20 +24,6 @@ def check(place, *paths, options=()):
 
 LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
 """Exit statuses after the commands, where something is left that a start truncates or rebuilds."""
-
-
-def commands(text):
-    """The commands of the verdict: the indented lines before the last."""
-    lines = text.splitlines()
-    if lines[-1] == "After the commands run kdump check again.":
-        lines.pop()
-    ending = [at for at, line in enumerate(lines) if not line.startswith("  ")][-1]
-    return [line.strip() for line in lines[ending + 1 :] if not line.startswith("  ...")]
-
-
-def with_kdump():
-    """The environment of a shell that finds this kdump."""
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 @pytest.mark.parametrize(
@@ -115,8 +100,8 @@ def test_the_commands_of_the_verdict_mend_it(cases, tmp_path, case):
     place = tmp_path / case
     paths = sorted(path.name for path in place.iterdir())
     _, text, _ = check(place, *paths)
-    for command in commands(text):
-        subprocess.run(["bash", "-c", command], cwd=place, env=with_kdump(), check=True)
+    for command in printed_commands.commands(text):
+        subprocess.run(["bash", "-c", command], cwd=place, env=environment(), check=True)
     assert check(place, *paths)[0] in LEFT.get(case, {0})
 
 
@@ -142,8 +127,8 @@ def test_a_dangling_link_is_moved_away_once_its_disk_is_lost(cases, tmp_path):
     """Nothing is removed; the missing files are reported."""
     subprocess.run(["cp", "-a", cases / "verdict" / "dangling", tmp_path], check=True)
     place = tmp_path / "dangling"
-    for command in commands(check(place, "d1")[1]):
-        subprocess.run(["bash", "-c", command], cwd=place, env=with_kdump(), check=True)
+    for command in printed_commands.commands(check(place, "d1")[1]):
+        subprocess.run(["bash", "-c", command], cwd=place, env=environment(), check=True)
     assert (place / "d1.aside" / "orders-0").is_symlink()
     code, text, _ = check(place, "d1")
     assert code == 3
@@ -185,7 +170,7 @@ def test_the_command_moves_every_swap_file_of_the_base_offset(cases, tmp_path):
     """A start would put the empty indexes over those of the log."""
     subprocess.run(["cp", "-a", cases / "verdict" / "swap0", tmp_path], check=True)
     place = tmp_path / "swap0"
-    for command in commands(check(place, "d1")[1]):
+    for command in printed_commands.commands(check(place, "d1")[1]):
         subprocess.run(["bash", "-c", command], cwd=place, check=True)
     assert not list((place / "d1" / "prices-0").glob("*.swap"))
     assert len(list((place / "d1.aside" / "prices-0").glob("*.swap"))) == 3
@@ -234,3 +219,25 @@ def test_no_salvage_is_advised_where_no_valid_batch_is_left(cases):
 def test_indexes_of_a_log_swap_file_are_no_segments(cases):
     _, text, _ = check(cases / "verdict" / "swap0", "d1", options=("--notes",))
     assert f"{SWAPS[0]}: a broker renames it to {0:020}.index when it starts, with its segment" in text
+
+
+@pytest.mark.parametrize(
+    "case", ["swap0", "nopm-after", "zerometa", "dup-topic", "torn-clean", "lost-disk", "dangling"]
+)
+def test_a_shell_runs_each_printed_command(cases, tmp_path, case):
+    subprocess.run(["cp", "-a", cases / "verdict" / case, tmp_path], check=True)
+    paths = sorted(path.name for path in (tmp_path / case).iterdir() if path.name in {"d1", "d2"}) or ["."]
+    assert printed_commands.printed(tmp_path / case, paths)
+    assert list(printed_commands.wrong(tmp_path / case, paths)) == []
+
+
+def test_a_command_that_cannot_run_is_wrong(tmp_path, monkeypatch):
+    texts = ["mv nowhere there", "echo 'open", "true", "kdump check nowhere"]
+    monkeypatch.setattr(printed_commands, "printed", lambda *_: texts)
+    assert [command for command, _ in printed_commands.wrong(tmp_path, ["."])] == [texts[0], texts[1], texts[3]]
+
+
+def test_commands_are_the_indented_lines_at_the_end():
+    text = f"x\n  not this\nDO NOT START\n  mv a b\n  ... and 2 more\n{printed_commands.NEXT}\n"
+    assert printed_commands.commands(text) == ["mv a b"]
+    assert printed_commands.commands("safe to start\n") == []

@@ -39,6 +39,7 @@ from testing import GOLDEN
 from tools import arguments
 from tools.fuzz import forked
 from tools.prove.broker import CLUSTER, free_ports, logger
+from tools.prove.printed_commands import environment, printed
 from tools.prove.start_changes import CHANGES, METADATA, Scene
 from tools.record.fetch_jars import fetch
 
@@ -590,13 +591,9 @@ def show(
 def mended(folder: Path, dirs: list[str]) -> tuple[int, int]:
     """Run the commands below the verdict; return how many there are, and what check gives afterwards."""
     kdump = [sys.executable, "-m", "kdump", "check", *dirs]
-    done = subprocess.run(kdump, cwd=folder, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
-    after = max((number for number, line in enumerate(lines) if not line.startswith("  ")), default=0) + 1
-    commands = [line.strip() for line in lines[after:] if not line.startswith("  ...")]
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    commands = printed(folder, dirs)
     for command in commands:
-        subprocess.run(["bash", "-c", command], cwd=folder, env={**os.environ, "PATH": path}, check=True)
+        subprocess.run(["bash", "-c", command], cwd=folder, env=environment(), check=True)
     return len(commands), subprocess.run(kdump, cwd=folder, capture_output=True, check=False).returncode
 
 
