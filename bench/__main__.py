@@ -3,7 +3,7 @@
 Each case runs --rounds times with each tool, the tools taking turns; the tables hold medians. Before that the outputs
 are compared. The original comes from Maven Central (tools.record.fetch_jars); kdump is installed as a user installs it,
 into an environment of its own under --data, where the segments are made once and kept too. The whole of the file is
-written anew. Run it on a machine that does nothing else.
+written again. Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m bench.answers [--size MIB] [--batch BYTES]
 
-It makes a log of transactions (1 GiB unless told otherwise): batches of BYTES (16 KiB) in transactions of 10, of which
-every fourth is aborted and the last is open. Processor seconds are the best of three, in one process; memory is the
-most that Python held at a time, for this log and for one of a quarter of its size.
+It makes a log of transactions (1 GiB by default): batches of BYTES (16 KiB) in transactions of 10. Every fourth is
+aborted, and the last is open. Processor seconds are the best of three, in one process; memory is the most that Python
+held at a time, for this log and for one of a quarter of its size.
 """
 
 from __future__ import annotations

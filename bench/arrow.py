@@ -2,8 +2,8 @@
 
     python -m bench.arrow [--records N] [--folder DIR]
 
-Both read the same segments, of 2,000,000 records unless told otherwise, and make all columns; each row is then held
-against the line of ``kdump dump -o jsonl``, key and value against their sizes and sums.
+Both read the same segments, of 2,000,000 records by default, and make all columns. Each row is then compared with the
+line of ``kdump dump -o jsonl``, key and value by their sizes and sums.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m bench.checking [--size MIB] [--batch BYTES]
 
-It makes a segment of one size of batches (512 MiB of 16 KiB unless told otherwise) with its indexes, and prints
-processor seconds and GB of file per second, the best of three, in one process. Printing goes to /dev/null.
+It makes a segment of one size of batches with its indexes (default: 512 MiB, batches of 16 KiB). It prints processor
+seconds and GB of file per second, the best of three, in one process. Printing goes to /dev/null.
 """
 
 from __future__ import annotations

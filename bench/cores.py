@@ -54,7 +54,9 @@ CASES: Final = (
     Case("salvage, one segment", ("salvage", "{none}", "--out", "{out}"), ONE),
     Case("bare copy, one segment", ("bench.bare_copy", "{none}", "{out}"), None),
     Case("disk alone, one segment", ("bench.bare_copy", "{none}", "{out}", "--disk"), None),
-    Case("salvage, zstd", ("salvage", "{zstd}", "--out", "{out}"), None),  # nothing is unpacked: a fifth of a second
+    Case(
+        "salvage, zstd", ("salvage", "{zstd}", "--out", "{out}"), None
+    ),  # nothing is decompressed: a fifth of a second
     Case("text, four partitions", ("dump", "{logs}"), FOUR),
     Case("jsonl, four partitions", ("dump", "{logs}", "-o", "jsonl"), FOUR),
     Case("read_committed, four partitions", ("dump", "{logs}", *COMMITTED), FOUR),

@@ -69,7 +69,7 @@ optional string email = 2; } message C2 { string street = 1; int32 zip = 2; } }"
 
 
 def main() -> int:
-    """Measure, print a table, and tell whether the aims hold."""
+    """Measure, print a table, and return whether the aims hold."""
     parser = arguments.parser(__doc__)
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,4 +1,4 @@
-"""Every ending and filter of ``kdump dump`` beside the classic dump of the same records, in processor seconds.
+"""Every output format and filter of ``kdump dump`` beside the classic dump of the same records, in processor seconds.
 
     python -m bench.endings [--records N] [--rounds N] [--folder DIR] [--codec NAME] [--history]
 
@@ -67,7 +67,7 @@ class Taken(NamedTuple):
     wall: float
 
     def misses(self, case: Case, records: int) -> bool:
-        """Tell whether the aim is missed."""
+        """Return whether the aim is missed."""
         return records / self.wall < ROWS if case.aim is None else self.ratio > case.aim
 
 

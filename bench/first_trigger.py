@@ -3,8 +3,9 @@
     python -m bench.first_trigger [--mib 512]
 
 Three partitions have rolled segments with an index entry for every 4 KiB: batches of 16 KB, of 500 bytes and of 1,700
-bytes. The table in bench/RESULTS-spark.md has the bytes that the driver reads of logs and indexes to find the end of
-the log (``availableNow``), the end of the trigger and the splits, without a limit and with two, and the processor time.
+bytes. The table in bench/RESULTS-spark.md has the processor time and the bytes that the driver reads of logs and
+indexes. It reads them to find the end of the log (``availableNow``), the end of the trigger and the splits, without a
+limit and with two.
 """
 
 from __future__ import annotations

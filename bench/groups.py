@@ -60,7 +60,7 @@ def _commit(number: int, groups: int) -> bytes:
 
 
 def fail(reason: object) -> None:
-    """End the run: what it reads is sound."""
+    """End the run: what it reads is valid."""
     raise SystemExit(str(reason))
 
 

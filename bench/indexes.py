@@ -2,7 +2,7 @@
 
     python -m bench.indexes [--size MIB] [--batch BYTES] [--folder DIR]
 
-It makes a segment of one size of batches (1 GiB of 16 KiB unless told otherwise) with its indexes, verifies them and
+It makes a segment of one size of batches (1 GiB of 16 KiB by default) with its indexes, verifies them and
 prints processor seconds, the best of three; what reading the records would take is measured on the first 32 MiB. The
 folder is removed at the end unless it was named.
 """

@@ -4,7 +4,7 @@
 
 Starts a broker, fills a topic through Spark's Kafka sink, and reads it by both sources in one warm session, in turns:
 into nothing, and into Parquet. Seconds are those of the clock and of the processors, those of the broker counted. First
-the rows of both are held against each other. The table goes to bench/RESULTS-spark.md. Needs a JDK and `mvn`.
+the rows of both are compared. The table goes to bench/RESULTS-spark.md. Needs a JDK and `mvn`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How much memory a dump of a large segment takes, and whether its time grows as the file: ``python -m bench.memory``.
 
-The segment is sound and takes hardly any room on the disk: batches of 1 MiB, each one record whose value is zeros, so
+The segment is valid and takes hardly any room on the disk: batches of 1 MiB, each one record whose value is zeros, so
 that the file is sparse. The crc of a batch does not cover its base offset: it is the same for all.
 """
 
@@ -23,7 +23,7 @@ BATCH = 1 << 20
 LIMIT = 80 << 20
 """Bytes beyond the interpreter's own."""
 RUNS = (["--files"], ["--print-data-log", "--files"], ["dump", "--batches", "-o", "jsonl"])
-"""What is run, the path behind it."""
+"""The words of the command, before the path."""
 
 
 def make(path: Path, size: int) -> None:

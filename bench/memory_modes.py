@@ -1,4 +1,4 @@
-"""The peak of memory of every command and ending, over logs of every shape: ``python -m bench.memory_modes``.
+"""The peak of memory of every command and output format, over logs of every shape: ``python -m bench.memory_modes``.
 
     python -m bench.memory_modes [--records N] [--segments N] [--folder DIR] [-k REGEX]
 

@@ -2,10 +2,10 @@
 
     python -m bench.metadata [--records 1000000] [--times 3] [--profile]
 
-The log is that of a busy cluster of 5 brokers, 2,000 topics and 12,000 partitions: of 100 records about 70 are
-PartitionChangeRecord (ISR and leaders, in batches as brokers come and go), 20 NoOpRecord (a batch of its own each),
-5 PartitionRecord, 3 ConfigRecord, the rest TopicRecord, RemoveTopicRecord and BrokerRegistrationChangeRecord. Printed
-are this mix, seconds of processor time, of which an idle machine takes no more of the clock, and records a second.
+The log is that of a busy cluster of 5 brokers, 2,000 topics and 12,000 partitions. Of 100 records about 70 are
+PartitionChangeRecord (ISR and leaders, in batches as brokers come and go), and 20 NoOpRecord (a batch of its own each).
+5 are PartitionRecord, 3 ConfigRecord, the rest TopicRecord, RemoveTopicRecord and BrokerRegistrationChangeRecord. It
+prints this mix, seconds of processor time (on an idle machine those of the clock too), and records a second.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def main() -> None:
     """Write the log, replay it, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--times", type=int, default=3, help="replays, the fastest of which counts")
+    parser.add_argument("--times", type=int, default=3, help="replays; the fastest one counts")
     parser.add_argument("--profile", action="store_true", help="print where the time goes")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:

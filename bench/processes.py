@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 def below(roots: Iterable[int]) -> dict[int, list[str]]:
     """Return these processes and all that they started: number -> the fields of its stat from the third one on."""
-    told: dict[int, list[str]] = {}
+    reported: dict[int, list[str]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            told[int(stat.parent.name)] = stat.read_text().rpartition(")")[2].split()
+            reported[int(stat.parent.name)] = stat.read_text().rpartition(")")[2].split()
         except OSError:  # it has ended
             continue
     wanted, parents = set(roots), set(roots)
     while parents:
-        parents = {number for number, fields in told.items() if int(fields[1]) in parents}
+        parents = {number for number, fields in reported.items() if int(fields[1]) in parents}
         wanted |= parents
-    return {number: told[number] for number in wanted if number in told}
+    return {number: reported[number] for number in wanted if number in reported}

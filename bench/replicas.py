@@ -2,9 +2,9 @@
 
     python -m bench.replicas [--size MIB] [--batch BYTES] [--folder DIR]
 
-It makes a segment of one size of batches with its indexes (1 GiB of 16 KiB by default) and a copy of it as another
-broker's, and prints processor seconds, the best of three, and the rate per replica. The folder is removed at the end
-unless it was named.
+It makes a segment of one size of batches with its indexes (default: 1 GiB, batches of 16 KiB), and a copy of it as that
+of another broker. It prints processor seconds, the best of three, and the rate per replica. The folder is removed at
+the end unless it was named.
 """
 
 from __future__ import annotations

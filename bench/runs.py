@@ -26,7 +26,7 @@ NOT_OURS = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "KDUMP_KERNEL"}
 
 
 class Tool(NamedTuple):
-    """A program to measure: its command in front of the options, and its environment."""
+    """A program to measure: its command before the options, and its environment."""
 
     name: str
     command: list[str]
@@ -54,7 +54,7 @@ def kdump(build: str, program: Path) -> Tool:
 def install(folder: Path) -> Path:
     """Install kdump as a user has it, into an environment of its own; return the program.
 
-    It is made anew when a source has changed; pip fetches what kdump depends on.
+    It is made again when a source has changed; pip fetches what kdump depends on.
     """
     sources = [ROOT / "pyproject.toml", *sorted((ROOT / "kdump").rglob("*.p*"))]
     suffixes = {".py", ".pyx", ".pxd", ".toml"}

@@ -2,8 +2,8 @@
 
     python -m bench.seeking [--size MIB] [--batch BYTES] [--folder DIR]
 
-It makes a segment (1 GiB of 16 KiB batches unless told otherwise) with its indexes and prints, for each look-up, the
-bytes read, their share of the segment, and milliseconds. The folder is removed at the end unless it was named.
+It makes a segment with its indexes (default: 1 GiB, batches of 16 KiB). It prints, for each look-up, the bytes read,
+their share of the segment, and milliseconds. The folder is removed at the end unless it was named.
 """
 
 from __future__ import annotations

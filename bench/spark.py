@@ -5,7 +5,7 @@
 Interleaved runs in one warm session, each writing Parquet: the source ``kdump``; a source that only hands out
 ready-made Arrow batches of the same rows (the ceiling); ``spark-export`` with its manifest and checks; Spark copying
 its own Parquet; PyArrow alone in one process. Then the source in a session with one core, and the memory of the Python
-worker that reads a segment of 1 GiB. The tables go to bench/RESULTS-spark.md, in front of the sections of others.
+worker that reads a segment of 1 GiB. The tables go to bench/RESULTS-spark.md, before the sections of others.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def write_in_folders(spark: SparkSession, path: Path, out: Path, split_bytes: in
 def measure(path: Path, place: Path, split_bytes: int, runs: int, cores: int) -> dict[str, list[float]]:
     """Return the seconds of each run by what was done; the first rounds warm up and do not count.
 
-    Every other run goes the other way round: Java goes on getting faster, and whoever came last would gain by it.
+    Every other run goes the other way round: Java goes on getting faster, which would favour the last one.
     """
     spark = session(cores)
     try:
@@ -209,12 +209,12 @@ def worker_peak() -> int:
     peaks = {}
     for number in below([os.getpid()]):
         try:
-            told = dict(line.split(":", 1) for line in Path(f"/proc/{number}/status").read_text().splitlines())
+            reported = dict(line.split(":", 1) for line in Path(f"/proc/{number}/status").read_text().splitlines())
             is_worker = b"pyspark.daemon" in Path(f"/proc/{number}/cmdline").read_bytes()
         except OSError:  # it has ended
             continue
-        if is_worker and "VmHWM" in told:
-            peaks[number] = int(told["VmHWM"].split()[0]) << 10
+        if is_worker and "VmHWM" in reported:
+            peaks[number] = int(reported["VmHWM"].split()[0]) << 10
     return max(peaks.values())
 
 
@@ -261,7 +261,7 @@ def machine(rows: str) -> str:
 
 
 def put_section(out: Path, section: str) -> None:
-    """Write a section of RESULTS, its title first, in place of the one with that title, or behind the others."""
+    """Write a section of RESULTS, its title first, in place of the one with that title, or after the others."""
     title = section.partition("\n")[0]
     held = out.read_text("utf-8") if out.exists() else ""
     parts = re.split(r"^(?=## )", held, flags=re.MULTILINE)

@@ -1,8 +1,8 @@
-"""What it takes to plan a cluster of terabytes, of which names and indexes tell enough.
+"""What it takes to plan a cluster of terabytes from names and indexes alone.
 
     python -m bench.sparse_segments --topics 200 --gib 50 --partitions 10
 
-Writes so many topics of so many GiB each as sparse files: segments of 1 GiB with an offset index, in which a sound
+Writes so many topics of so many GiB each as sparse files: segments of 1 GiB with an offset index, in which a valid
 batch stands wherever the index points, 32 MiB apart, and holes between them. Then a process of its own plans the
 columns topic and offset, and says its memory; and Spark does, whose heap is looked at before and after. Nothing is read
 but what planning reads. The lines go to bench/RESULTS-spark.md.
@@ -38,7 +38,7 @@ APART: Final = 32 << 20
 """Bytes between two batches that the index names."""
 COLUMNS: Final = "topic,offset"
 SPLITS: Final = ("128m", "256m", "1g")
-"""Sizes of splits, of which the first is what the source takes by itself."""
+"""Sizes of splits. The first is the default of the source."""
 
 
 def make(folder: Path, topics: int, gib: int, partitions: int) -> int:

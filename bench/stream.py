@@ -3,9 +3,10 @@
     python -m bench.stream [--partitions 2000] [--triggers 200]
 
 One partition gets a batch before each trigger, the others get nothing. The table in bench/RESULTS-spark.md has the
-milliseconds that a trigger takes, and those in which it looks for new batches, over the first tenth of the triggers,
-one in the middle and the last; the memory of Java, of what lives in its heap, and of the Python workers after each; and
-the bytes of an offset of the stream. A look that finds nothing is measured in this process, by processor milliseconds.
+milliseconds that a trigger takes, and those in which it looks for new batches. They are over the first tenth of the
+triggers, one in the middle and the last. It also has the memory of Java, of its heap, and of the Python workers after
+each, and the bytes of an offset of the stream. A look that finds nothing is measured in this process, by processor
+milliseconds.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def memory() -> dict[str, int]:
 
 
 def live(spark: Any) -> int:
-    """Return the MiB of objects that Java holds, behind a collection of garbage."""
+    """Return the MiB of objects that Java holds, after a collection of garbage."""
     spark._jvm.System.gc()
     runtime = spark._jvm.Runtime.getRuntime()
     return int(runtime.totalMemory() - runtime.freeMemory()) >> 20
@@ -64,9 +65,9 @@ def progress(spark: Any, query: Any) -> dict[str, Any]:
 
     PySpark's own ``lastProgress`` leaves an object with both offsets in Java, and would be what grows.
     """
-    told = query._jsq.lastProgress()
-    last: dict[str, Any] = json.loads(told.json())
-    spark.sparkContext._gateway.detach(told)
+    reported = query._jsq.lastProgress()
+    last: dict[str, Any] = json.loads(reported.json())
+    spark.sparkContext._gateway.detach(reported)
     if last["numInputRows"]:
         return last
     return next(one for one in reversed(query.recentProgress) if one["numInputRows"])  # another one found nothing since
@@ -88,7 +89,7 @@ def idle(logs: Path, rounds: int = 5) -> float:
 def triggers(logs: Path, place: Path, count: int) -> list[dict[str, Any]]:
     """Return what Spark says of each trigger, with the memory after it."""
     spark = session(2)
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     try:
         rows = spark.readStream.format("kdump").load(str(logs))
         writer = rows.writeStream.format("noop").option("checkpointLocation", str(place / "checkpoint"))
@@ -101,19 +102,19 @@ def triggers(logs: Path, place: Path, count: int) -> list[dict[str, Any]]:
             took = last["durationMs"]
             offset = len(str(last["sources"][0]["endOffset"]))
             times = {"ms": took["triggerExecution"], "looking": took["latestOffset"]}
-            told.append({**times, "offset": offset, **memory(), "heap": live(spark)})
+            reported.append({**times, "offset": offset, **memory(), "heap": live(spark)})
             if last["numInputRows"] != 5:
                 raise AssertionError(f"trigger {number} took {last['numInputRows']} rows, not 5")
         query.stop()
     finally:
         spark.stop()
-    return told
+    return reported
 
 
-def report(took: float, told: list[dict[str, Any]], head: str) -> str:
+def report(took: float, reported: list[dict[str, Any]], head: str) -> str:
     """Return the section of RESULTS."""
-    tenth = max(1, len(told) // 10)
-    middle = (len(told) - tenth) // 2
+    tenth = max(1, len(reported) // 10)
+    middle = (len(reported) - tenth) // 2
     lines = [
         TITLE,
         "",
@@ -123,8 +124,8 @@ def report(took: float, told: list[dict[str, Any]], head: str) -> str:
         "| Triggers | ms | looking, ms | Java, MiB | live in its heap, MiB | Python, MiB | offset, bytes |",
         "|---|---|---|---|---|---|---|",
     ]
-    for first in (0, middle, len(told) - tenth):
-        each = {key: median(one[key] for one in told[first : first + tenth]) for key in told[0]}
+    for first in (0, middle, len(reported) - tenth):
+        each = {key: median(one[key] for one in reported[first : first + tenth]) for key in reported[0]}
         figures = " | ".join(f"{each[key]:,.0f}" for key in ("ms", "looking", "java", "heap", "python", "offset"))
         lines.append(f"| {first + 1} to {first + tenth} | {figures} |")
     lines += ["", f"- A look that finds nothing takes **{took:.0f}** processor milliseconds."]

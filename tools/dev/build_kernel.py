@@ -1,10 +1,10 @@
 """Compile kdump/kernel beside its sources, as it is installed or so that errors of memory cannot hide.
 
-    python -m tools.dev.build_kernel             the kernel, optimised
+    python -m tools.dev.build_kernel             the kernel, optimised.
     python -m tools.dev.build_kernel --bounds    with the checks of bounds that single functions do without, but for the
-                                                 reading of numbers, which --address watches
-    python -m tools.dev.build_kernel --address   with AddressSanitizer and UndefinedBehaviorSanitizer; prints what to
-                                                 put in front of a command
+                                                 reading of numbers, which --address watches.
+    python -m tools.dev.build_kernel --address   with AddressSanitizer and UndefinedBehaviorSanitizer; prints the
+                                                 words to put before a command.
     python -m tools.dev.build_kernel --remove    without a kernel
 
 Needs Cython and gcc. A kernel with the sanitizers runs under the following, and ends the process at the first fault.

@@ -1,6 +1,6 @@
 """Pictures of a terminal as SVG, light and dark, of commands whose output the docs show.
 
-python -m tools.docs.pictures    # writes docs/pictures anew
+python -m tools.docs.pictures    # writes docs/pictures again
 """
 
 from __future__ import annotations

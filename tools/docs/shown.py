@@ -1,6 +1,6 @@
-"""Commands in the docs, and what they print: run anew, and held against what a page shows.
+"""Commands in the docs and their outputs: run again, and compared with the page.
 
-python -m tools.docs.shown [PAGE...]    # writes the outputs of the pages anew
+python -m tools.docs.shown [PAGE...]    # writes the outputs of the pages again
 
 A block ``console`` holds lines ``$ COMMAND``, each with its output, standard error included. The words
 ``title="exit status 3"`` say how its last command ends. Commands run in the root of the checkout.

@@ -1,12 +1,12 @@
-"""Give every reader bytes that nobody meant for it: each must answer, or raise the errors that kdump raises on purpose.
+"""Give every reader unexpected bytes: each must return a result, or raise the errors that kdump raises on purpose.
 
-    python -m tools.fuzz                               2,000 seeded inputs for each target
+    python -m tools.fuzz                               2,000 seeded inputs for each target.
     python -m tools.fuzz kernel --count 100000 --seed 7 --jobs 2
     python -m tools.fuzz --count 10000 --report "every reader"
-                                                       the figures into that section of golden/reports/fuzz.md
+                                                       the figures into that section of golden/reports/fuzz.md.
     python -m tools.fuzz kernel-alone --count 100000 --golden
                                                        for a kernel built with --address or --bounds
-                                                       (tools.dev.build_kernel): every golden file as it is, too
+                                                       (tools.dev.build_kernel): every golden file as it is, too.
     python -m tools.fuzz segment codec --coverage 600 --report "Guided by coverage"
                                                        each guided by coverage for 600 s (needs `pip install atheris`)
 
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def _parts(target: str, options: argparse.Namespace) -> Iterator[Counter[str]]:
-    """Yield what stretches of the inputs of a target came to, tried by so many processes."""
+    """Yield the results of ranges of a target's inputs, tried by so many processes."""
     end, step = options.first + options.count, max(1, min(STEP, options.count // options.jobs))
     jobs = [(target, options.seed, first, min(step, end - first)) for first in range(options.first, end, step)]
     if options.jobs > 1:

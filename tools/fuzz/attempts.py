@@ -40,13 +40,13 @@ def keep(target: str, data: bytes) -> Path:
 
 
 def work(job: tuple[str, int, int, int]) -> Counter[str]:
-    """Try a stretch of the inputs of a target."""
+    """Try a range of the inputs of a target."""
     target, seed, first, count = job
     return tried(target, inputs(target, seed, count, first))
 
 
 def tried(target: str, data_of: Iterable[bytes]) -> Counter[str]:
-    """Try inputs on a target; those that break it are kept and told of."""
+    """Try inputs on a target; those that break it are kept and reported."""
     tally: Counter[str] = Counter()
     for data in data_of:
         tally["inputs"] += 1

@@ -3,9 +3,9 @@
     python -m tools.fuzz.decoding [--count N] [--schemas N] [--seed N]
 
 Payloads are those of golden/registries.tar.xz, with bytes flipped, removed, repeated, or a length made huge. Records of
-its `_schemas` are changed alike, and other payloads decoded with what they have become. Exit status 1 with the first
-input that raises something else, takes more than a second of processor time or too much memory (1 GiB more than the
-start), or that the kernel and the general path write in two ways.
+its `_schemas` are changed too, and other payloads are decoded with the changed schemas. The exit status is 1 with the
+first input that fails. An input fails if it raises something else, or the kernel and the general path differ. More than
+a second of processor time, or 1 GiB more memory than at the start, is a failure too.
 """
 
 from __future__ import annotations

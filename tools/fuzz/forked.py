@@ -21,7 +21,7 @@ IMPORTED_ONCE = ("kdump.dump_log_segments.run", "lz4.block", "snappy", "xxhash",
 
 
 class Run(NamedTuple):
-    """One run of kdump. ``status`` below 0 is the signal that ended it, CRASHED an exception that nobody expected."""
+    """One run of kdump. ``status`` below 0 is the signal that ended it, CRASHED an unexpected exception."""
 
     status: int
     stdout: bytes

@@ -26,7 +26,7 @@ LAST = "last-"
 
 
 def run(targets: list[str], seconds: int, title: str | None) -> bool:
-    """Try the targets one after the other; tell whether all is well. Figures go to a section of the report, too."""
+    """Try the targets one after the other; return whether all is well. Figures go to a section of the report, too."""
     failed = False
     for target in targets:
         tally = tried(target, seconds)

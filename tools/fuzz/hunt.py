@@ -1,7 +1,7 @@
 """Break folders of golden/ in seeded ways, and run every command on each: none may hang, crash or end oddly.
 
-    python -m tools.fuzz.hunt                                   300 folders, seed 1, 20 seconds for each run
-    python -m tools.fuzz.hunt --first 17 --count 1 --keep DIR   one of them again, kept in DIR
+    python -m tools.fuzz.hunt                                   300 folders, seed 1, 20 seconds for each run.
+    python -m tools.fuzz.hunt --first 17 --count 1 --keep DIR   one of them again, kept in DIR.
     python -m tools.fuzz.hunt --folders '__*' --command groups  folders and commands of some names alone
 
 One to three files of a folder are broken (tools/fuzz/mutations). --report writes the figures to
@@ -78,7 +78,7 @@ def broken(seed: int, number: int, place: Path, names: str = "*") -> Path:
     shutil.copytree(source, target)
     files = sorted(path for path in target.rglob("*") if path.is_file() and path.stat().st_size)
     for path in random.sample(files, min(len(files), random.randint(1, 3))):
-        sound = path.suffix == ".log" and "brokers" in source.parts  # else nobody knows where its batches are
+        sound = path.suffix == ".log" and "brokers" in source.parts  # else the positions of its batches are unknown
         kind = random.choice(segments.KINDS if sound else whole.KINDS)
         path.write_bytes(kind(random, path.read_bytes()))
     return target
@@ -101,7 +101,7 @@ def arguments(words: list[str], folder: Path, out: Path, offset: int) -> list[st
 
 
 def hunt(seed: int, numbers: range, keep: Path | None, names: str, command: str) -> dict[str, Counter[str]]:
-    """Run the commands whose names begin with ``command``; return what came of each, and tell of what is wrong."""
+    """Run the commands whose names begin with ``command``; return each outcome, and print what is wrong."""
     for module in pkgutil.walk_packages(kdump.__path__, "kdump."):  # once, and not in each child
         if not module.name.startswith(NOT_NEEDED):
             import_module(module.name)

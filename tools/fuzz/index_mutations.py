@@ -3,11 +3,11 @@
     python -m tools.fuzz.index_mutations   10,000 mutations, seed 1, of golden/brokers
     python -m tools.fuzz.index_mutations --seed 7 --count 500 FOLDER ...
 
-A silent mutation is harmless when every look-up of a broker gives what it gives with the healthy file: for .index each
-offset is found in the batch that holds it, for .timeindex each timestamp leads to the same record and the segment's
-largest timestamp stays, for .txnindex every read_committed fetch drops the same batches. The look-ups are simulated on
-the mutated file as Kafka's LogSegment, UnifiedLog and CompletedFetch make them. Exit status 1: one was silent and
-harmful.
+A silent mutation is harmless if every look-up of a broker has the same result as with the healthy file. For .index,
+each offset is found in the batch that holds it. For .timeindex, each timestamp leads to the same record, and the
+segment's largest timestamp stays. For .txnindex, every read_committed fetch drops the same batches. The look-ups are
+simulated on the mutated file as Kafka's LogSegment, UnifiedLog and CompletedFetch make them. Exit status 1: one was
+silent and harmful.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Subject:
 
 
 def subjects(folders: list[Path]) -> Iterator[Subject]:
-    """Every segment with a name that tells the truth and an index with entries."""
+    """Every segment with a true name and an index with entries."""
     ignore = lambda _: None  # noqa: E731  what holds no segment is no matter here
     for held in Finder(Wanted(), note=ignore, fail=ignore).find(map(str, folders)):
         yield from of_partition(held)
@@ -191,7 +191,7 @@ def harms_offsets(subject: Subject, data: bytes) -> str:
             right = next(batch.position for batch in subject.batches if batch.last_offset >= target)
             start = index.lookup(target, among).position
             if start > right or not starts_a_batch(subject, start):
-                return f"offset {target}: the scan starts at byte {start}, behind the batch at {right}"
+                return f"offset {target}: the scan starts at byte {start}, after the batch at {right}"
     return ""
 
 

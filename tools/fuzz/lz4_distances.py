@@ -13,7 +13,7 @@ _SHORTEST: Final = 4
 
 
 def has_distance_0(data: bytes) -> bool:
-    """Tell whether a block of one of the frames in ``data`` copies from a distance of 0."""
+    """Return whether a block of one of the frames in ``data`` copies from a distance of 0."""
     at = data.find(MAGIC)
     while at >= 0:
         if any(0 in _distances(block) for block in _blocks(data[at + HEADER :])):

@@ -1,8 +1,8 @@
 """Break real files in seeded ways, and hold what kdump says of them against the real tool of a release.
 
-    python -m tools.fuzz.mutate                                   5,000 mutations, seed 1, release 4.2.2
-    python -m tools.fuzz.mutate --seed 7 --count 500 --release 2.8.2
-    python -m tools.fuzz.mutate --first 17 --count 1 --keep DIR   one of them again, its files kept in DIR
+    python -m tools.fuzz.mutate                                   5,000 mutations, seed 1, release 4.2.2.
+    python -m tools.fuzz.mutate --seed 7 --count 500 --release 2.8.2;
+    python -m tools.fuzz.mutate --first 17 --count 1 --keep DIR   one of them again, its files kept in DIR.
 
 Each mutated file is dumped in three ways by the original (all in one JVM) and by kdump (each run in a forked child with
 limits on time and memory). Standard output and exit status must be equal to the byte, and of runs that end well also
@@ -39,14 +39,14 @@ MODES = {
 
 
 class Sign(NamedTuple):
-    """What tells that a difference has a certain reason: words of the original and of kdump, and the releases."""
+    """The signs that a difference has a certain reason: words of the original and of kdump, and the releases."""
 
     theirs: str = ""
     ours: str = ""
     before: tuple[int, ...] = (99,)
     """The first release that does not differ so any more."""
     has: Callable[[bytes], bool] | None = None
-    """What tells by the bytes of the file."""
+    """The signs in the bytes of the file."""
 
     def seen(self, theirs: str, ours: str, release: str, data: bytes) -> bool:
         """Whether both say so, the release is one of those, and the file is such a one."""
@@ -56,12 +56,12 @@ class Sign(NamedTuple):
 
 EXPLAINED = {
     "the original ran out of memory": Sign("OutOfMemoryError"),
-    "the original's zstd passed over one to three bytes behind the last frame": Sign(
+    "the original's zstd passed over one to three bytes after the last frame": Sign(
         r"\A(?!(.|\n)*[Zz]std)", "the zstd stream is broken: .*Unknown frame descriptor", before=(3, 5)
     ),
     "the original's liblz4 copied what its memory held": Sign(before=(2, 1), has=has_distance_0),
 }
-"""Why a difference may stand (docs/kafka-dump-log.md, "Where kdump differs on purpose") -> how it is told."""
+"""Why a difference may stand (docs/kafka-dump-log.md, "Where kdump differs on purpose") -> its sign."""
 
 REPORTS = GOLDEN / "reports"
 BATCH = 250
@@ -169,7 +169,7 @@ class Tally:
 
 
 def show(pair: Pair) -> None:
-    """Tell a person where the two part."""
+    """Return for a person where the two differ."""
     _, mutant, mode, ours, theirs = pair
     print(f"--- {mutant.number} {mode}: {mutant.kind}, {mutant.subject}: status {ours.status}, want {theirs.status}")
     print(goldens.first_difference(ours.stdout.decode(errors="replace"), theirs.stdout.decode(errors="replace")))

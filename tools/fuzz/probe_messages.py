@@ -1,10 +1,10 @@
-"""Write messages of Kafka's own topics at random, sound and broken, and hold what kdump reads against Kafka's classes.
+"""Write messages of Kafka's own topics at random, valid and broken, and compare kdump's reading with Kafka's classes.
 
     python -m tools.fuzz.probe_messages   300 of each message and version, seed 1, release 4.4.0
     python -m tools.fuzz.probe_messages --seed 7 --count 2000 4.3.1
 
-`probe_payloads` asks the release's tool; this asks the classes that the tool and the brokers read with, so it holds for
-messages that the tool does not print and for releases whose tool is not published. What both read must be the same JSON
+`probe_payloads` runs the release's tool. This runs the classes that the tool and the brokers read with. So it covers
+messages that the tool does not print, and releases whose tool is not published. What both read must be the same JSON
 and leave the same number of bytes; what one refuses the other must refuse. Exit status 1 when one differs.
 """
 
@@ -105,7 +105,7 @@ def ours(sample: Sample) -> list[str]:
 
 
 def by_record(sample: Sample, release: Release) -> str:
-    """Return the JSON of a sound message that stands in a record of its topic, which only its bytes name."""
+    """Return the JSON of a valid message that stands in a record of its topic, which only its bytes name."""
     number = sample.message.types.at(release)[0]
     if sample.message.name.endswith("Key"):
         record = decode(sample.topic, number.to_bytes(2, "big") + sample.body, None)

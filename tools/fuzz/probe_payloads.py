@@ -1,6 +1,6 @@
-"""Write records of Kafka's own topics at random, sound and broken, and hold what kdump prints of them against releases.
+"""Write records of Kafka's own topics at random, valid and broken, and compare kdump's output with that of releases.
 
-    python -m tools.fuzz.probe_payloads   300 records of each switch, seed 1, release 4.4.0
+    python -m tools.fuzz.probe_payloads   300 records of each switch, seed 1, release 4.4.0.
     python -m tools.fuzz.probe_payloads --seed 7 --count 2000 3.9.2 2.4.1
 
 Every message of the schema texts is written in every version and in the layout of every release that changed it, with
@@ -47,7 +47,7 @@ FITTING = {
     "clientTransactionVersion": (0, 1, 2, 3, -1),
     "transactionStatus": (-1, 0, 1, 2, 3, 4, 5, 6, 7, 8),
 }
-"""Field -> numbers among which the decoders tell sound from broken."""
+"""Field -> numbers among which the decoders distinguish valid from broken."""
 
 Record = tuple[bytes | None, bytes | None]
 
@@ -98,7 +98,7 @@ def values_of(schema: Struct, rng: random.Random) -> Values:
 
 
 def records(messages: dict[str, MessageSchema], rng: random.Random) -> Iterator[Record]:
-    """Sound records without end: every message in every version and layout in turn."""
+    """Valid records without end: every message in every version and layout in turn."""
     while True:
         for message in messages.values():
             for release in message.releases():
@@ -149,7 +149,7 @@ def probe(release: str, seed: int, count: int, most: int) -> int:
     """Run both; return how many runs differ."""
     rng = random.Random(f"{seed} {count}")
     cases: dict[str, list[str]] = {}
-    told: dict[str, Record] = {}
+    reported: dict[str, Record] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary).resolve()
         for switch in SWITCHES:
@@ -160,14 +160,14 @@ def probe(release: str, seed: int, count: int, most: int) -> int:
                 (folder / name).mkdir()
                 (folder / name / f"{0:020}.log").write_bytes(forge.entry(0, forge.message(0, *record)))
                 cases[name] = [f"--{switch}", "--print-data-log", "--deep-iteration", "--files", f"{name}/{0:020}.log"]
-                told[name] = record
+                reported[name] = record
         differing = 0
         for theirs in original.runs(release, cases, folder):
             ours = forked.run(["--compat", release, *cases[theirs.name]], folder)
             if (ours.status, ours.stdout) != (theirs.status, theirs.stdout):
                 differing += 1
                 if differing <= most:
-                    key, value = told[theirs.name]
+                    key, value = reported[theirs.name]
                     print(f"{release} {theirs.name} key={key and key.hex()} value={value and value.hex()}")
                     print(f"  ours   {ours.status} {ours.stdout[-700:]!r} {ours.stderr[-300:]!r}")
                     print(f"  theirs {theirs.status} {theirs.stdout[-700:]!r} {theirs.stderr[:300]!r}")

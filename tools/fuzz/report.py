@@ -7,7 +7,7 @@ from kdump import kernel
 from testing import GOLDEN
 
 REPORT = GOLDEN / "reports" / "fuzz.md"
-HEAD = '# Inputs that nobody meant for kdump\n\nHow each section is made: SECURITY.md, "How it is held".\n'
+HEAD = '# Inputs that were not meant for kdump\n\nHow each section is made: SECURITY.md, "How it is held".\n'
 FIGURES = ("inputs", "bytes", "crashes", "hangs")
 GUIDED = ("seconds", *FIGURES)
 
@@ -37,7 +37,7 @@ class Figures:
 
 
 def is_failed(tally: Counter[str]) -> bool:
-    """Tell whether anything crashed or hung."""
+    """Return whether anything crashed or hung."""
     return bool(tally["crashes"] or tally["hangs"])
 
 

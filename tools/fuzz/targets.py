@@ -115,7 +115,7 @@ def segment(data: bytes) -> None:
 
 
 def codec(data: bytes) -> None:
-    """Every codec on the bytes behind the first one, which chooses the magic."""
+    """Every codec on the bytes after the first one, which chooses the magic."""
     for number in (compression.GZIP, compression.SNAPPY, compression.LZ4, compression.ZSTD):
         with contextlib.suppress(DamageError):
             out = compression.decompress(number, data[1:], magic=data[0] % 3 if data else 2, limit=LIMIT)
@@ -186,9 +186,9 @@ def _salvage(found: Partition) -> None:
     with contextlib.suppress(one_copy.OutOfOrderError):
         if b"".join(region.raw for region in one_copy.batches(found, once)) != content:
             raise Broken("one pass over a copy places other batches than two")
-        told = [{**vars(account), "gaps": list(account.gaps)} for account in (once, twice)]
-        if told[0] != told[1]:
-            raise Broken(f"one pass over a copy tells {told[0]}, two tell {told[1]}")
+        reported = [{**vars(account), "gaps": list(account.gaps)} for account in (once, twice)]
+        if reported[0] != reported[1]:
+            raise Broken(f"one pass over a copy gives {reported[0]}, two give {reported[1]}")
 
 
 def _offsets(items: Iterable[SelectedBatch | DamagedRange]) -> list[int]:
@@ -255,7 +255,7 @@ def _payloads(parse: Parser) -> Payloads:
 
 
 def in_kernel(data: bytes) -> None:
-    """The lines of a segment, in every ending, from the kernel and from the general path."""
+    """The lines of a segment, in every output format, from the kernel and from the general path."""
     with _segment_of(data) as path:
         for release in ("4.3", "2.8", "1.0"):
             results = _both(functools.partial(_printed, path, release))
@@ -291,7 +291,7 @@ def in_kernel_alone(data: bytes) -> None:
 
 
 def _batch_in_kernel(batch: Batch, columns: list[arrow.ArrowColumns]) -> None:
-    """Let every part of the kernel read a batch. Raises DamageError where it cannot be unpacked."""
+    """Let every part of the kernel read a batch. Raises DamageError if it cannot be decompressed."""
     body, start = batch.payload()
     cursor, objects = Cursor(), Records()
     if cursor.begin(body, start, batch.header, ()):

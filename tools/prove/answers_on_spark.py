@@ -2,9 +2,9 @@
 
     python -m tools.prove.answers_on_spark [PATH...] [--master local[2]] [--partitions 2000] [--lines FILE]
 
-Asks check, verify-index, report, diff and every answer about the paths (golden/brokers/ when none is named), and about
-forged log dirs of two brokers with so many partitions in all, a part of which is damaged, in transactions or without an
-index (0: none). FILE has more command lines: JSON objects with "folder", where to run it, and "args", a line each. All
+Runs check, verify-index, report, diff and every answer over the paths (default: golden/brokers/) and over forged log
+dirs of two brokers. PARTITIONS is the number of their partitions (0: none). Some are damaged, in transactions or
+without an index. FILE has more command lines: JSON objects with "folder", where to run it, and "args", a line each. All
 runs in one process and one session of Spark. Ends with 1 when anything differs.
 """
 
@@ -77,7 +77,7 @@ def printed(folder: Path, args: Sequence[str]) -> Printed:
 
 
 def make_logs(folder: Path, count: int, rng: random.Random) -> None:
-    """Write log dirs of two brokers with ``count`` partitions in all, of which each has a replica with the other."""
+    """Write log dirs of two brokers with ``count`` partitions in all. Each has a replica with the other broker."""
     for number in range(count // 2):
         files = _partition(rng)
         name = f"t{number // 50}-{number % 50}"
@@ -127,12 +127,12 @@ def questions(
             yield place, [command, "broker-1", "broker-2", *options]
         yield place, ["diff", "broker-1", "broker-2", "-o", "jsonl"]
     for line in lines.read_text("utf-8").splitlines() if lines else ():
-        told = json.loads(line)
-        yield Path(told["folder"]), told["args"]
+        reported = json.loads(line)
+        yield Path(reported["folder"]), reported["args"]
 
 
 def hold(folder: Path, args: list[str], master: str, say: Callable[[str], None]) -> bool:
-    """Tell whether a command prints the same with and without ``master``."""
+    """Return whether a command prints the same with and without ``master``."""
     alone, spark = printed(folder, args), printed(folder, [*args, "--master", master])
     wrong = [name for name, one, other in zip(Printed._fields, alone, spark, strict=True) if one != other]
     size = f"{len(alone.out):,} and {len(alone.said):,} bytes, status {alone.status}"

@@ -136,8 +136,8 @@ class Broker:
         host, port = self.address.split(":")
         for _ in range(600):
             if self._process.poll() is not None:
-                told = self.output.read_text(errors="replace")
-                raise RuntimeError(f"the broker ended with {self._process.returncode}:\n{told[-20000:]}")
+                reported = self.output.read_text(errors="replace")
+                raise RuntimeError(f"the broker ended with {self._process.returncode}:\n{reported[-20000:]}")
             try:
                 socket.create_connection((host, int(port)), 1).close()
             except OSError:
@@ -184,7 +184,7 @@ class Broker:
     def append(self, partitions: Sequence[str]) -> dict[str, str]:
         """Append a record to each partition; return the offset that it got, which was the log end offset.
 
-        (What a consumer is told to be the end is the high watermark: it differs where offsets are out of order.)
+        (The end that a consumer gets is the high watermark: it differs where offsets are out of order.)
         """
         return dict(line.split("\t") for line in self._ask("append", partitions).splitlines())
 
@@ -223,6 +223,6 @@ class Broker:
         logging += [f"-Dorg.slf4j.simpleLogger.log.{name}=info" for name in self._talks]
         return ["java", f"-Xmx{self._heap}", *logging, "-cp", self._classpath, *arguments]
 
-    def told(self, pattern: str) -> list[str]:
+    def reported(self, pattern: str) -> list[str]:
         """Return what the broker's log says that matches."""
         return re.findall(pattern, self.output.read_text(errors="replace"))

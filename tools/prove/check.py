@@ -2,7 +2,7 @@
 
     python -m tools.prove.check [--damaged golden/damaged] [--brokers golden/brokers] [--release 4.2.2] [--all]
 
-What is not named is held against the files that it was made from (LIST.tsv says which), and must be harmless in one of
+What is not named is compared with the files that it was made from (LIST.tsv says which), and must be harmless in one of
 the ways of `Verdict`: that is found out from the bytes, not looked up. Prints a line for each folder that is not named
 (--all: for each), and figures. Ends with 1 when a damage is neither named nor harmless.
 """
@@ -43,13 +43,13 @@ class Verdict(StrEnum):
     PADDING = "harmless: zeros at the end, every record is there"
     SCAN = "harmless: an index with fewer entries, all of them right: a look-up reads more of the log"
     EQUAL = "harmless: other bytes, the same records"
-    CONTENT = "other content under a right crc: nothing in the files tells"
+    CONTENT = "other content under a right crc: nothing in the files shows it"
     ZEROS = "nothing but zeros is left of what is gone: no different from a preallocated file"
     SILENT = "not named, and not harmless"
 
 
 class Case(NamedTuple):
-    """A damaged folder, what was done to it, and what was said of it: kinds of findings and of remarks."""
+    """A damaged folder, what was done to it, and the report on it: kinds of findings and of remarks."""
 
     name: str
     done: str
@@ -58,7 +58,7 @@ class Case(NamedTuple):
     verdict: Verdict
 
 
-def told(damaged: Path) -> dict[str, str]:
+def reported(damaged: Path) -> dict[str, str]:
     """Return folder -> what was done, of the folders that stand there."""
     lines = (line.split("\t", 1) for line in (damaged / "LIST.tsv").read_text(encoding="utf-8").splitlines())
     return {name: done for name, done in sorted(lines) if (damaged / name).is_dir()}
@@ -116,7 +116,7 @@ SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoi
 
 
 def _is_damaged(path: Path, done: str, file: str) -> bool:
-    """Tell which file of a damaged folder was changed: an index stands there beside its log."""
+    """Return which file of a damaged folder was changed: an index stands there beside its log."""
     if "entry #" in done:
         return path.suffix == (".timeindex" if path.parent.name.startswith("tidx") else ".index")
     return path.suffix not in {".index", ".timeindex"} and bool(file)
@@ -161,7 +161,7 @@ def _scan(ours: list[object], theirs: list[object]) -> Verdict:
 
 def cases(damaged: Path, brokers: Path, release: str = RELEASE) -> list[Case]:
     """Check every damaged folder."""
-    done = told(damaged)
+    done = reported(damaged)
     with tempfile.TemporaryDirectory() as temporary:
         folders: dict[str, Path] = {}
         for name, text in done.items():

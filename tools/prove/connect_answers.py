@@ -2,9 +2,10 @@
 
     python -m tools.prove.connect_answers [--release 3.9.2] [--record FILE]
 
-Starts a broker and a distributed worker on the loopback, makes connectors (source and sink, paused, stopped, failed,
-deleted, with fewer tasks than before, and with secrets), asks the REST API, stops both, and compares what kdump says of
-the log dir. ``--record`` keeps the topics and the answers as a tar archive for the tests. Needs Java 17 and Maven 3.
+Starts a broker and a distributed worker on the loopback. Makes connectors: source and sink, paused, stopped, failed,
+deleted, with fewer tasks than before, and with secrets. Asks the REST API, stops both, and compares the answer of kdump
+for the log dir. ``--record`` keeps the topics and the answers as a tar archive for the tests. Needs Java 17 and Maven
+3.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class Worker:
 
 
 def main() -> int:
-    """Run both, compare, and tell what differs."""
+    """Run both, compare, and print what differs."""
     parser = arguments.parser(__doc__)
     parser.add_argument("--release", default="3.9.2")
     parser.add_argument("--record", type=Path)
@@ -179,7 +180,7 @@ def compare(answers: dict[str, Any], logs: Path) -> list[str]:
     """Return how the lines of ``kdump connect`` differ from what the REST API said."""
     done = kdump("connect", logs, "--show-secrets", "-o", "jsonl", "-q")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    found = told(lines)
+    found = reported(lines)
     wanted = {name: rest(name, answer) for name, answer in answers.items()}
     return [
         f"{name}: kdump {found.get(name)}, the worker {wanted.get(name)}"
@@ -188,7 +189,7 @@ def compare(answers: dict[str, Any], logs: Path) -> list[str]:
     ]
 
 
-def told(lines: list[dict[str, Any]]) -> dict[str, Any]:
+def reported(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the lines of kdump by connector, as :func:`rest` returns the worker's; states of a stop left out."""
     made: dict[str, Any] = {}
     for line in lines:

@@ -2,7 +2,7 @@
 
     python -m tools.prove.diff_pairs [--pairs 500] [--first 0]
 
-Each pair is one log of which both sides are truncated, flipped, zeroed, diverged or compacted differently. Ends with 1
+Both sides of a pair are one log, truncated, flipped, zeroed, diverged or compacted differently. Ends with 1
 unless diff names exactly the offsets that differ, and says the same of the pair when its sides are swapped.
 """
 

@@ -98,7 +98,7 @@ OF_TOOL: Final = {
 """The columns of each table that are in the files."""
 
 
-def told(broker: Broker, kind: str, what: str) -> Facts:
+def reported(broker: Broker, kind: str, what: str) -> Facts:
     """Return the facts that a tool prints."""
     found = set()
     for row in rows(tool(broker, kind, "--describe", "--all-groups", *ASKED[what])):
@@ -185,7 +185,7 @@ def compare(broker: Broker, copy: list[Path]) -> list[str]:
     lines = [json.loads(line) for line in kdump(copy, "jsonl").splitlines()]
     wrong = []
     for kind, what in OF_TOOL:
-        theirs, ours = told(broker, kind, what), read(lines, kind, what)
+        theirs, ours = reported(broker, kind, what), read(lines, kind, what)
         print(f"{kind} groups, {what}: {len(theirs)} rows, {len(theirs ^ ours)} differ", flush=True)
         wrong += [f"{kind} {what}, tool alone: {fact}" for fact in sorted(theirs - ours)]
         wrong += [f"{kind} {what}, kdump alone: {fact}" for fact in sorted(ours - theirs)]

@@ -98,7 +98,7 @@ def prove(broker: Broker, seconds: int) -> int:
         same = first == second
         wrong += not same
         print(f"{segments} rebuilt segments: {len(first.splitlines())} {name} {'as before' if same else 'DIFFER'}")
-    refused = broker.told(r".*(?:orrupt|Rebuilding|Recovering).*index.*")
+    refused = broker.reported(r".*(?:orrupt|Rebuilding|Recovering).*index.*")
     wrong += len(refused)
     for line in refused:
         print(f"BROKER   {line}")

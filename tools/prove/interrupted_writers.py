@@ -7,10 +7,10 @@
 - Pairs of runs have one target and, where `unshare` may make namespaces, equal process ids, `--pairs` times.
 - A file or a folder appears at the target at a random moment, `--pairs` times.
 
-`half` are outputs that are neither whole nor absent, `overwritten` things of others that are gone or changed (of a
-pair: two that end well, or none that does), `left` what a run has left that only SIGKILL may leave, `unnamed` what
-SIGKILL has left and the next run does not name, `status` runs that end with another exit status than that of their
-signal. Ends with 1 when there is one of these. `--package` is where another kdump lies, such as an older one.
+`half` are outputs that are neither whole nor absent. `overwritten` are things of others that are gone or changed (of a
+pair: two that end well, or none that does). `left` are files of a run that only SIGKILL may leave. `unnamed` are files
+that SIGKILL has left and the next run does not name. `status` are runs whose exit status is not that of their signal.
+Ends with 1 when there is one of these. `--package` is where another kdump lies, such as an older one.
 """
 
 import argparse
@@ -200,7 +200,7 @@ def appeared(bench: Bench, name: str, place: Path, rng: random.Random) -> Counte
 
 
 def namespaces() -> tuple[str, ...]:
-    """Return the words before a command that give it process ids from 1 on; none where that is refused."""
+    """Return the words before a command that give it process ids from 1 on; no words if that is refused."""
     try:
         done = subprocess.run([*NAMESPACE, "true"], check=False, capture_output=True)
     except OSError:

@@ -7,11 +7,11 @@ dies by SIGKILL on local[2]: its Python, its Java, or both at once; by turns at 
 when all is prepared, and when it has committed and its files are being moved. Executors die on a standalone cluster
 with two workers, some in one export. After each kill the output is read: by glob and by the files that its manifest
 names. Then the same command runs again, to be killed again or to finish; then every row must be there once, and every
-damaged stretch.
+damaged range.
 
-`lost` are rows that are not there any more or in the end, `doubled` those that are there twice, and `misleading` what a
-reader could take for whole and is not: a manifest of anything but the old output or the new one, a file that cannot be
-read, a part of an export without a journal that says so. Ends with 1 when there is one of these. Needs Java, DuckDB.
+`lost` are rows that are not there any more or in the end, `doubled` those that are there twice. `misleading` is an
+incomplete output that looks whole: a manifest of anything but the old output or the new one, a file that cannot be
+read, a part of an export that no journal names. Ends with 1 when there is one of these. Needs Java, DuckDB.
 """
 
 import argparse
@@ -67,7 +67,7 @@ class Log:
         self.grow(batches)
 
     def grow(self, batches: int) -> None:
-        """Append to each partition, and a damaged batch with sound ones around it to one of them."""
+        """Append to each partition, and a damaged batch with valid ones around it to one of them."""
         for topic in range(TOPICS):
             for partition in range(PARTITIONS):
                 for number in range(batches):
@@ -94,11 +94,12 @@ class Log:
 class Seen(NamedTuple):
     """What readers find in an output: rows by glob, and those of the files that the manifest names (None: no manifest).
 
-    ``strays`` are the files of records that neither the manifest nor a journal names; ``is_moving`` tells of a journal.
+    ``strays`` are the files of records that neither the manifest nor a journal names; ``is_moving`` means that there is
+    a journal.
     """
 
     rows: list[Row]
-    told: list[Row] | None
+    reported: list[Row] | None
     strays: list[str]
     is_moving: bool
 
@@ -151,9 +152,9 @@ def look(out: Path) -> Seen:
                 raise ValueError(f"the manifest names {name}, which is not there")
             if count is not None and count != len(found[name]):
                 raise ValueError(f"{name} has {len(found[name])} rows, the manifest says {count}")
-        told = sorted(row for name in named for row in found.get(name, []))
+        reported = sorted(row for name in named for row in found.get(name, []))
         strays = sorted(found.keys() - named.keys() - moves)
-        return Seen(rows, told, strays, bool(commits))
+        return Seen(rows, reported, strays, bool(commits))
     return Seen(rows, None, sorted(found.keys() - moves), bool(commits))
 
 
@@ -165,11 +166,11 @@ def judge(seen: Seen, old: set[Row], new: set[Row], *, adds: bool, moves: bool) 
     found = set(seen.rows)
     misleading = len(found - old - new) + (0 if adds else bool(found & (old - new) and found & (new - old)))
     if moves:
-        misleading += len(seen.strays) + len(set(seen.told or []) - found)
-        doubled = len(seen.rows) - len(found) + len(seen.told or []) - len(set(seen.told or []))
+        misleading += len(seen.strays) + len(set(seen.reported or []) - found)
+        doubled = len(seen.rows) - len(found) + len(seen.reported or []) - len(set(seen.reported or []))
         return Faults(len(old - found), doubled, misleading)
     whole = [sorted(rows) for rows in (old, new)]
-    misleading += seen.told is not None and seen.told not in whole
+    misleading += seen.reported is not None and seen.reported not in whole
     misleading += bool(seen.rows) and seen.rows not in whole and not seen.is_moving
     return Faults(len(old - found) if adds else 0, len(seen.rows) - len(found), misleading)
 
@@ -302,7 +303,7 @@ class Trial:
         return time.monotonic()
 
     def reset(self) -> None:
-        """Begin anew, from the old output; an export that adds goes on with a log that has grown."""
+        """Begin again, from the old output; an export that adds goes on with a log that has grown."""
         for export in self.exports:
             export.bury()
         self.exports.clear()
@@ -331,13 +332,13 @@ class Trial:
         return export
 
     def is_published_soon(self) -> bool:
-        """Tell whether an export has prepared its files."""
+        """Return whether an export has prepared its files."""
         if self.moves:
             return bool(list(self.out.parent.glob(".out.kdump-*/_SUCCESS")))
         return bool(list(self.out.parent.glob(".out.kdump-*/_manifest.json")))
 
     def is_complete(self) -> bool:
-        """Tell whether nothing is left to be added: ``follow`` would wait for ever."""
+        """Return whether nothing is left to be added: ``follow`` would wait for ever."""
         return self.kind == "follow" and set(look(self.out).rows) == self.new
 
     def commits(self) -> tuple[str, ...]:
@@ -362,7 +363,7 @@ class Trial:
         found = self.look()
         seen = look(self.out)
         rows = Counter(seen.rows)
-        found = found.plus(Faults(len(self.new - rows.keys()), 0, int(seen.told != sorted(self.new))))
+        found = found.plus(Faults(len(self.new - rows.keys()), 0, int(seen.reported != sorted(self.new))))
         damaged = parquet.read_table(self.out / "_damaged", columns=["file", "position"]).to_pylist()
         places = Counter((row["file"], row["position"]) for row in damaged)
         strange = len(places.keys() - self.broken)
@@ -408,7 +409,7 @@ def kill_drivers(trial: Trial, kills: int, rng: random.Random) -> tuple[Faults, 
 def moment(trial: Trial, export: Export) -> str:
     """Return how far a killed export had come."""
     if export.is_done:
-        return "when all was said"
+        return "at the end"
     if (trial.out / "_commit.json").exists() or (trial.moves and trial.commits() and trial.is_published_soon()):
         return "when it had committed"
     if trial.is_published_soon():
@@ -455,9 +456,9 @@ def prove(kind: str, victim: str, place: Path, given: argparse.Namespace) -> boo
             trial = Trial(kind, place, cluster.options)
             at_the_end.callback(lambda: [export.bury() for export in trial.exports])
             found, met = kill_executors(trial, given.kills, rng, cluster)
-    told = ", ".join(f"{count} {what}" for what, count in met.most_common())
+    reported = ", ".join(f"{count} {what}" for what, count in met.most_common())
     now, took = f"{datetime.now(UTC):%H:%M:%S}", time.monotonic() - began
-    print(f"{now} {kind}, {victim} killed {sum(met.values())} times ({told}):", end=" ")
+    print(f"{now} {kind}, {victim} killed {sum(met.values())} times ({reported}):", end=" ")
     print(f"{found.lost} lost, {found.doubled} doubled, {found.misleading} misleading; {took:.0f} s", flush=True)
     return found == Faults()
 

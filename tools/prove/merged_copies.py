@@ -2,8 +2,8 @@
 
     python -m tools.prove.merged_copies [--cases 500] [--seed 0]
 
-A partition has one to three copies: segments that begin at different offsets, a copy that is behind, one with a tail
-of an older leader epoch. Bits flip, pages become zeros, files are cut off or go missing, checkpoints too. The merged
+A partition has one to three copies: segments that begin at different offsets, a copy that lags, one with a tail
+of an older leader epoch. Bits flip, pages become zeros, files are truncated or go missing, checkpoints too. The merged
 log must hold records of the true log only, each at its offset under its leader epoch; and the offsets that are missing
 must be exactly those that the plan calls lost. Ends with 1 where something does not hold. Needs neither a broker nor
 Java.
@@ -130,7 +130,7 @@ def case(root: Path, rng: random.Random) -> tuple[list[Record], list[str], int]:
         if number > 1 and rng.random() < 0.3:
             batches = true[: rng.randint(1, len(true))]
             mark = batches[-1].end
-            done.append(f"copy {number} is behind: {mark}")
+            done.append(f"copy {number} lags: {mark}")
             older = [epoch for epoch in range(batches[-1].epoch, true[-1].epoch) if epoch not in epochs[1:]]
             following = next((one for one in true if one.base == mark), None)
             if older and following is not None and following.epoch > older[0] and rng.random() < 0.7:

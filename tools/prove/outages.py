@@ -2,8 +2,8 @@
 
     python -m tools.prove.outages [--gateway PATH] [--fault stopped ...] [--command count ...] [--seed 1]
 
-The server is versitygw (`go install github.com/versity/versitygw/cmd/versitygw@v1.8.0`) over a folder. A proxy in front
-of it starts a fault at one of the requests for data, chosen by the seed. Faults: the server is stopped for 15 s
+The server is versitygw (`go install github.com/versity/versitygw/cmd/versitygw@v1.8.0`) over a folder. A proxy before
+it starts a fault at one of the requests for data, chosen by the seed. Faults: the server is stopped for 15 s
 (`stopped`) or for good (`gone`); it answers 503 or 403 for 8 s (`busy`, `denied`) or for good (`busy-for-good`,
 `denied-for-good`); the key expires (`expired`); an object is deleted before it is read (`deleted`). Commands: a count
 through Spark in the modes PERMISSIVE and FAILFAST, spark-export (new, append, incremental), a stream, and `check` of a
@@ -285,9 +285,9 @@ class Run:
     def _export(self, *more: str) -> Answer:
         words = ["spark-export", self.logs, "--out", str(self.out), "--partition-by", "none", "--master", "local[2]"]
         _ = self.spark
-        told = self._command(*words, *more)
+        reported = self._command(*words, *more)
         left = [path.name for path in self._work.glob(".out.kdump-*")]
-        return told._replace(found=self._rows(), published=(self._rows(), left))
+        return reported._replace(found=self._rows(), published=(self._rows(), left))
 
     def _stream(self) -> Answer:
         rows = (
@@ -308,9 +308,9 @@ class Run:
 
     def _salvage(self) -> Answer:
         words = ["salvage", str(self._work / "local"), "--remote", self.tiered, "--out", str(self.out)]
-        told = self._in_process_of_its_own(*words)
+        reported = self._in_process_of_its_own(*words)
         held = sorted((path.name, path.stat().st_size) for path in self.out.rglob("*.log"))
-        return told._replace(found=held, published=held or [path.name for path in self._work.glob(".out*")])
+        return reported._replace(found=held, published=held or [path.name for path in self._work.glob(".out*")])
 
     @property
     def commands(self) -> dict[str, Callable[[], Answer]]:
@@ -431,7 +431,7 @@ def main() -> int:
 
 
 class Prober:
-    """One command, whose sound answer is known. ``late`` is an object that it reads last."""
+    """One command, whose right answer is known. ``late`` is an object that it reads last."""
 
     def __init__(self, run: Run, server: Server, name: str, late: Path) -> None:
         self._run, self._server, self._name, self._late = run, server, name, late
@@ -444,7 +444,7 @@ class Prober:
         assert self._sound.ok, self._sound.said
 
     def has_fault(self, fault_name: str, seed: int) -> bool:
-        """Run the command with a fault, then without; print a line, and tell whether anything is wrong."""
+        """Run the command with a fault, then without; print a line, and return whether anything is wrong."""
         fault, requests, server = FAULTS[fault_name], self._requests, self._server
         chance = random.Random(f"{seed} {self._name} {fault_name}")
         at = chance.randint(max(1, requests // 10), max(1, requests * 6 // 10))
@@ -455,15 +455,17 @@ class Prober:
             got = self._command()
             seconds = time.monotonic() - began
             struck = server.has_struck
-            told = verdict(self._name, fault, got, self._sound, self._before) if struck else "no request met it"
+            reported = verdict(self._name, fault, got, self._sound, self._before) if struck else "no request met it"
             self._late.write_bytes(kept)
-            if told == "refused":
+            if reported == "refused":
                 server.arm(None)
                 again = self._command()
                 whole = again.ok and again.found == self._sound.found
-                told += ", then whole" if whole else f", then WRONG: {again.said[-300:]}"
-        print(f"{self._name:12} {fault_name:16} request {at:3} of {requests:3}  {seconds:5.1f} s  {told}", flush=True)
-        return "WRONG" in told
+                reported += ", then whole" if whole else f", then WRONG: {again.said[-300:]}"
+        print(
+            f"{self._name:12} {fault_name:16} request {at:3} of {requests:3}  {seconds:5.1f} s  {reported}", flush=True
+        )
+        return "WRONG" in reported
 
 
 if __name__ == "__main__":

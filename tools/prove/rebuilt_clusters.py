@@ -2,9 +2,9 @@
 
     python -m tools.prove.rebuilt_clusters [--release 4.3.1] [--cases 30] [--seed 0] [--keep DIR]
 
-A cluster of three brokers and a controller is filled, read by a consumer, and killed. For each case some of its
-volumes are dropped, bits flip in logs, files are cut off or removed. `rebuild-cluster` makes one new node of the rest;
-it starts, and a consumer reads every partition. Its records must be those that the first consumer got, less exactly the
+A cluster of three brokers and a controller is filled, read by a consumer, and killed. For each case some of its volumes
+are dropped, bits flip in logs, files are truncated or removed. `rebuild-cluster` makes one new node of the rest; it
+starts, and a consumer reads every partition. Its records must be those that the first consumer got, less exactly the
 offsets that account.json calls lost; begin and end offsets must be those of the account; and no byte or time of the
 volumes may have changed. Ends with 1 where something does not hold. Needs Java, and Maven for the jars.
 """
@@ -129,9 +129,9 @@ def differences(
 ) -> list[str]:
     """Return what does not hold of a rebuilt cluster."""
     said = []
-    told = {f"{one['topic']}-{one['partition']}": one for one in account["partitions"]}
+    reported = {f"{one['topic']}-{one['partition']}": one for one in account["partitions"]}
     for name in PARTITIONS:
-        one = told[name]
+        one = reported[name]
         end = ends[name][1]
         lost = {n for part in one["lost"] for n in range(part["fromOffset"], min(part["untilOffset"], end + 1))}
         if one["state"] == "lost":
@@ -152,7 +152,7 @@ def differences(
 
 
 def prove(release: str, folder: Path, cases: range) -> bool:
-    """Run the cases; tell whether all hold."""
+    """Run the cases; return whether all hold."""
     origin, want, ends = live(release, folder / "live")
     print(f"{sum(map(len, want.values()))} records in {len(PARTITIONS)} partitions", flush=True)
     bad = 0

@@ -1,6 +1,6 @@
-"""Make the indexes of real segments anew and hold them against the ones that a broker wrote.
+"""Rebuild the indexes of real segments and compare them with the ones that a broker wrote.
 
-    python -m tools.prove.rebuilt_indexes [FOLDER ...]              golden/brokers when no folder is named
+    python -m tools.prove.rebuilt_indexes [FOLDER ...]              golden/brokers when no folder is named.
     python -m tools.prove.rebuilt_indexes --original 4.2.2 FOLDER   the real tool of that release verifies each, too
 
 The interval of a topic stands in no file: the known ones are tried, and both conventions of what an entry names. What
@@ -51,7 +51,7 @@ def rebuild(base_offset: int, held: list[RecordBatch], replay: Replay, **choice:
 
 
 def reason(held: list[RecordBatch], suffix: str, there: bytes, choices: list[bytes], name: str) -> str:
-    """Why a file need not be equal: facts that the log does not tell. Empty when there is none."""
+    """Why a file need not be equal: facts that the log does not hold. Empty when there is none."""
     if any(batch.magic < 2 for batch in held):
         return "magic 0 or 1: one append may be several entries of the log"
     if suffix == "timeindex":
@@ -86,7 +86,7 @@ def check(segment: Segment, held: list[RecordBatch], made: Indexes, state: Parti
 
 
 def segments(folders: list[Path]) -> Iterator[tuple[Segment, list[RecordBatch], Replay, PartitionState]]:
-    """Every segment whose name tells the truth, its batches, and what the segments before it left open."""
+    """Every segment with a true name, its batches, and what the segments before it left open."""
     ignore = lambda _: None  # noqa: E731  what holds no segment, or no log, is no matter here
     for partition in Finder(Wanted(), note=ignore, fail=ignore).find(map(str, folders)):
         replay, state = Replay(), PartitionState()

@@ -67,7 +67,7 @@ def install(source: Path, target: Path, rng: random.Random) -> str:
 
 
 def overflow(data: bytearray, rng: random.Random, starts: list[int]) -> str:
-    """Give the last batches of a segment offsets that do not fit behind its base offset; return what was done."""
+    """Give the last batches of a segment offsets that do not fit after its base offset; return what was done."""
     far = rng.choice(starts[:-1])
     for start in starts[:-1]:
         if start >= far:
@@ -111,7 +111,7 @@ def prove(broker: Broker, names: list[str], rng: random.Random) -> int:
     """Damage, foretell, compare; return how many log end offsets differ."""
     with broker:
         broker.create(names)
-    told = prepare(broker.logs, names, rng)
+    reported = prepare(broker.logs, names, rng)
     points = {}
     for name in names:
         bases = sorted(int(path.stem) for path in (broker.logs / name).glob("*.log"))
@@ -119,7 +119,7 @@ def prove(broker: Broker, names: list[str], rng: random.Random) -> int:
     foretold = foretell(broker.logs, points)
     for name, outcome in foretold.items():
         if outcome.fails:  # it would take the whole log dir down, and all other cases with it
-            print(f"left out  {name}  {told[name]}: {outcome.fails}")
+            print(f"left out  {name}  {reported[name]}: {outcome.fails}")
             for log in (broker.logs / name).glob("*.log"):
                 log.write_bytes(b"")
     ends = recovered(broker, points)
@@ -129,7 +129,7 @@ def prove(broker: Broker, names: list[str], rng: random.Random) -> int:
         expected, found, cuts = str(foretold[name].log_end_offset), ends[name], len(foretold[name].cuts)
         wrong += expected != found
         verdict = "equal    " if expected == found else "DIFFERENT"
-        print(f"{verdict} {name}  foretold {expected}, found {found}, {cuts} cuts  {told[name]}")
+        print(f"{verdict} {name}  foretold {expected}, found {found}, {cuts} cuts  {reported[name]}")
     cut = sum(bool(foretold[name].cuts) for name in compared)
     print(f"{len(compared)} logs compared in one start of {broker.release}, {cut} of them cut: {wrong} different")
     return wrong

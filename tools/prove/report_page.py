@@ -3,9 +3,10 @@
     python -m tools.prove.report_page [--chromium PATH] [--partitions N] [--pictures DIR]
 
 It makes reports of the largest golden broker, of N partitions, of hostile names, of damage and of a folder without a
-log, opens each in light, dark and at 400 pixels, and fails on: a message on the console, a request beside the file, a
-script that a name brought along, a page wider than the window, more than 2 s until it is loaded, a serious fault that
-axe-core finds. With --pictures it writes screenshots. Playwright and axe-playwright-python are no part of kdump.
+log. It opens each in light, dark and at 400 pixels. It fails on a message on the console, a request beside the file, or
+a script from a name. It also fails on a page wider than the window, more than 2 s until it is loaded, or a serious
+fault that axe-core finds. With --pictures it writes screenshots. Playwright and axe-playwright-python are no part of
+kdump.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tools.prove.salvage [--release 4.2.2] [--cases 40] [--seed 1]
 
-Partitions of golden/ are damaged and salvaged, some from two damaged copies. Each batch that is sound in an input must
+Partitions of golden/ are damaged and salvaged, some from two damaged copies. Each batch that is valid in an input must
 be in the output, unchanged; DumpLogSegments of the release line whose broker wrote the partition must call every batch
 valid and every index sane, as that of --release must; a broker of --release that is started on the salvaged log dir
 must serve every record that kdump reads in it, with its headers, to a consumer. Ends with 1 when one of these fails.
@@ -70,7 +70,7 @@ def text(data: bytes | None) -> str:
     return "null" if data is None else base64.b64encode(data).decode() + "."
 
 
-def told(release: str, folders: list[Path], expected: int) -> list[str]:
+def reported(release: str, folders: list[Path], expected: int) -> list[str]:
     """Return what the tool of a release has against salvaged partitions that hold ``expected`` batches."""
     logs = [path for folder in folders for path in sorted(folder.glob("*.log"))]
     cases = {str(path): ["--files", str(path)] for path in logs}
@@ -93,8 +93,8 @@ def told(release: str, folders: list[Path], expected: int) -> list[str]:
             wrong.append(f"{run.name}: status {run.status}, {bad}")
     if valid != expected or passed != len(sane):
         wrong.append(f"{valid} of {expected} batches valid, {passed} of {len(sane)} indexes sane")
-    told = f"{len(logs)} segments, {valid} batches valid, {passed} indexes sane: {len(wrong)} bad"
-    print(f"DumpLogSegments {release}: {told}")
+    reported = f"{len(logs)} segments, {valid} batches valid, {passed} indexes sane: {len(wrong)} bad"
+    print(f"DumpLogSegments {release}: {reported}")
     return wrong
 
 
@@ -167,7 +167,7 @@ def prove(place: Path, release: str, names: list[str], rng: random.Random) -> in
     wrong: list[str] = []
     for one, of_line in sorted(lines.items(), key=lambda item: numbers(item[0])):
         expected = sum(salvaged.batches.get(name, 0) for name in of_line)
-        wrong += told(one, [logs / name for name in of_line], expected)
+        wrong += reported(one, [logs / name for name in of_line], expected)
     for text in wrong:
         print(f"WRONG     {text}")
     got = served(Broker(release, place / "broker"), names, logs)

@@ -2,10 +2,10 @@
 
     python -m tools.prove.spark [PATH...] [--master local[2] --master cluster] [--show 5]
 
-Exports the paths (golden/ when none is named) on each master, `cluster` being a standalone one on loopback with two
-workers, and compares every column of every row with the JSON lines of `kdump dump --type data,tombstone`: bytes,
-headers, nulls, timestamps, outcomes of transactions, marks. The manifest's bytes must sum to each file's size. Folders
-that hold no segment are left out and said. Ends with 1 when anything differs, or when there was no row to compare.
+Exports the paths (default: golden/) on each master. `cluster` is a standalone one on loopback with two workers.
+Compares every column of every row with the JSON lines of `kdump dump --type data,tombstone`: bytes, headers, nulls,
+timestamps, outcomes of transactions, marks. The manifest's bytes must sum to each file's size. Folders that hold no
+segment are left out and said. Ends with 1 when anything differs, or when there was no row to compare.
 """
 
 import base64
@@ -43,14 +43,14 @@ def decoded(text: str | None, encoding: str | None) -> bytes | None:
 
 def of_line(line: bytes) -> Row:
     """Return a JSON line in the terms in which two rows are compared."""
-    told = json.loads(line)
-    row = {field.name: told.get(field.name) for field in schema.RECORDS}
-    row["key"] = decoded(told["key"], told.get("keyEncoding"))
-    row["value"] = decoded(told["value"], told.get("valueEncoding"))
+    reported = json.loads(line)
+    row = {field.name: reported.get(field.name) for field in schema.RECORDS}
+    row["key"] = decoded(reported["key"], reported.get("keyEncoding"))
+    row["value"] = decoded(reported["value"], reported.get("valueEncoding"))
     row["headers"] = [
-        {"key": item["key"], "value": decoded(item["value"], item.get("encoding"))} for item in told["headers"]
+        {"key": item["key"], "value": decoded(item["value"], item.get("encoding"))} for item in reported["headers"]
     ]
-    row["timestampType"] = WORDS[told["timestampType"]]
+    row["timestampType"] = WORDS[reported["timestampType"]]
     return row | {mark: bool(row[mark]) for mark in MARKS}
 
 
@@ -96,9 +96,9 @@ def exported(out: Path) -> list[Row]:
 def unaccounted(manifest: Row) -> Iterator[str]:
     """Yield the files whose bytes do not sum to their size."""
     for file in manifest["files"]:
-        told, size = sum(file["bytes"].values()), Path(file["file"]).stat().st_size
-        if not told == file["size"] == size:
-            yield f"{file['file']}: {told} bytes are accounted for, {size} are there"
+        reported, size = sum(file["bytes"].values()), Path(file["file"]).stat().st_size
+        if not reported == file["size"] == size:
+            yield f"{file['file']}: {reported} bytes are accounted for, {size} are there"
 
 
 def with_segments(paths: list[str]) -> list[str]:

@@ -52,7 +52,7 @@ def wait_for(what: str, seconds: float, happened: Callable[[], T]) -> T:
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on."""
+    """Return a port of loopback that no process listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -74,11 +74,11 @@ def running(place: Path) -> Iterator[Cluster]:
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, sign: str, *arguments: str) -> subprocess.Popen[bytes]:
-        told = place / f"{name}.log"
-        with told.open("wb") as log:
+        reported = place / f"{name}.log"
+        with reported.open("wb") as log:
             command = [str(SPARK_CLASS), f"org.apache.spark.deploy.{name.partition('-')[0]}", *arguments]
             processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=place))
-        wait_for(name, 240, lambda: sign in told.read_text())
+        wait_for(name, 240, lambda: sign in reported.read_text())
         return processes[-1]
 
     own = ["--host", "127.0.0.1", "--webui-port", "0"]

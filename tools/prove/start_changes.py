@@ -1,6 +1,6 @@
 """Changes to the log dirs of a stopped broker, for tools.prove.starts: what disks, people and tools do to them.
 
-Each change is a function of a :class:`Scene`; it returns what it did in words, or None where the scene has nothing
+Each change is a function of a :class:`Scene`; it returns what it did in words, or None if the scene has nothing
 that it applies to. The name of the function is the kind.
 """
 
@@ -128,7 +128,7 @@ def _write(scene: Scene, log: Path, data: bytes | bytearray, what: str) -> str:
 
 @change
 def torn_tail(scene: Scene) -> str | None:
-    """Bytes of the last batch are cut off."""
+    """The last batch is truncated."""
     log = scene.log()
     cut = scene.rng.randint(1, min(300, log.stat().st_size))
     return _write(scene, log, log.read_bytes()[:-cut], f"{cut} bytes cut")
@@ -136,7 +136,7 @@ def torn_tail(scene: Scene) -> str | None:
 
 @change
 def cut_border(scene: Scene) -> str | None:
-    """Whole batches at the end are cut off."""
+    """Whole batches at the end are removed."""
     log = scene.log()
     at = scene.rng.choice(scene.batches(log)).position
     return _write(scene, log, log.read_bytes()[:at], f"cut at the batch at byte {at}")
@@ -312,7 +312,7 @@ def all_lost(scene: Scene) -> str | None:
 
 @change
 def index(scene: Scene) -> str | None:
-    """An index is missing, empty, garbage, torn, or has more."""
+    """An index is missing, empty, garbage, truncated, or has more."""
     log = scene.log(newest=scene.rng.random() < 0.6)
     target = log.with_suffix(scene.rng.choice([".index", ".index", ".timeindex", ".txnindex"]))
     how = scene.rng.choice(["missing", "empty", "garbage", "torn", "zeros", "more", "beyond"])
@@ -425,7 +425,7 @@ def topic_id(text: str) -> bytes:
 
 @change
 def partition_metadata(scene: Scene) -> str | None:
-    """``partition.metadata`` is missing, empty, torn, zeroed, garbage, of another topic."""
+    """``partition.metadata`` is missing, empty, truncated, zeroed, garbage, of another topic."""
     folders = scene.folders() if scene.rng.random() < 0.15 else [scene.folder]
     how = scene.rng.choice(
         ["missing", "missing", "empty", "torn", "zeros", "garbage", "other", "version", "folder", "CRLF"]

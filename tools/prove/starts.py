@@ -1,8 +1,8 @@
 """Hold `kdump check` against real starts: seeded changes to log dirs, and a broker that starts on a copy of each.
 
     python -m tools.prove.starts [--scenes 100] [--seed 1] [--release 4.3.1] [--kinds swap,metadata]
-                                 [--base FOLDER] [--keep FOLDER] [--out FILE] [--fresh] [--seconds 280]
-    python -m tools.prove.starts --recorded FILE
+                                 [--base FOLDER] [--keep FOLDER] [--out FILE] [--fresh] [--seconds 280];
+    python -m tools.prove.starts --recorded FILE;
     python -m tools.prove.starts --advice [--kinds dup-topic,zerometa]
 
 For each release a broker with two log dirs (and one with one, and one without a controller) writes records, is killed
@@ -206,20 +206,20 @@ def bases(machine: Machine, kind: str, folder: Path) -> Iterator[Base]:
             format_dirs(release, file)
         segment = "segment.bytes" if release < "4" else "internal.segment.bytes"
         start(machine, files)
-        told(machine.ask("fill", address, segment))
-        told(machine.ask("stop"))
+        reported(machine.ask("fill", address, segment))
+        reported(machine.ask("stop"))
         start(machine, files)
-        told(machine.ask("more", address))
+        reported(machine.ask("more", address))
         time.sleep(5)  # the checkpoints of a running broker are written every two seconds
         copy(run, home / "killed")
-        told(machine.ask("stop"))
+        reported(machine.ask("stop"))
         copy(run, home / "clean")
         shutil.rmtree(run)
         (home / "whole").touch()
     yield from found
 
 
-def told(lines: list[list[str]]) -> None:
+def reported(lines: list[list[str]]) -> None:
     """Raise RuntimeError where an answer is a failure."""
     for line in lines:
         if line[0] in {"failed", "hangs"} or (line[0] == "started" and line[1]):
@@ -228,7 +228,7 @@ def told(lines: list[list[str]]) -> None:
 
 def start(machine: Machine, files: list[Path]) -> None:
     """Start a base's nodes."""
-    told(machine.ask("start", str(files[0]), "60", *map(str, files[1:])))
+    reported(machine.ask("start", str(files[0]), "60", *map(str, files[1:])))
 
 
 def format_dirs(release: str, file: Path) -> None:

@@ -11,9 +11,9 @@ workers, and started again from its checkpoint. In the end each output must equa
 level got: each record once, with its times, key, value and headers.
 
 With `--retention` the broker deletes old segments all the time. `fail` keeps the driver down until records that it
-waits for are gone, and the stream must end by saying so (failOnDataLoss). `go-on` sets failOnDataLoss=false: what the
-output lacks of what a consumer saw that read along must be what the stream said was gone, to the offset, or what was
-deleted before the stream had looked at a partition for the first time.
+waits for are gone, and the stream must end by saying so (failOnDataLoss). `go-on` sets failOnDataLoss=false. A consumer
+reads at the same time. Some records that it saw are not in the output. They must be the ones that the stream reported
+as gone, to the offset, or be deleted before the stream first looked at their partition.
 
 Ends with 1 when something does not hold. Needs Java, Maven for the jars, and kdump[spark].
 """
@@ -94,7 +94,7 @@ class Driver:
         return status
 
     def in_batch(self) -> bool:
-        """Tell whether a micro-batch has been planned and not been committed.
+        """Return whether a micro-batch has been planned and not been committed.
 
         Not before each query has planned one: Spark itself does not start again from a checkpoint without any. Nor
         before one has begun with a partition: of one that it does not know yet a stream can miss nothing.
@@ -158,7 +158,7 @@ class Verdict(NamedTuple):
     strange: int
     different: int
     missing: int
-    told: int
+    reported: int
     earlier: int
 
     @property
@@ -167,7 +167,7 @@ class Verdict(NamedTuple):
 
 
 def begins(checkpoint: Path) -> dict[tuple[str, int], int]:
-    """Return the offset at which a stream began with each partition, as its checkpoint tells."""
+    """Return the offset at which a stream began with each partition, from its checkpoint."""
     found: dict[tuple[str, int], int] = {}
     for path in sorted(checkpoint.glob("offsets/[0-9]*"), key=lambda path: int(path.name)):
         for folder, mark in json.loads(path.read_text().splitlines()[2]).items():
@@ -188,7 +188,7 @@ def compare(rows: list[tuple[Key, Row]], got: dict[Key, Row], said: str, first: 
         strange=len(counts.keys() - got.keys()),
         different=sum(1 for key, facts in rows if key in got and got[key] != facts),
         missing=len(lacking - gone - earlier),
-        told=len(lacking & gone - earlier),
+        reported=len(lacking & gone - earlier),
         earlier=len(earlier),
     )
 
@@ -241,7 +241,7 @@ def finish(clients: list["subprocess.Popen[bytes]"]) -> None:
 
 
 def strike(driver: Driver, rng: random.Random, pause: float) -> bool:
-    """Kill the driver in the middle of a micro-batch and start it again after a pause; tell whether it came to that."""
+    """Kill the driver in the middle of a micro-batch and start it again after a pause; return whether it was killed."""
     while not (driver.place / "ready").exists() and driver.ended() is None:
         time.sleep(0.1)
     time.sleep(rng.uniform(0, 3))
@@ -311,12 +311,12 @@ def proof(place: Path, options: argparse.Namespace) -> bool:
     if status:
         print(driver.said[-3000:])
         return False
-    verdicts = [told(place, isolation, driver.said) for isolation in ISOLATIONS]
+    verdicts = [reported(place, isolation, driver.said) for isolation in ISOLATIONS]
     return all(verdicts)
 
 
-def told(place: Path, isolation: str, said: str) -> bool:
-    """Print how an output compares with what a consumer got; tell whether it holds."""
+def reported(place: Path, isolation: str, said: str) -> bool:
+    """Print how an output compares with what a consumer got; return whether it holds."""
     checkpoint = place / f"{isolation}.checkpoint"
     batches = latest(checkpoint / "commits") + 1
     got = consumed(place / f"{isolation}.txt")
@@ -324,7 +324,7 @@ def told(place: Path, isolation: str, said: str) -> bool:
     print(
         f"{isolation}: {batches} micro-batches, {verdict.rows} rows, {verdict.consumed} consumed, "
         f"{verdict.doubled} doubled, {verdict.strange} strange, {verdict.different} different, "
-        f"{verdict.missing} missing, {verdict.told} said to be gone, {verdict.earlier} gone before it began"
+        f"{verdict.missing} missing, {verdict.reported} said to be gone, {verdict.earlier} gone before it began"
     )
     return verdict.holds and verdict.rows > 0
 

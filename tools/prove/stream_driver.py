@@ -1,10 +1,10 @@
-"""A driver of Spark that streams a log dir to Parquet until it is told to end, or is killed: see `prove_stream`.
+"""A driver of Spark that streams a log dir to Parquet until it is stopped or killed: see `prove_stream`.
 
     python -m tools.prove.stream_driver LOGS PLACE [NAME=VALUE...]
 
 Streams once as each isolation level reads, to PLACE/ISOLATION, with checkpoints in PLACE; NAME=VALUE are options of the
-source. When the file PLACE/stop appears it takes what is there, writes each output anew as one that any reader can read
-to PLACE/ISOLATION.all, and ends. What the stream says of lost records goes to standard error. Ends with 3 when a
+source. When the file PLACE/stop appears it takes what is there, writes each output again as one that any reader can
+read to PLACE/ISOLATION.all, and ends. What the stream says of lost records goes to standard error. Ends with 3 when a
 stream fails.
 """
 

@@ -2,10 +2,9 @@
 
     python -m tools.prove.tables [PATH...] [--format delta] [--format iceberg]
 
-Exports the paths (golden/brokers/4.2.2 when none is named) twice, the second time with `--mode append`, reads the table
-through Spark, and compares every column of every row with the JSON lines. The writer's jars come from Maven Central: a
-release of each is known for the releases of Spark below, others are refused. Needs `mvn`. Ends with 1 when anything
-differs.
+Exports the paths (default: golden/brokers/4.2.2) twice, the second time with `--mode append`. Reads the table through
+Spark and compares every column of every row with the JSON lines. The writer's jars come from Maven Central: a release
+of each is known for the releases of Spark below, others are refused. Needs `mvn`. Ends with 1 when anything differs.
 """
 
 import json
@@ -85,8 +84,8 @@ def prove(form: str, paths: list[str], show: int) -> bool:
             "data,tombstone",
             *paths,
         ]
-        told = subprocess.run(dump, cwd=ROOT, capture_output=True, check=False).stdout.splitlines()
-        lines = [line for line in told if b'"kind":"record"' in line[:40]]
+        reported = subprocess.run(dump, cwd=ROOT, capture_output=True, check=False).stdout.splitlines()
+        lines = [line for line in reported if b'"kind":"record"' in line[:40]]
         spark = SparkSession.builder.master("local[2]").config(map={**OURS, **given}).getOrCreate()
         try:
             found = spark.read.format(form).load(table).select(*schema.RECORD_NAMES).toArrow().to_pylist()

@@ -92,7 +92,7 @@ def consumed(broker: Broker, names: list[str]) -> list[tuple[object, ...]]:
 
 
 def plain(cell: str) -> str:
-    """Return the base64 of a cell, without the dot behind it."""
+    """Return the base64 of a cell, without the dot after it."""
     return base64.b64encode(base64.b64decode(cell.removesuffix("."))).decode()
 
 

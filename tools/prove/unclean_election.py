@@ -100,7 +100,7 @@ def values(logs: Path) -> Iterator[tuple[int, str]]:
 
 
 def prove(cluster: Cluster, records: int) -> bool:
-    """Run the experiment; tell whether all that was foretold has come."""
+    """Run the experiment; return whether all that was predicted has come."""
     elect(cluster, records)
     *stale, elected = (broker.logs for broker in cluster.brokers)
     foretold = {}

@@ -1,6 +1,6 @@
 """Record the types of Kafka's configs, release by release, and make kdump's table of the names whose values it shows.
 
-    python -m tools.record.config_types 4.3.1 3.9.2     # fetch the jars, read their ConfigDefs, write both files
+    python -m tools.record.config_types 4.3.1 3.9.2     # fetch the jars, read their ConfigDefs, write both files.
     python -m tools.record.config_types                 # make the table again from the recorded types
 
 `ConfigTypes.java` reads the ConfigDefs of a release by reflection. golden/config_types.tsv keeps an owner, a name, a

@@ -17,7 +17,7 @@ SHARE_OF_STATE = 0.25
 
 
 class Mutant(NamedTuple):
-    """A broken file beside the sound ones that it needs."""
+    """A broken file beside the valid ones that it needs."""
 
     number: int
     kind: str
@@ -56,7 +56,7 @@ def of_segment(random: Random, number: int) -> Mutant:
 
 
 def of_state(random: Random, number: int) -> Mutant:
-    """Break a file beside a log, or one of the files that it is held against."""
+    """Break a file beside a log, or one of the files that it is compared with."""
     wanted = random.choice(sorted(state.SHAPES))
     subject = random.choice([name for name in sorted(state.subjects()) if name.endswith(f".{wanted}")])
     files = dict(state.subjects()[subject])

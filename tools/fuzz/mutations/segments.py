@@ -42,7 +42,7 @@ def segments() -> dict[str, bytes]:
 
 
 def split(data: bytes) -> list[bytes]:
-    """Return the entries of a sound segment, or of an unpacked message set; what is left over is the last."""
+    """Return the entries of a valid segment, or of a decompressed message set. Bytes left over are the last."""
     entries = []
     while len(data) >= LOG_OVERHEAD.size and data:
         end = LOG_OVERHEAD.size + max(0, LOG_OVERHEAD.read(data).size)
@@ -150,7 +150,7 @@ def attributes_crc_ok(random: Random, entry: bytes) -> bytes:
 
 @in_one_batch
 def body_crc_ok(random: Random, entry: bytes) -> bytes:
-    """Break the bytes behind the header, as stored (so compressed), under a right size and checksum."""
+    """Break the bytes after the header, as stored (so compressed), under a right size and checksum."""
     at = body_of(entry)
     if len(entry) <= at:
         return entry
@@ -170,7 +170,7 @@ def body_of(entry: bytes) -> int:
 
 
 def unpacked(entry: bytes) -> tuple[int, bytes] | None:
-    """Return codec and unpacked body of an entry, None when it does not unpack."""
+    """Return codec and decompressed body of an entry, or None if it cannot be decompressed."""
     magic = magic_of(entry)
     if magic not in {0, 1, 2} or len(entry) < body_of(entry):
         return None
@@ -190,7 +190,7 @@ def packed(entry: bytes, body: bytes) -> bytes:
 
 
 def inside(change: Callable[[Random, int, bytes], bytes]) -> Mutation:
-    """Make a mutation of unpacked records one of a segment: packed again in the same codec, and sealed."""
+    """Make a mutation of decompressed records one of a segment: compressed again in the same codec, and sealed."""
 
     @in_one_batch
     @functools.wraps(change)
@@ -207,7 +207,7 @@ def inside(change: Callable[[Random, int, bytes], bytes]) -> Mutation:
 
 @inside
 def records(random: Random, _magic: int, body: bytes) -> bytes:
-    """Break the bytes of the unpacked records."""
+    """Break the bytes of the decompressed records."""
     change = random.choice(whole.KINDS)
     return change(random, body)
 
@@ -244,7 +244,7 @@ def record_field_of_messages(random: Random, body: bytes) -> bytes:
 
 
 def varints_of(body: bytes) -> list[tuple[int, int, int]]:
-    """Return position, value and end of every varint of the records in ``body``, as far as they are sound."""
+    """Return position, value and end of every varint of the records in ``body``, as far as they are valid."""
     found: list[tuple[int, int, int]] = []
     position = 0
 

@@ -1,4 +1,4 @@
-"""Ways to break the files beside a log, which are rows of one size behind a header: indexes and producer snapshots."""
+"""Ways to break the files beside a log, which are rows of one size after a header: indexes and producer snapshots."""
 
 import functools
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def sealed(shape: Shape, data: bytes) -> bytes:
 
 
 def rows_of(shape: Shape, data: bytes) -> list[bytes]:
-    """Return the rows; the last one may be cut off."""
+    """Return the rows; the last one may be truncated."""
     return [data[at : at + shape.row] for at in range(shape.header, len(data), shape.row)]
 
 

@@ -38,14 +38,14 @@ def delete(random: Random, data: bytes) -> bytes:
 
 
 def zero_page(random: Random, data: bytes) -> bytes:
-    """Zero a stretch, as a lost page of the disk leaves it."""
+    """Zero a range, as a lost page of the disk leaves it."""
     size = random.choice((16, 64, 256, 512, 4096))
     at = random.randrange(0, len(data), 16)
     return data[:at] + bytes(min(size, len(data) - at)) + data[at + size :]
 
 
 def stale_page(random: Random, data: bytes) -> bytes:
-    """Overwrite a stretch with another one of the same file."""
+    """Overwrite a range with another one of the same file."""
     size = random.choice((16, 64, 256, 512))
     source, at = random.randrange(len(data)), random.randrange(len(data))
     page = data[source : source + size]
@@ -58,7 +58,7 @@ def append_zeros(random: Random, data: bytes) -> bytes:
 
 
 def append_garbage(random: Random, data: bytes) -> bytes:
-    """Put random bytes behind the end."""
+    """Put random bytes after the end."""
     return data + random.randbytes(random.randint(1, 100))
 
 
