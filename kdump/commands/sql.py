@@ -25,6 +25,7 @@ from kdump.primitives.terminal import harmless_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.arrow.typed import TypedColumns
     from kdump.log_dirs.finder import Wanted
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.sql.engine import Engine, Running
@@ -76,6 +77,11 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
     "--tz", default="UTC", show_default=True, metavar="ZONE", help="The zone of times without one: Asia/Tokyo."
 )
 @shared.add(shared.DECODE)
+@click.option(
+    "--subject",
+    metavar="SUBJECT[:VERSION]",
+    help="Give records columns with the types of this subject, such as orders-value; implies --decode auto.",
+)
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop the query after this time.")
 @click.option(
     "--memory", type=option_values.Size(), default="128MB", show_default=True, metavar="SIZE", help="Memory of DuckDB."
@@ -111,6 +117,8 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     except ImportError as error:
         raise UsageError(MISSING) from error
     known = views(decoded=given["decode"] != "none")
+    if given["subject"] is not None and given["decode"] == "none":
+        given["decode"] = "auto"
     if schema:
         return _schema(words, known, given["output"])
     if _asks_at_prompt(words, given["file"]):
@@ -172,7 +180,7 @@ def _at_prompt(words: tuple[str, ...], given: dict[str, Any], known: dict[str, V
         return _Command({**given, "output": output, "out": out}, words, known).run(text)
 
     first = _Command(given, words, known)  # it refuses options that do not go together
-    prompt = Prompt(known, ask, lambda names: _schema(names, known, "table"), report_error)
+    prompt = Prompt(first.known, ask, lambda names: _schema(names, first.known, "table"), report_error)
     prompt.mode = first.output
     return prompt.run()
 
@@ -218,6 +226,8 @@ class _Command:
         at = timestamps.now() if given["at"] is None else given["at"]
         from kdump.sql.reading import SqlInputs
 
+        decoder = self._decoder(wanted)
+        typed = self._typed(decoder)
         self.inputs: SqlInputs = SqlInputs(
             paths,
             wanted,
@@ -226,8 +236,21 @@ class _Command:
             every_replica=given["every_replica"],
             payloads=not given["no_payload"],
             redactor=shared.redactor(redact=given["redact"], file=given["redact_key"]),
-            decoder=self._decoder(wanted),
+            decoder=decoder,
+            typed=typed,
         )
+
+    def _typed(self, decoder: PayloadDecoder | None) -> TypedColumns | None:
+        """Return the columns of the subject, if one is given, and give them to the views."""
+        if decoder is None or self.given["subject"] is None:
+            return None
+        from kdump.arrow.typed import TypedColumns
+        from kdump.schemas.typed import typed_sides
+        from kdump.sql.views import views
+
+        typed = TypedColumns(typed_sides(decoder, self.given["subject"]), "duckdb")
+        self.known = views(decoded=True, typed=typed)
+        return typed
 
     def _decoder(self, wanted: Wanted) -> PayloadDecoder | None:
         """Return what decodes payloads, where that is asked for."""

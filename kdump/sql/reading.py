@@ -41,6 +41,7 @@ from kdump.sql.views import BATCHES, DAMAGE, FindingView, LineView, RowView
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from kdump.arrow.typed import TypedColumns
     from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_log import RemoteStorage
     from kdump.rows.redaction import Redactor
@@ -146,6 +147,8 @@ class SqlInputs(NamedTuple):
     """What hashes keys, values and headers."""
     decoder: PayloadDecoder | None = None
     """What decodes payloads for the column ``decoded``."""
+    typed: TypedColumns | None = None
+    """The columns of a subject."""
 
     @property
     def remote(self) -> RemoteStorage | None:
@@ -298,7 +301,9 @@ class QueryReading:
         else:
             reader = self._reader(wanted)
             reader.offer_all = True
-            stream = RowStream(reader, tuple(made), self._lost, change=self._shown, changes=self._changes)
+            stream = RowStream(
+                reader, tuple(made), self._lost, change=self._shown, changes=self._changes, typed=self.inputs.typed
+            )
             blocks = stream.batches(partitions)
         for block in blocks:
             self.records_read += block.num_rows
@@ -403,7 +408,7 @@ def _without_clients(name: str, value: Any) -> Any:
     return [{**one, "clientHost": None} for one in value] if name == "members" and value else value
 
 
-_PAYLOADS: Final = frozenset({"key", "value", "headers", "decoded"})
+_PAYLOADS: Final = frozenset({"key", "value", "headers", "decoded", "keyDecoded", "valueDecoded"})
 _PUSHED: Final = frozenset(
     {
         "topic",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from kdump.answers.question import LineTable
+    from kdump.arrow.typed import TypedColumns
     from kdump.rows.columns import Column
 
 SECOND_NAMES: Final = {"du": "partitions"}
@@ -77,8 +78,20 @@ class View:
 class RowView(View):
     """Records, batches or damage: columns of :data:`kdump.rows.columns.KINDS`."""
 
-    def __init__(self, name: str, command: str, kind: str, doc: str, more: tuple[Column, ...] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: str,
+        kind: str,
+        doc: str,
+        more: tuple[Column, ...] = (),
+        typed: TypedColumns | None = None,
+    ) -> None:
+        """``typed`` has the types of a subject's columns."""
         super().__init__(name, command, kind, doc)
+        self._typed = typed
+        if typed is not None:
+            more = (*more, *(column for column in rows.TYPED if column.name in typed.names))
         self.columns = (*(column for column in rows.KINDS[kind] if column.name not in _TEXT_ONLY), *more)
 
     @cached_property
@@ -86,9 +99,9 @@ class RowView(View):
         shape = batch_schema([column for column in self.columns if column.type not in {"any", "json", "headers"}])
         header = schema.arrow(schema.chosen(["headers"])).field(0).type
         types = {"any": pa.string(), "json": pa.json_(), "headers": header}
-        return pa.schema(
-            [pa.field(one.name, types.get(one.type) or shape.field(one.name).type) for one in self.columns]
-        )
+        fields = [pa.field(one.name, types.get(one.type) or shape.field(one.name).type) for one in self.columns]
+        typed = self._typed
+        return pa.schema(fields if typed is None else [_typed_field(typed, field) for field in fields])
 
     @property
     def docs(self) -> Mapping[str, str]:
@@ -111,6 +124,11 @@ class LineView(View):
     @property
     def docs(self) -> Mapping[str, str]:
         return _field_docs(self.table.line)
+
+
+def _typed_field(typed: TypedColumns, field: pa.Field) -> pa.Field:
+    """Return a field, with its own type if it is one of a subject."""
+    return typed.field(field.name) if field.name in typed.names else field
 
 
 class FindingView(View):
@@ -156,11 +174,11 @@ BATCHES: Final = "batches"
 DAMAGE: Final = "damage"
 
 
-def views(*, decoded: bool = False) -> dict[str, View]:
-    """Return all views by name; with ``decoded`` records have their payloads decoded."""
+def views(*, decoded: bool = False, typed: TypedColumns | None = None) -> dict[str, View]:
+    """Return all views by name; with ``decoded`` records have their payloads decoded, with ``typed`` in columns."""
     more = (rows.DECODED,) if decoded else ()
     found: list[View] = [
-        RowView(RECORDS, "dump", "record", "The records of logs.", more),
+        RowView(RECORDS, "dump", "record", "The records of logs.", more, typed),
         RowView(BATCHES, "dump --batches", "batch", "The batches of logs, by their headers."),
         RowView(DAMAGE, "dump", "damage", "The damaged ranges of logs."),
         FindingView(FINDINGS, "The problems that a check finds.", whole=False),
@@ -191,7 +209,15 @@ _TYPES: Final = {
     pa.bool_(): "BOOLEAN",
     pa.string(): "VARCHAR",
     pa.binary(): "BLOB",
-    pa.timestamp("us", tz="UTC"): "TIMESTAMP WITH TIME ZONE",
+    pa.uint32(): "UINTEGER",
+    pa.uint64(): "UBIGINT",
+    pa.float32(): "FLOAT",
+    pa.date32(): "DATE",
+    pa.time32("ms"): "TIME",
+    pa.time64("us"): "TIME",
+    pa.timestamp("ms"): "TIMESTAMP_MS",
+    pa.timestamp("us"): "TIMESTAMP",
+    pa.timestamp("ns"): "TIMESTAMP_NS",
 }
 
 
@@ -216,7 +242,13 @@ def _type_name(kind: pa.DataType) -> str:
         return f"STRUCT({inside})"
     if pa.types.is_map(kind):
         return f"MAP({_type_name(kind.key_type)}, {_type_name(kind.item_type)})"
-    return f"{_type_name(kind.value_type)}[]" if pa.types.is_list(kind) else _TYPES[kind]
+    if pa.types.is_list(kind):
+        return f"{_type_name(kind.value_type)}[]"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind) and kind.tz:
+        return "TIMESTAMPTZ_NS" if kind.unit == "ns" else "TIMESTAMP WITH TIME ZONE"
+    return _TYPES[kind]
 
 
 def _sentence(text: str) -> str:

@@ -11,6 +11,12 @@ import pytest
 pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
 
+import kdump as package
+from kdump.arrow.typed import TypedColumns
+from kdump.log_dirs.finder import Wanted
+from kdump.log_reader.registry_topic import payload_decoder
+from kdump.schemas.typed import typed_sides
+from kdump.sql.views import views
 from testing import ROOT
 from testing.processes import kdump
 
@@ -139,3 +145,17 @@ def test_a_query_without_end_is_ended_and_leaves_nothing(tmp_path, how):
     assert (process.returncode, out) == (130 if how == "signal" else 1, b"")
     assert how == "signal" or err == b"error: query: stopped after 1 s (--timeout)\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("topic", ["evolve", "proto-0", "avro-all-0", "top-3", "json-4"])
+def test_a_subject_gives_struct_columns(registries, topic):
+    logs = str(registries / "confluent" / "logs")
+    words = [logs, "--topic", topic, "--subject", f"{topic}-value", "-q"]
+    described = {row["column_name"]: row["column_type"] for row in rows("describe records", *words)}
+    decoder = payload_decoder("auto", [logs], Wanted())
+    view = views(decoded=True, typed=TypedColumns(typed_sides(decoder, f"{topic}-value"), "duckdb"))["records"]
+    assert {line["column"]: line["type"] for line in view.lines()} == described
+    found = rows('select "offset", valueDecoded is not null as there, problem from records', *words)
+    table = package.open(logs, topic=topic, schema=f"{topic}-value").to_arrow(["offset", "valueDecoded", "problem"])
+    want = [(row["offset"], row["valueDecoded"] is not None, row["problem"]) for row in table.read_all().to_pylist()]
+    assert sorted((row["offset"], row["there"], row["problem"]) for row in found) == sorted(want)
