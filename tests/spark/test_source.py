@@ -1,10 +1,12 @@
 """The Spark source in a session: what users see of it."""
 
+import datetime as dt
 import glob
 import inspect
 
 import pytest
 
+import kdump as package
 from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import UnreadableError, UsageError
@@ -49,6 +51,36 @@ def test_decoded_is_the_last_column_and_text(spark):
     assert {row.name for row in kinds} >= {"OffsetCommitKey", "GroupMetadataKey"}
 
 
+def test_one_subject_gives_struct_columns(spark, registries):
+    logs = registries / "confluent" / "logs"
+    frame = load(spark, logs, topic="evolve", schema="evolve-value")
+    table = package.open(logs, topic="evolve", schema="evolve-value").to_arrow(["offset", "valueDecoded"]).read_all()
+    assert frame.columns[-4:] == ["valueDecoded", "schemaId", "problem", "why"]
+    assert frame.where("problem is not null").count() == 0
+    rows = {row.offset: row.valueDecoded for row in frame.select("offset", "valueDecoded").collect()}
+    assert len(rows) == table.num_rows == 100
+    for offset, value in zip(*table.to_pydict().values(), strict=True):
+        if value is None:  # a tombstone
+            assert rows[offset] is None
+            continue
+        found = rows[offset].asDict(recursive=True)
+        assert found.keys() == value.keys()
+        for name, want in value.items():
+            if isinstance(want, list):  # a map
+                want = dict(want)
+            if isinstance(want, dt.time):  # the stored number
+                continue
+            assert found[name] == want
+
+
+def test_decode_reads_the_schemas_of_the_log(spark, registries):
+    logs = registries / "confluent" / "logs"
+    frame = load(spark, logs, topic="top-0", decode="avro", columns="decoded")
+    assert frame.where("get_json_object(decoded, '$.value.subject') = 'top-0-value'").count() == 12
+    elsewhere = load(spark, logs / "top-0-0", decode="auto", schemas=str(logs), columns="decoded")
+    assert elsewhere.where("decoded is null").count() == 0
+
+
 @pytest.mark.parametrize(
     ("options", "reported"),
     [
@@ -59,7 +91,9 @@ def test_decoded_is_the_last_column_and_text(spark):
         ({"output": "batches", "dedupe": "true"}, "the output batches gives those of every replica"),
         ({"output": "batches", "columns": "offset"}, "the output batches has columns of its own"),
         ({"output": "findings", "startingOffset": "1"}, "option startingOffset: the output findings is of whole"),
-        ({"decode": "yes"}, "option decode: expected none or auto, found 'yes'"),
+        ({"columns": "valueDecoded"}, "go with the option schema"),
+        ({"schema": "t-value"}, "schema 't-value': no record of the topic _schemas is in the given paths"),
+        ({"decode": "yes"}, "option decode: expected none, auto, avro, protobuf or json, found 'yes'"),
         ({"startingOffset": "5", "endingOffset": "4"}, "option endingOffset: 4 is below startingOffset 5"),
     ],
 )

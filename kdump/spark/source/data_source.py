@@ -13,7 +13,7 @@ from kdump.arrow import schema as arrow_schema
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.primitives.terminal import harmless_line, say
 from kdump.spark.carried import Carried
-from kdump.spark.source import answers, findings, planning, pushdown, reading, schema, streaming
+from kdump.spark.source import answers, decoding, findings, planning, pushdown, reading, schema, streaming
 from kdump.spark.source import options as words
 from kdump.spark.source.listings import Listings
 from kdump.spark.source.marks import DataLossError, lose
@@ -54,7 +54,11 @@ class KdumpDataSource(Carried, DataSource):
     def name(cls) -> str:
         return "kdump"
 
-    def schema(self) -> str:
+    def schema(self) -> str | StructType:
+        if self._options.output == words.RECORDS and self._options.schema is not None:
+            with _harmless():
+                self._options = decoding.with_schemas(self._options)
+                return decoding.spark_schema(self._options)
         if self._options.output in words.ANSWERS:
             return answer_lines.ddl(answers.columns_of(self._options.output).schema)
         return schema.ddl(_FIELDS.get(self._options.output) or arrow_schema.chosen(self._options.names))
@@ -66,7 +70,7 @@ class KdumpDataSource(Carried, DataSource):
             )
         if self._options.remote:
             raise UsageError("a stream follows log dirs: no remote")
-        options = self._options
+        options = decoding.with_schemas(self._options)
         if options.kafka is not None:
             options = replace(options, kafka=options.kafka.for_stream())
         reader: DataSourceStreamReader = KdumpStreamReader(options)
@@ -80,6 +84,8 @@ class KdumpDataSource(Carried, DataSource):
             return FindingsReader(options)
         if options.output in words.ANSWERS:
             return AnswersReader(options)
+        if options.output == words.RECORDS:
+            options = decoding.with_schemas(options)
         if options.kafka is not None:
             options = replace(options, kafka=options.kafka.for_batch())
         return (FilteredReader if options.pushdown else KdumpReader)(options)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.errors import UsageError
 from kdump.internal_topics import cluster_metadata, consumer_offsets, share_group_state, transaction_state
-from kdump.rows.columns import SPARK_FIRST
+from kdump.rows.columns import SPARK_FIRST, TYPED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +56,8 @@ _END: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 """Where to begin and to end, the one that counts first."""
 _STRATEGY: Final = "startingOffsetsByTimestampStrategy"
 _INCLUDE: Final = "includeHeaders"
+_OF_KEYS: Final = re.compile(r"-key(:\d+)?(#[\w.]+)?$")
+"""A subject that is about keys."""
 _MAX: Final = "maxOffsetsPerTrigger"
 _ISOLATION: Final = "kafka.isolation.level"
 
@@ -264,8 +266,11 @@ def _choose_columns(rest: dict[str, str], taken: Mapping[str, str]) -> None:
     if "columns" in rest or rest.get("output", "records").lower() != "records":
         return
     names = [name for name in SPARK_FIRST if name != _HEADERS or text == "true"]
-    if rest.get("decode", "none").lower() == "auto":
+    if rest.get("decode", "none").lower() != "none":
         names.append("decoded")
+    if "schema" in rest:
+        other = "valueDecoded" if _OF_KEYS.search(rest["schema"]) else "keyDecoded"
+        names += [column.name for column in TYPED if column.name != other]
     rest["columns"] = ",".join(names)
 
 

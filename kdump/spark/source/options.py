@@ -22,12 +22,15 @@ from kdump.dump_log_segments.dialects.release_numbers import known_release
 from kdump.errors import UsageError
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.near_names import did_you_mean
+from kdump.rows.columns import TYPED
+from kdump.schemas.decoder import FORMATS
 from kdump.spark.source import kafka_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kdump.answers.question import FieldOption, QuestionOption
+    from kdump.schemas.store import SchemaStore
     from kdump.spark.source.kafka_options import KafkaQuery
     from kdump.spark.source.spans import Pushed
 
@@ -45,6 +48,8 @@ OF_WHOLE: Final = (FINDINGS, *ANSWERS)
 """Outputs that are of whole partitions."""
 NONE: Final = "none"
 AUTO: Final = "auto"
+_TYPED: Final = tuple(column.name for column in TYPED)
+"""The columns of a subject."""
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"
 _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -67,6 +72,10 @@ class SourceOptions:
     output: str = RECORDS
     columns: tuple[str, ...] = ()
     decode: str = NONE
+    schemas: str | None = None
+    schemas_topic: str = "_schemas"
+    schema: str | None = None
+    """The subject whose types columns have."""
     split_bytes: int = 128 << 20
     min_partitions: int = 2 * (os.cpu_count() or 1)
     dedupe: bool = False
@@ -89,6 +98,10 @@ class SourceOptions:
     """What is asked for in the way of Spark's Kafka source."""
     ignored: tuple[str, ...] = ()
     """The names of options that say nothing here."""
+    store: SchemaStore | None = None
+    """The schemas of the log, once the driver has read them."""
+    typed_names: tuple[str, ...] = ()
+    """The columns of the subject, once the driver has read the schemas."""
     pushed: Pushed | None = None
     """What Spark's filters leave of topics and partitions."""
 
@@ -102,7 +115,13 @@ class SourceOptions:
         """The columns of the rows of records."""
         if self.columns:
             return self.columns
-        return (*schema.RECORD_NAMES, schema.DECODED.name) if self.decode == AUTO else schema.RECORD_NAMES
+        decoded = () if self.decode == NONE else (schema.DECODED.name,)
+        return (*schema.RECORD_NAMES, *decoded, *self.typed_names)
+
+    @property
+    def decodes(self) -> bool:
+        """Whether payloads are decoded."""
+        return self.decode != NONE or self.schema is not None
 
 
 class Option(NamedTuple):
@@ -184,7 +203,7 @@ def _partitions(text: str) -> frozenset[int]:
 
 
 def _columns(text: str) -> tuple[str, ...]:
-    known = {name.lower(): name for name in (*schema.RECORD_NAMES, schema.DECODED.name)}
+    known = {name.lower(): name for name in (*schema.RECORD_NAMES, schema.DECODED.name, *_TYPED)}
     names = _names(text)
     for name in names:
         if name.lower() not in known:
@@ -283,10 +302,18 @@ OPTIONS: Final = (
     ),
     Option(
         "decode",
-        _word(NONE, AUTO),
-        "none or auto",
-        "auto puts records of Kafka's own topics in words: JSON in one more column, decoded.",
+        _word(NONE, AUTO, *FORMATS),
+        "none, auto, avro, protobuf or json",
+        "auto decodes records of Kafka's own topics and payloads with a schema id, as JSON in the column decoded.",
     ),
+    Option(
+        "schema",
+        str,
+        "a subject, or subject:version",
+        "Columns with the types of this subject: keyDecoded, valueDecoded, schemaId, problem, why.",
+    ),
+    Option("schemas", str, "a path", "Where the topic of the schema registry lies, if not in the path."),
+    Option("schemasTopic", str, "a name", "The name of that topic, if not _schemas."),
     Option("splitBytes", size, "bytes, or a size such as 64m", "Read larger segments as several tasks."),
     Option("minPartitions", size, "a number", "Read in about as many tasks or more, where there is enough to read."),
     Option(
@@ -428,7 +455,9 @@ def _agree(options: SourceOptions) -> None:
     if options.output == BATCHES and (options.dedupe or options.committed):
         raise UsageError("the output batches gives those of every replica and transaction: no dedupe, no isolation")
     _check_taken(options)
-    if schema.DECODED.name in options.columns and options.decode != AUTO:
+    if options.schema is None and not set(_TYPED).isdisjoint(options.columns):
+        raise UsageError(f"option columns: {', '.join(_TYPED)} go with the option schema")
+    if schema.DECODED.name in options.columns and options.decode == NONE:
         raise UsageError(f"option columns: {schema.DECODED.name} goes with decode={AUTO}")
 
 

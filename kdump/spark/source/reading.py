@@ -23,7 +23,7 @@ from kdump.segments import log_end
 from kdump.segments import resync as segments_read
 from kdump.segments.lazy_records import in_chunks
 from kdump.segments.regions import ENDS_INSIDE, Damage, Padding, Trailing
-from kdump.spark.source import headers, schema
+from kdump.spark.source import decoding, headers, schema
 from kdump.spark.source import options as words
 from kdump.spark.source.marks import lose
 
@@ -306,12 +306,14 @@ def _records(
     """Yield the records; ``tally`` counts what the bytes are."""
     below = min((end for end in (options.ending_offset, split.stable) if end is not None), default=None)
     bounded = wanted(replace(options, ending_offset=below))
-    rows = Rows(split.file, options.names, bounded, null_headers=options.kafka is not None)
+    file = split.file._replace(decoder=decoding.decoder(options))
+    typed = decoding.typed_columns(options)
+    rows = Rows(file, options.names, bounded, null_headers=options.kafka is not None, typed=typed)
     for content in contents(split, source, options, rows):
         for item in content.items if isinstance(content, BatchContent) else ():
             if isinstance(item, SelectedBatch):
                 for some in in_chunks(item.records):
-                    rows.add(item._replace(records=some))
+                    rows.add(item._replace(file=file, records=some))
                     if rows.is_full:
                         yield from _taken(rows, tally)
         if tally is not None:
