@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench import indexes, internal, memory, micro, runs, segments
-from kdump.commands.classic import DECODER_SWITCHES
+from kdump.internal_topics import DECODER_SWITCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

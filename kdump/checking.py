@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.checks import everything
-from kdump.checks.kraft_snapshot import TOPIC
 from kdump.errors import StoreError, UnreadableError, UsageError
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
@@ -81,7 +81,7 @@ def prepared(
     """Return what a check is of, and how to check with the facts of the metadata log; ``fail`` takes its failures."""
     image = None
     wrong: list[str] = []
-    if any(part.topic == TOPIC for part in partitions):
+    if any(part.topic == CLUSTER_METADATA for part in partitions):
         from kdump.answers.topic_configs import compacted_topics  # many modules, for few runs
         from kdump.broker_start.started import metadata_image
 

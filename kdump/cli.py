@@ -6,7 +6,7 @@ import sys
 from typing import Final
 
 from kdump import __version__
-from kdump.errors import KdumpError, UsageError
+from kdump.errors import ExitStatus, KdumpError, UsageError
 
 WELCOME: Final = f"""\
 kdump {__version__} reads Apache Kafka's files on disk, with no broker and no JVM.
@@ -34,7 +34,7 @@ The cluster is lost, only volumes are left:
 
 def main() -> int:  # noqa: PLR0911  each way to end has its status
     """Run kdump; return the exit status."""
-    from kdump.output.stdout import CLOSED_PIPE, OutputError, give_up, open_standard_streams
+    from kdump.output.stdout import OutputError, give_up, open_standard_streams
 
     try:
         open_standard_streams()
@@ -42,7 +42,7 @@ def main() -> int:  # noqa: PLR0911  each way to end has its status
         sys.stdout.flush()
     except BrokenPipeError:
         give_up()
-        return CLOSED_PIPE
+        return ExitStatus.CLOSED_PIPE
     except FileNotFoundError as reason:
         if reason.filename is not None:
             raise
@@ -59,9 +59,9 @@ def main() -> int:  # noqa: PLR0911  each way to end has its status
         return _failed("there is not enough memory (--max-batch-bytes bounds what a batch takes)")
     except KeyboardInterrupt:
         print(file=sys.stderr)  # it ends the line of ^C
-        return 130
+        return ExitStatus.INTERRUPTED
     except UsageError as error:
-        return _failed(error, status=2)
+        return _failed(error, status=ExitStatus.USAGE)
     except KdumpError as error:
         return _failed(error)
     return result if isinstance(result, int) else 0
@@ -70,7 +70,7 @@ def main() -> int:  # noqa: PLR0911  each way to end has its status
 def _run(words: list[str]) -> object:
     if not words:
         print(WELCOME, end="", file=sys.stderr)
-        return 2
+        return ExitStatus.USAGE
     from kdump.commands import classic
 
     arguments = classic.plain(words)
@@ -82,7 +82,7 @@ def _run(words: list[str]) -> object:
     return root.main()
 
 
-def _failed(reason: object, status: int = 1) -> int:
+def _failed(reason: object, status: int = ExitStatus.UNREADABLE) -> int:
     from kdump.primitives.messages import message
 
     message("error", reason)

@@ -18,6 +18,23 @@ _SHOWN: Final = 60
 """Longest text that is shown whole, in characters."""
 
 
+class ExitStatus:
+    """The exit statuses beside 0. Of several that were met the first of 1, 3, 4 and 5 counts."""
+
+    UNREADABLE: Final = 1
+    USAGE: Final = 2
+    DAMAGED: Final = 3
+    """Damage, or data at risk."""
+    DERIVED: Final = 4
+    """Only files are wrong that can be rebuilt."""
+    ABSENT: Final = 5
+    """The one thing that was named is not in the files."""
+    INTERRUPTED: Final = 130
+    """Ctrl-C; as shells have it."""
+    CLOSED_PIPE: Final = 141
+    """The reader of standard output is gone; as shells have it."""
+
+
 class KdumpError(Exception):
     """Base of all errors that kdump raises on purpose."""
 

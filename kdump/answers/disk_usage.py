@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlia
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.errors import UnreadableError
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, LOG_DIR_FILE, SEGMENT_NAME, is_sibling
 from kdump.records.record_batch import RecordBatch
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.log_end import SegmentEnd
 
-METADATA: Final = "__cluster_metadata"
 _STATES: Final = {
     file_names.DELETE_FOLDER: "deleted",
     file_names.FUTURE_FOLDER: "future",
@@ -255,7 +255,7 @@ def _path(partition: Partition) -> str:
 def _state(partition: Partition, folder: str, topic: str) -> str:
     if leftover := LEFTOVER_FOLDER.fullmatch(folder):
         return _STATES[leftover["state"]]
-    if topic == METADATA:
+    if topic == CLUSTER_METADATA:
         return "metadata"
     known = partition.segments or any(is_sibling(entry.name) for entry in partition.others)
     return "current" if known else "unknown"

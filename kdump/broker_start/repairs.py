@@ -6,10 +6,10 @@ import posixpath
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.topics import id_text
-from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside, metadata_command
 from kdump.errors import many
 from kdump.findings.codes import Code
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import FOLDER_NAME
 from kdump.primitives.terminal import shell_path, shell_word
@@ -124,7 +124,7 @@ class Repairs:
 
     def _later(self, cause: StartCause) -> str:
         """Return what a snapshot of the state before a record of the metadata log loses."""
-        ends = [log.log_end_offset for log in self._start.logs if log.topic == kraft_snapshot.TOPIC]
+        ends = [log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA]
         end = max((each for each in ends if each is not None), default=None)
         lists = "kdump metadata --events lists them"
         if end is None or cause.offset is None:
@@ -176,7 +176,7 @@ class Repairs:
     def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
         """Yield how the only controller goes on with what was decided before the record that does not replay."""
         file = cause.file or ""
-        folder = file if posixpath.basename(file).startswith(kraft_snapshot.TOPIC) else posixpath.dirname(file)
+        folder = file if posixpath.basename(file).startswith(CLUSTER_METADATA) else posixpath.dirname(file)
         log_dir = posixpath.dirname(folder) or "."
         if not self._is_alone or not cause.offset:
             yield f"kdump metadata {shell_path(log_dir)}"

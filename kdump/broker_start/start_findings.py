@@ -14,12 +14,12 @@ from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, missing_text
-from kdump.checks import kraft_snapshot
 from kdump.checks.aside import aside, metadata_command, swaps_aside
 from kdump.checks.everything import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import many
 from kdump.findings import ALONE, Finding, Level, salvage
 from kdump.findings.codes import Code
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.primitives.terminal import shell_path, shell_word
 
@@ -126,7 +126,7 @@ class _StartFindings:
             yield self._elsewhere_metadata()
         absent: list[LogStart] = []
         for log in self.start.logs:
-            if log.topic == kraft_snapshot.TOPIC or not self.context.takes(log.topic, log.partition):
+            if log.topic == CLUSTER_METADATA or not self.context.takes(log.topic, log.partition):
                 continue
             if log.outcome is StartOutcome.STRAY:
                 yield from () if forgotten and not _named_stray(log) else self._stray(log)
@@ -180,7 +180,7 @@ class _StartFindings:
         return any(
             cause.code in {Code.METADATA_LOG_EMPTY}
             for log in self.start.logs
-            if log.topic == kraft_snapshot.TOPIC
+            if log.topic == CLUSTER_METADATA
             for cause in log.causes
         )
 
@@ -190,7 +190,7 @@ class _StartFindings:
 
     def _metadata_is_here(self) -> bool:
         """Whether the paths have, or must have, the metadata log: its folder is there, or they are all log dirs."""
-        folders = (log for log in self.start.logs if log.topic == kraft_snapshot.TOPIC and log.folder is not None)
+        folders = (log for log in self.start.logs if log.topic == CLUSTER_METADATA and log.folder is not None)
         return self.context.is_complete or any(folders)
 
     def _bootstrap(self) -> str | None:
@@ -221,7 +221,7 @@ class _StartFindings:
     def _forgotten(self) -> Finding:
         strays = [log for log in self.start.logs if log.outcome is StartOutcome.STRAY and not _named_stray(log)]
         records = sum(self._records(log) for log in strays)
-        metadata = next(log for log in self.start.logs if log.topic == kraft_snapshot.TOPIC)
+        metadata = next(log for log in self.start.logs if log.topic == CLUSTER_METADATA)
         return Finding(
             level=Level.LOG,
             file=metadata.path or self.start.log_dirs[0],

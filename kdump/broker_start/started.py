@@ -12,13 +12,12 @@ from kdump.answers.metadata.topics import id_text
 from kdump.answers.topic_configs import compacted_topics, tiered_topics
 from kdump.broker_start.shortfall import committed_offsets, of_groups
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
-from kdump.checks import kraft_snapshot
 from kdump.checks.folder import leftover_of
 from kdump.errors import Reporter, UnreadableError
 from kdump.findings import of_a_copy
 from kdump.findings.codes import Code
 from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
-from kdump.internal_topics import consumer_offsets
+from kdump.internal_topics import CLUSTER_METADATA, consumer_offsets
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
@@ -44,7 +43,7 @@ def metadata_image(
 
     ``fail`` takes what cannot be read, ``damage`` what does not replay.
     """
-    copies = [part for part in partitions if part.topic == kraft_snapshot.TOPIC]
+    copies = [part for part in partitions if part.topic == CLUSTER_METADATA]
     if not copies:
         return None
     if len(copies) > 1:

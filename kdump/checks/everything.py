@@ -13,6 +13,7 @@ from kdump.errors import UnreadableError, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, salvage
 from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import index_swaps, with_index_swaps
@@ -109,7 +110,7 @@ def check(
             findings += _start(part, place, options, log.check, damaged=log.damaged)
         except UnreadableError as error:
             failed.append(error)
-    if snapshots and part.topic == kraft_snapshot.TOPIC:
+    if snapshots and part.topic == CLUSTER_METADATA:
         start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
         end = log.check.next_offset if log.live else None
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
@@ -273,7 +274,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
 
         point = place.recovery_point or 0
         start = place.log_start or 0
-        if part.topic == kraft_snapshot.TOPIC:  # KafkaRaftLog.createLog opens it as after an unclean stop
+        if part.topic == CLUSTER_METADATA:  # KafkaRaftLog.createLog opens it as after an unclean stop
             place = place._replace(clean=False)
         if place.clean:
             now = log_loader.dry_run(part, clean=True, log_start=start, interval=options.interval)

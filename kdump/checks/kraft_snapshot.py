@@ -15,6 +15,7 @@ from kdump.checks.log import LogCheck
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records import control
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Files
     from kdump.segments.regions import Region
 
-TOPIC: Final = "__cluster_metadata"
 ADVICE: Final = (
     "With the node stopped, take this snapshot from another controller, or move it away: "
     "the node then begins with an older one, and needs the log from there on."
@@ -62,7 +62,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
     end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
     if named is None and name != BOOTSTRAP_SNAPSHOT:
         findings.append(_wrong(shown, Code.NAME, "its name has no end offset and no epoch", None, _NAMES))
-    log = LogCheck(records=records, topic=TOPIC, cleaned=False)
+    log = LogCheck(records=records, topic=CLUSTER_METADATA, cleaned=False)
     first: RecordBatch | None = None
     last: Region | None = None
     others = 0

@@ -19,6 +19,7 @@ from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Leve
 from kdump.findings.codes import Code
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
+from kdump.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kdump.primitives.terminal import shell_path
 from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2
@@ -40,7 +41,7 @@ if kernel.COMPILED:
     from kdump.kernel import batches
     from kdump.kernel.records import Cursor
 
-COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+COMPACTED_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
 """Attribute bits by magic that no release has given a meaning."""
 ZEROS: Final = "a preallocated file that was not trimmed"

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from kdump.command_line import session
 from kdump.command_line.options import PARTITIONS
+from kdump.errors import ExitStatus
 from kdump.findings import status
 from kdump.output.stdout import open_output
 from kdump.printers.findings_report import CheckSummary, JsonReport, PlainReport, Shown
@@ -89,7 +89,7 @@ class FindingsOutput:
         if self._started or any(one.is_grave for one in self._found):
             from kdump.broker_start.started import verdicts  # few runs have one
 
-            unreadable = self._run.status == session.UNREADABLE
+            unreadable = self._run.status == ExitStatus.UNREADABLE
             self.summary.verdicts = verdicts(self._started, self._found, unreadable=unreadable)
         self._report.end(self.summary, self._run.status)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.answers.metadata import snapshot_writer
-from kdump.command_line.session import UNREADABLE
-from kdump.errors import UsageError
+from kdump.errors import ExitStatus, UsageError
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.output import access, files
 from kdump.printers.answer_tables import metadata as tables
@@ -44,7 +43,7 @@ def write_quorum(run: Answering, image: ClusterImage, log: MetadataLog, folder: 
 
     Damage that another copy fills is no obstacle; a record that does not replay is, as without voters.
     """
-    if UNREADABLE in run.session.met:
+    if ExitStatus.UNREADABLE in run.session.met:
         raise UsageError("no snapshot is written where something cannot be read: leave that path out, or repair it")
     if log.breaks:
         raise UsageError("no snapshot is written of an image that has breaks: choose an --offset below the first one")

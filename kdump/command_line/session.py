@@ -8,7 +8,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kdump import kernel
-from kdump.errors import StoreError, many
+from kdump.errors import ExitStatus, StoreError, many
 from kdump.primitives.messages import message
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.quantities import size
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from kdump.primitives.messages import Level
     from kdump.segments.regions import Damage
 
-UNREADABLE, DAMAGED, DERIVED, ABSENT = 1, 3, 4, 5
-"""Exit statuses; of several the first of these counts. ABSENT: the one thing that was named is not in the files."""
+_MET: Final = (ExitStatus.UNREADABLE, ExitStatus.DAMAGED, ExitStatus.DERIVED, ExitStatus.ABSENT)
 ALIKE: Final = 10
 """Damaged ranges of one file that are written out; of the others the number is."""
 EVERY: Final = 0.2
@@ -163,7 +162,7 @@ class Session:
     def wrong_index(self, text: str) -> None:
         """Say what is wrong with a file that can be made again from the log."""
         self.before()
-        self.met.add(DERIVED)
+        self.met.add(ExitStatus.DERIVED)
         self._say("warning", f"{text}; it is not used (kdump check says more)")
 
     def damage(self, text: str) -> None:
@@ -174,7 +173,7 @@ class Session:
     def damages(self) -> None:
         """Note that something is damaged."""
         self.before()
-        self.met.add(DAMAGED)
+        self.met.add(ExitStatus.DAMAGED)
 
     def meets(self, status: int) -> None:
         """Take over the exit status of what was printed; 0 is none."""
@@ -201,11 +200,11 @@ class Session:
     @property
     def status(self) -> int:
         """The exit status."""
-        return next((status for status in (UNREADABLE, DAMAGED, DERIVED, ABSENT) if status in self.met), 0)
+        return next((status for status in _MET if status in self.met), 0)
 
     def _cannot(self, text: str, hint: str = "") -> None:
         self.before()
-        self.met.add(UNREADABLE)
+        self.met.add(ExitStatus.UNREADABLE)
         if text not in self.said.failed:
             self.said.failed.add(text)
             self._say("error", text.removesuffix(f" ({hint})"), *([hint] if hint else []))

@@ -12,14 +12,6 @@ if TYPE_CHECKING:
 
 COMPAT: Final = "4.4"
 """The release whose output is printed where none is named."""
-DECODER_SWITCHES: Final[dict[str, str]] = {
-    "__consumer_offsets": "offsets-decoder",
-    "__transaction_state": "transaction-log-decoder",
-    "__cluster_metadata": "cluster-metadata-decoder",
-    "__remote_log_metadata": "remote-log-metadata-decoder",
-    "__share_group_state": "share-group-state-decoder",
-}
-"""Kafka's own topics -> the option that decodes their records, the one that wins first."""
 OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes", "jobs", "raw_output"})
 """Options beside --files that are kdump's, not the original's."""
 FLAGS: Final = {

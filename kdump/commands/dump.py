@@ -17,7 +17,7 @@ from kdump.command_line.command_help import Command
 from kdump.command_line.dump_options import COLUMN_FILES, DumpOptions
 from kdump.command_line.limit_options import JOBS, RAW_OUTPUT, AtLeast
 from kdump.command_line.session import SaidSoFar
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import ExitStatus, UnreadableError, UsageError
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
@@ -193,7 +193,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
         run.insist(text)
     if dump.stats is not None:
         _print_stats(dump)
-    if options.fails_without_match and not dump.counted and run.status in {0, session.DERIVED}:
+    if options.fails_without_match and not dump.counted and run.status in {0, ExitStatus.DERIVED}:
         return 1
     return run.status
 

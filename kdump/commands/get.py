@@ -14,7 +14,7 @@ from kdump.command_line import option_values, session
 from kdump.command_line import options as shared
 from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD
 from kdump.command_line.limit_options import in_paths
-from kdump.errors import DamageError, UsageError
+from kdump.errors import DamageError, ExitStatus, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
@@ -134,7 +134,7 @@ def command(
         where = f"it belongs to {_offsets(held)}, whose crc is right"
         run.damage(f"{what} cannot be read: {where}: {hide.error(damage, held.file).reason}")
         return run.status
-    run.met.add(session.ABSENT)
+    run.met.add(ExitStatus.ABSENT)
     why = f"{_offsets(held)} holds it no more (compaction)" if held is not None else missing(partitions, offset)
     nothing = f"nothing of {found[1]}-{found[2]}" if found[1] else "no segment"
     nowhere = f"{nothing} was found in {', '.join(paths)}"

@@ -14,8 +14,7 @@ from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
 from kdump.command_line.question_command import CommandAsking, options_of, taken
-from kdump.command_line.session import UNREADABLE
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import ExitStatus, UnreadableError, UsageError
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
@@ -95,7 +94,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
                 UnreadableError(f"{topic}-{partition}", f"it is not in these paths, and group {group!r} would be in it")
             )
     if run.output == RESET and not groups:
-        run.session.met.add(UNREADABLE)
+        run.session.met.add(ExitStatus.UNREADABLE)
 
 
 def _noted(run: Answering, lines: Iterable[AnswerLine], groups: Sequence[str]) -> Iterator[AnswerLine]:

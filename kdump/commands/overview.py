@@ -20,6 +20,7 @@ from kdump.command_line.findings_output import FindingsOutput
 from kdump.command_line.session import Session
 from kdump.commands.check import report
 from kdump.errors import SILENT, unsaid
+from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
 from kdump.log_dirs.absent import with_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import is_terminal
@@ -177,9 +178,9 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
 
 
 _OF_TOPICS: Final = (
-    ("__cluster_metadata", "metadata", "topics, configs and brokers of the cluster"),
-    ("__consumer_offsets", "groups", "where each consumer group was"),
-    ("__transaction_state", "transactions", "transactions that are open or hang"),
+    (CLUSTER_METADATA, "metadata", "topics, configs and brokers of the cluster"),
+    (CONSUMER_OFFSETS, "groups", "where each consumer group was"),
+    (TRANSACTION_STATE, "transactions", "transactions that are open or hang"),
 )
 """Kafka's own topics, and the command for each."""
 

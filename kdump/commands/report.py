@@ -13,7 +13,7 @@ from kdump.command_line.limit_options import ANY_PATH, PATHS
 from kdump.command_line.option_values import Moment
 from kdump.command_line.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.command_line.workers import WORKERS
-from kdump.errors import Reporter, UnreadableError, UsageError
+from kdump.errors import ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.findings import Level
 from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
 from kdump.log_dirs.remote import without_secret
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from kdump.report.document import LogDirReport
 
 T = TypeVar("T", str, UnreadableError)
-DAMAGED: Final = 3
-STATUS: Final = {Level.LOG.value: DAMAGED, Level.DERIVED.value: 4}
+STATUS: Final = {Level.LOG.value: ExitStatus.DAMAGED, Level.DERIVED.value: ExitStatus.DERIVED}
 OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     click.option("--out", type=ANY_PATH, metavar="FILE", help="Write the page: one self-contained HTML file."),
     click.option("--overwrite", is_flag=True, help="Replace FILE if it exists."),
@@ -173,7 +172,7 @@ def _take_status(session: Session, report: LogDirReport) -> None:
     """Let the findings of the check make the exit status."""
     for line in report.lines("check", "finding"):
         is_grave = line["fatal"] or line["missing"] is not None or line["loses"] is not None
-        session.said.met.add(DAMAGED if is_grave else STATUS[line["level"]])
+        session.said.met.add(ExitStatus.DAMAGED if is_grave else STATUS[line["level"]])
 
 
 def _write_page(report: LogDirReport, out: str, note: Callable[[str], None], *, overwrite: bool) -> None:

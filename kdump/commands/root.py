@@ -12,10 +12,11 @@ import click
 
 from kdump import __version__
 from kdump.command_line.limit_options import CACHE, JOBS, MAX_BATCH_BYTES, RAW_OUTPUT
-from kdump.commands.classic import COMPAT, DECODER_SWITCHES, classic
+from kdump.commands.classic import COMPAT, classic
 from kdump.dump_log_segments.options import DEFAULT_MAX_MESSAGE_SIZE, Options
-from kdump.errors import KdumpError
-from kdump.output.stdout import CLOSED_PIPE, give_up
+from kdump.errors import ExitStatus, KdumpError
+from kdump.internal_topics import DECODER_SWITCHES
+from kdump.output.stdout import give_up
 from kdump.primitives.terminal import shell_word
 from kdump.primitives.wire import INT32_MAX, to_int32
 
@@ -131,7 +132,7 @@ def _closed_pipe() -> Iterator[None]:
         yield
     except BrokenPipeError:
         give_up()
-        raise click.exceptions.Exit(CLOSED_PIPE) from None
+        raise click.exceptions.Exit(ExitStatus.CLOSED_PIPE) from None
 
 
 def sentence_of(name: str) -> str:
@@ -389,4 +390,4 @@ def main() -> object:
         message("error", shown.format_message(), *([hint] if hint else []))
         return error.exit_code
     except click.Abort:  # click has ended the line of ^C
-        return 130
+        return ExitStatus.INTERRUPTED

@@ -9,7 +9,7 @@ import click
 
 from kdump.command_line import options, session
 from kdump.command_line.limit_options import JOBS, PATHS, AtLeast, index_interval
-from kdump.errors import UnreadableError, many
+from kdump.errors import ExitStatus, UnreadableError, many
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import Name
 from kdump.log_salvage import partitions, writer
@@ -127,7 +127,7 @@ def _conclusion(
             return f"{done}{gone} (as compaction leaves them, and lost segments too): all that these copies hold"
         return f"nothing is missing: {done}" if batches else f"{done}: there was none in what was read"
     lost = posixpath.join(out, "lost+found")
-    rest = "the rest" if session.UNREADABLE not in run.met else "the rest of what could be read"
+    rest = "the rest" if ExitStatus.UNREADABLE not in run.met else "the rest of what could be read"
     return (
         f"{done}{gone}; {lost} holds {rest}, and an account in account.json. What to do next: look at the "
         "account, add other replicas if there are any, then copy the broker's meta.properties into a copy of the "

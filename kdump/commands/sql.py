@@ -16,7 +16,7 @@ from kdump.command_line import option_values, session
 from kdump.command_line import options as shared
 from kdump.command_line.answering import AT
 from kdump.command_line.limit_options import ANY_PATH, AtLeast
-from kdump.errors import KdumpError, UnreadableError, UsageError
+from kdump.errors import ExitStatus, KdumpError, UnreadableError, UsageError
 from kdump.output.stdout import is_terminal, open_output
 from kdump.primitives import timestamps
 from kdump.primitives.messages import message
@@ -411,7 +411,7 @@ def end_now(error: BaseException) -> None:
     status = 1
     if isinstance(error, KeyboardInterrupt):
         print(file=sys.stderr)
-        status = 130
+        status = ExitStatus.INTERRUPTED
     elif isinstance(error, KdumpError):
         report_error(error)
         status = 2 if isinstance(error, UsageError) else 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import brief
+from kdump.errors import ExitStatus, brief
 from kdump.findings.codes import Code
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ def status(findings: Iterable[Finding]) -> int:
     """
     found = list(findings)
     if any(finding.level is Level.LOG or finding.is_grave for finding in found):
-        return 3
-    return 4 if any(finding.level is Level.DERIVED for finding in found) else 0
+        return ExitStatus.DAMAGED
+    return ExitStatus.DERIVED if any(finding.level is Level.DERIVED for finding in found) else 0
 
 
 _SALVAGE: Final = "kdump salvage "

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.internal_topics.schema import SchemaText
 
-TOPIC: Final = "__cluster_metadata"
+TOPIC: Final = CLUSTER_METADATA
 
 MESSAGES: Final = SchemaText("""
 RegisterBrokerRecord; type 0;

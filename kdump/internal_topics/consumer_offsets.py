@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kdump.internal_topics import CONSUMER_OFFSETS
 from kdump.internal_topics.schema import SchemaText
 
-TOPIC: Final = "__consumer_offsets"
+TOPIC: Final = CONSUMER_OFFSETS
 
 MESSAGES: Final = SchemaText("""
 LegacyOffsetCommitKey; type 0 from 4.1; versions 0 from 4.1

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kdump.internal_topics import REMOTE_LOG_METADATA
 from kdump.internal_topics.schema import SchemaText
 
-TOPIC: Final = "__remote_log_metadata"
+TOPIC: Final = REMOTE_LOG_METADATA
 
 MESSAGES: Final = SchemaText("""
 RemoteLogSegmentMetadataRecord; type 0 from 3.0; versions 0 from 3.0; flexible 0+

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kdump.internal_topics import SHARE_GROUP_STATE
 from kdump.internal_topics.schema import SchemaText
 
-TOPIC: Final = "__share_group_state"
+TOPIC: Final = SHARE_GROUP_STATE
 
 MESSAGES: Final = SchemaText("""
 ShareSnapshotKey; type 0 from 4.0; versions 0 from 4.0

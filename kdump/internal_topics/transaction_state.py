@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kdump.internal_topics import TRANSACTION_STATE
 from kdump.internal_topics.schema import SchemaText
 
-TOPIC: Final = "__transaction_state"
+TOPIC: Final = TRANSACTION_STATE
 
 MESSAGES: Final = SchemaText("""
 TransactionLogKey; type 0 from 0.11; versions 0 from 0.11

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-CLOSED_PIPE: Final = 141
-"""The exit status after a closed pipe (128 + SIGPIPE)."""
 BUFFER: Final = 1 << 18
 PIPE: Final = 1 << 20
 """The size of a pipe, if the system allows it. With the usual 64 KiB writer and reader wait for each other."""

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.segments.lazy_records import BatchRecords, RunRecords
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class DamagedRange(NamedTuple):
 
 def may_hold_secrets(topic: str | None) -> bool:
     """Return whether values of a topic may hold credentials of Kafka; None stands for a log of an unknown topic."""
-    return topic is None or topic == "__cluster_metadata" or "config" in topic
+    return topic is None or topic == CLUSTER_METADATA or "config" in topic
 
 
 def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:

@@ -7,13 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump import kernel
-from kdump.commands.classic import DECODER_SWITCHES
 from kdump.dump_log_segments.decoders import java, switches
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER
-from kdump.internal_topics import consumer_offsets, consumer_protocol, remote_log_metadata
+from kdump.internal_topics import DECODER_SWITCHES, consumer_offsets, consumer_protocol, remote_log_metadata
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields, write
 from kdump.internal_topics.schema import parse
 from kdump.internal_topics.well_formed import reader

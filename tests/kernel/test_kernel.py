@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from kdump import kernel
-from kdump.commands.classic import DECODER_SWITCHES
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.log_printer import LogPrinter
@@ -16,6 +15,7 @@ from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError
 from kdump.formats import record_layout
+from kdump.internal_topics import DECODER_SWITCHES
 from kdump.parallel import costs
 from kdump.primitives import compression
 from kdump.records import magic_2

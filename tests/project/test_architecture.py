@@ -254,7 +254,7 @@ SLOW = {
     ("words", "needed", "most"),
     [
         (["--files", LOG], set(), 60),
-        (["--help"], set(), 17),
+        (["--help"], set(), 18),
         (["dump", LOG], set(), 99),
         (["dump", LOG, "-o", "jsonl"], {"json", "heapq"}, 94),  # click looks for options that are called like -o
         (["check", LOG], {"dataclasses", "heapq"}, 100),

@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 
 import kdump
-from kdump.commands.classic import DECODER_SWITCHES
+from kdump.internal_topics import DECODER_SWITCHES
 from testing import GOLDEN
 from tools.fuzz import forked
 from tools.fuzz.mutations import segments, whole

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kdump.commands.classic import DECODER_SWITCHES
+from kdump.internal_topics import DECODER_SWITCHES
 from testing import GOLDEN, goldens
 from tools import arguments
 from tools.fuzz import forked, mutations

@@ -14,9 +14,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kdump.commands.classic import DECODER_SWITCHES
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.internal_topics import (
+    DECODER_SWITCHES,
     cluster_metadata,
     consumer_offsets,
     consumer_protocol,

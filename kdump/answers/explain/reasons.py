@@ -9,6 +9,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
 from kdump.log_dirs.file_names import DELETE_FOLDER, HIGH_WATERMARKS, LOG_STARTS, Name
@@ -509,7 +510,7 @@ def _checkpoint(asked: Question, name: str) -> str:
 def _removals(asked: Question) -> tuple[Fact, ...]:
     partition = asked.block.partition
     return tuple(
-        Fact("__cluster_metadata", None, f"offset {one.offset}: the topic was deleted at {iso_or_ms(one.timestamp_ms)}")
+        Fact(CLUSTER_METADATA, None, f"offset {one.offset}: the topic was deleted at {iso_or_ms(one.timestamp_ms)}")
         for one in partition.history.removals(partition.topic)
     )
 

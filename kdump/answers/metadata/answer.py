@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from kdump.answers.metadata import image_parts
 from kdump.answers.metadata.events import Event, without_secrets
 from kdump.answers.question import LineTable, LogQuestion, option
-from kdump.internal_topics import cluster_metadata
+from kdump.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, cluster_metadata
 from kdump.internal_topics.secrets import fields
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class TopicLine:
     configs: dict[str, str]
 
 
-INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 """What brokers call internal (``org.apache.kafka.common.internals.Topic``)."""
 
 
