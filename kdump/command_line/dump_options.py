@@ -92,37 +92,44 @@ class DumpOptions:
     def _refuse(self) -> None:
         plain = self.template is not None or self.output == "raw"
         if self.template is not None and (self.batches or self.output != "text"):
-            raise UsageError("--format has records in its own form: neither -o nor --batches go with it")
+            raise UsageError("--format cannot be combined with -o or --batches")
         if self.batches and self.output == "raw":
             raise UsageError("-o raw prints values, and batches have none")
         if self.count and (plain or self.output != "text"):
-            raise UsageError("--count prints one number: neither -o nor --format go with it")
+            raise UsageError("--count prints one number: it cannot be combined with -o or --format")
         if self.delimiter is not None and self.output != "raw":
-            raise UsageError("--delimiter is what follows each value of -o raw: it goes with no other format")
+            raise UsageError("--delimiter works only with -o raw")
         if self.head is not None and self.tail is not None:
-            raise UsageError("--head and --tail exclude each other")
+            raise UsageError("--head cannot be combined with --tail")
         if self.include_damaged and plain:
-            raise UsageError("--include-damaged marks what is damaged, and -o raw and -f have no room for the mark")
+            raise UsageError(
+                "--include-damaged cannot be combined with -o raw or -f, which cannot mark damaged batches"
+            )
         if self.fields and self.output in {"text", "raw"}:
-            raise UsageError("--fields chooses columns of jsonl, json, csv and table: say which with -o")
+            raise UsageError("--fields needs a format with columns: add -o jsonl, json, csv or table")
         if (self.no_payload or self.keys_only) and plain:
-            raise UsageError("-o raw and -f say themselves what of payloads they print: --redact goes with them")
+            raise UsageError("--no-payload and --keys-only cannot be combined with -o raw or -f; --redact can")
         self.columns  # noqa: B018  it refuses what is no column
         if self.jobs is not None and self.jobs > 1 and self.output in WHOLE:
-            raise UsageError(f"--jobs does not go with -o {self.output}, which is one thing: try -o jsonl")
+            raise UsageError(f"--jobs cannot be combined with -o {self.output}, which is one document: try -o jsonl")
         self._refuse_proof()
         self._refuse_file()
         if self.follow and (self.filter.committed or self.count or self.output in WHOLE):
             raise UsageError(
-                "--follow prints what has no end: no --count, -o json, -o table or --isolation read_committed"
+                "--follow never ends: it cannot be combined with --count, -o json, -o table and --isolation "
+                "read_committed"
             )
 
     def _refuse_file(self) -> None:
         if not self.is_column_file:
             if self.out is not None or self.overwrite:
-                raise UsageError(f"--out and --overwrite go with -o {' and '.join(COLUMN_FILES)}: redirect the output")
+                raise UsageError(
+                    f"--out and --overwrite work only with -o {' and '.join(COLUMN_FILES)}: redirect the output"
+                )
             if self.subject is not None:
-                raise UsageError(f"--subject gives columns of -o {' and '.join(COLUMN_FILES)}: others have `decoded`")
+                raise UsageError(
+                    f"--subject works only with -o {' and '.join(COLUMN_FILES)}: others have the column `decoded`"
+                )
             return
         unfit = {
             "--batches": self.batches,
@@ -134,11 +141,11 @@ class DumpOptions:
         }
         for option, is_given in unfit.items():
             if is_given:
-                raise UsageError(f"-o {self.output} holds the columns of records as they are: {option} does not apply")
+                raise UsageError(f"{option} cannot be combined with -o {self.output}")
         if self.output == "parquet" and self.out is None:
             raise UsageError("-o parquet is a file: name it with --out FILE")
         if self.overwrite and self.out is None:
-            raise UsageError("--overwrite goes with --out")
+            raise UsageError("--overwrite needs --out")
         if self.out is None and is_terminal():
             raise UsageError("-o arrow is binary: name a file with --out FILE, or send it through a pipe")
 
@@ -158,9 +165,9 @@ class DumpOptions:
 
     def _refuse_proof(self) -> None:
         if self.stats and (self.follow or (self.jobs or 1) > 1):
-            raise UsageError("--stats counts what one process reads to the end: no --follow, and no --jobs above 1")
+            raise UsageError("--stats cannot be combined with --follow or with --jobs above 1")
         if self.fails_without_match and self.follow:
-            raise UsageError("--fail-without-match goes with a dump that has an end: no --follow")
+            raise UsageError("--fail-without-match cannot be combined with --follow")
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -180,8 +187,8 @@ class DumpOptions:
             has_columns = self.output in COLUMNAR or self.is_column_file
             if self.batches or self.redact or not (has_columns or self.filter.decoded):
                 raise UsageError(
-                    "--decode goes with records in jsonl, json, csv, table, parquet or arrow, with --key and --grep in "
-                    "any form, and not with --redact"
+                    "--decode needs records in jsonl, json, csv, table, parquet or arrow, or --key or --grep in "
+                    "any format; it cannot be combined with --redact"
                 )
             known = (*known, rows.DECODED)
             if self.subject is not None:

@@ -325,7 +325,7 @@ def filter_of(options: dict[str, Any]) -> Filter:
     if since is not None and until is not None and since >= until:
         raise UsageError(f"--since {given['since']} is not before --until {given['until']}")
     if given["out_of_order"] and until is None:
-        raise UsageError("--out-of-order goes with --until")
+        raise UsageError("--out-of-order needs --until")
     types = option_values.one_of(given["types"], RECORD_TYPES, str, "type of a record") if given["types"] else ()
     parts = option_values.one_of(given["grep_in"], GREP_PARTS, str, "part of a record") if given["grep_in"] else ()
     if parts and not given["greps"]:
@@ -362,7 +362,7 @@ def redactor(*, redact: bool, file: str | None) -> Redactor | None:
     """
     if not redact:
         if file is not None:
-            raise UsageError("--redact-key goes with --redact")
+            raise UsageError("--redact-key needs --redact")
         return None
     from kdump.rows.redaction import Redactor
 

@@ -53,7 +53,7 @@ def command(
     if partitions is None:
         partitions = _count(run, TOPICS[kind], paths) if paths else PARTITIONS
     elif paths:
-        raise UsageError("--partitions and --in exclude each other")
+        raise UsageError("--partitions cannot be combined with --in")
     if not partitions:
         return run.status
     for text in ids:

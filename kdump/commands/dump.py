@@ -419,7 +419,7 @@ class Dump:
         ``partitions`` are those that stand in ``paths`` now.
         """
         if any(partition.files is not LOCAL for partition in partitions):
-            raise UsageError("--follow goes with files and folders: archives and standard input do not grow")
+            raise UsageError("--follow needs files and folders: archives and standard input do not grow")
         printer = self.printer(out)
         printer.begin()
         left = self.options.limit

@@ -43,7 +43,7 @@ def command(**given: Any) -> int:
         if options.top is not None:
             raise UsageError(RANKS_ALONE)
         if options.history:
-            raise UsageError(f"-o {RESET} has the last offsets alone: it goes without --history")
+            raise UsageError(f"-o {RESET} has only the last offsets: it cannot be combined with --history")
     names = Wanted(topics=given["topics"], partitions=option_values.numbers(given["partitions"], "partition"))
     given["partitions"] = ()  # those of the coordinators' topics have other numbers
     run = Answering(given, topics=())

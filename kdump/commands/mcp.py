@@ -70,7 +70,7 @@ def command(roots: tuple[str, ...], *, payloads: bool, plain: bool, redact_key: 
     Exit status: 0 the client has left, 2 wrong usage.
     """
     if plain and not payloads:
-        raise UsageError("--no-redact goes with --payloads")
+        raise UsageError("--no-redact needs --payloads")
     try:
         from kdump.mcp_server import ServerOptions, serve
     except ImportError as error:

@@ -117,15 +117,13 @@ def command(**options: Any) -> int:
     modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "definitions", "folder")}
     voters: str | None = options.pop("voters")
     if voters is not None and not modes["folder"]:
-        raise UsageError("--voters goes with --write-snapshot DIR alone")
+        raise UsageError("--voters works only with --write-snapshot DIR")
     if sum(bool(mode) for mode in modes.values()) > 1:
         raise UsageError("give one of --topics, --tree, --events, --diff, --definitions and --write-snapshot")
     if asked.topics and (modes["tree"] is not None or modes["folder"] or modes["definitions"]):
-        raise UsageError(
-            "--topic goes with neither --tree, whose NODE names a topic, --definitions nor --write-snapshot"
-        )
+        raise UsageError("--topic cannot be combined with --tree, --definitions or --write-snapshot")
     if asked.offset is not None and asked.at is not None:
-        raise UsageError("--offset and --at exclude each other")
+        raise UsageError("--offset cannot be combined with --at")
     run = Answering({**options, "partitions": ()})
     log = _log(run, run.paths)
     if log is None:

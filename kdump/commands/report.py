@@ -97,7 +97,7 @@ def command(
         if output != "text":
             raise UsageError("--out writes the page: leave out --json and -o, or --out")
     elif overwrite:
-        raise UsageError("--overwrite goes with --out")
+        raise UsageError("--overwrite needs --out")
     from kdump.report import gathering  # every answer there is: --help does without
 
     run = Answering({**options, "output": output}, leftovers=True, every_folder=True, also=gathering.ALSO, judges=True)

@@ -122,14 +122,14 @@ def _conclusion(
         gone += f"; {many(len(lacking), 'partition')} of these log dirs {lack} all records"
     if not run.met:
         if lacking and not missing:
-            return f"{done}{gone}: all that these copies hold"
+            return f"{done}{gone}; these copies have no more records"
         if missing:
-            return f"{done}{gone} (as compaction leaves them, and lost segments too): all that these copies hold"
+            return f"{done}{gone} (by compaction or lost segments); these copies have no more records"
         return f"nothing is missing: {done}" if batches else f"{done}: there was none in what was read"
     lost = posixpath.join(out, "lost+found")
     rest = "the rest" if ExitStatus.UNREADABLE not in run.met else "the rest of what could be read"
     return (
-        f"{done}{gone}; {lost} holds {rest}, and an account in account.json. What to do next: look at the "
-        "account, add other replicas if there are any, then copy the broker's meta.properties into a copy of the "
-        f"folder logs, and let log.dirs name that. No checkpoint is written{back}"
+        f"{done}{gone}; {lost} has {rest}, and the account in account.json. What to do next: look at the "
+        "account, and add other replicas if there are any. Then copy the broker's meta.properties into a copy of the "
+        f"folder logs, and name that copy in log.dirs. No checkpoint is written{back}"
     )

@@ -53,7 +53,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was met.
     """
     if sum((given["subjects"], given["history"], given["folder"] is not None, given["import_script"])) > 1:
-        raise UsageError("--subjects, --history, --export and --import-script exclude each other")
+        raise UsageError("only one of --subjects, --history, --export and --import-script can be used")
     from kdump.answers import schemas as answer
     from kdump.log_reader.registry_topic import read_store
     from kdump.printers.answer_tables import schemas as tables

@@ -78,9 +78,9 @@ def _beyond(written: slice_segment.Slice, wanted: slice_segment.SliceRange) -> I
     """Yield what is to be said of batches that reach beyond what is asked for: a record cannot leave its batch."""
     (begins, first_ends), (last_begins, ends) = written.first, written.last
     if wanted.first is not None and begins < wanted.first:
-        yield f"the first batch begins before {wanted.first}: {first_ends + 1} is where the next one begins"
+        yield f"the first batch starts before {wanted.first}; the next one starts at {first_ends + 1}"
     if wanted.last is not None and ends > wanted.last:
-        yield f"the last batch goes on behind {wanted.last}: {last_begins - 1} is where the one before ends"
+        yield f"the last batch ends after {wanted.last}; the one before ends at {last_begins - 1}"
 
 
 def _beside(path: str, out: str) -> bool:

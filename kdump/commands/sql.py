@@ -142,7 +142,7 @@ def _schema(names: tuple[str, ...], known: dict[str, View], output: str) -> int:
         if name not in known and name not in SECOND_NAMES:
             raise UsageError(f"there is no view {name!r}{did_you_mean(name, known)}")
     if output not in {"table", "jsonl"}:
-        raise UsageError("--schema goes with -o table and -o jsonl")
+        raise UsageError("--schema works only with -o table and -o jsonl")
     from kdump.printers import answer_lines
 
     with open_output() as out:
@@ -268,9 +268,9 @@ class _Command:
         if self.given["decode"] != "none" and (self.given["redact"] or self.given["no_payload"]):
             raise UsageError("--decode shows payloads: it goes neither with --redact nor with --no-payload")
         if self.given["redact"] and self.given["no_payload"]:
-            raise UsageError("--redact and --no-payload exclude each other")
+            raise UsageError("--redact cannot be combined with --no-payload")
         if self.out is None and self.given["overwrite"]:
-            raise UsageError("--overwrite goes with --out")
+            raise UsageError("--overwrite needs --out")
         if self.out is not None:
             from kdump.output import files
 

@@ -275,7 +275,9 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
             _be_outside(target, read_folder, out, part.folder)
     for above in [target, *target.parents]:
         if os.path.lexists(above / file_names.META_PROPERTIES):
-            raise UsageError(f"{out} lies in the log dir {above}, which stays as it is: name a place outside of it")
+            raise UsageError(
+                f"{out} is in the log dir {above}, which kdump does not change: name a place outside of it"
+            )
 
 
 def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
@@ -288,9 +290,9 @@ def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
 
 def _be_outside(target: Path, read: Path | None, out: str, path: str) -> None:
     if read == target:
-        raise UsageError(f"{out} is read and stays as it is: name another place")
+        raise UsageError(f"{out} is an input, which kdump does not change: name another place")
     if read in target.parents:
-        raise UsageError(f"{out} lies in {path}, which is read and stays as it is: name a place outside of it")
+        raise UsageError(f"{out} is in the input {path}, which kdump does not change: name a place outside of it")
 
 
 def writable_file(out: str, *, overwrite: bool | None = None) -> None:
@@ -300,7 +302,7 @@ def writable_file(out: str, *, overwrite: bool | None = None) -> None:
     the name of a file or must not be replaced, UnreadableError if its folder cannot be written.
     """
     if out in {"", "-"}:
-        raise UsageError(f"{out!r} is no name of a file")
+        raise UsageError(f"{out!r} is not the name of a file")
     path = Path(out)
     if out.endswith("/") or os.path.isdir(path):  # noqa: PTH112  as above
         raise UsageError(f"{out} is a folder: name a file in it")

@@ -43,7 +43,7 @@ PARTS: Final = {
 }
 """The sections of the page in order, by the name of their anchor."""
 NOTHING: Final = {
-    "findings": "Nothing is wrong, as far as headers tell.",
+    "findings": "The headers of batches show no fault.",
     "transactions": "No transaction is open.",
     "groups": "No group is in these paths.",
 }

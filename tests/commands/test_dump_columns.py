@@ -127,12 +127,12 @@ def test_a_terminal_gets_no_binary():
     ("words", "said"),
     [
         (["-o", "parquet"], "name it with --out FILE"),
-        (["-o", "arrow", "--overwrite"], "--overwrite goes with --out"),
-        (["-o", "jsonl", "--out", "x"], "--out and --overwrite go with -o parquet and arrow"),
-        (["-o", "arrow", "--batches"], "--batches does not apply"),
-        (["-o", "arrow", "--redact"], "--redact does not apply"),
-        (["-o", "arrow", "--follow"], "--follow does not apply"),
-        (["-o", "arrow", "--jobs", "2"], "--jobs above 1 does not apply"),
+        (["-o", "arrow", "--overwrite"], "--overwrite needs --out"),
+        (["-o", "jsonl", "--out", "x"], "--out and --overwrite work only with -o parquet and arrow"),
+        (["-o", "arrow", "--batches"], "--batches cannot be combined with -o"),
+        (["-o", "arrow", "--redact"], "--redact cannot be combined with -o"),
+        (["-o", "arrow", "--follow"], "--follow cannot be combined with -o"),
+        (["-o", "arrow", "--jobs", "2"], "--jobs above 1 cannot be combined with -o"),
         (["-o", "arrow", "--count"], "--count prints one number"),
     ],
 )
@@ -171,7 +171,7 @@ def test_one_subject_gives_columns_of_its_types(registries, tmp_path):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["-o", "jsonl", "--subject", "evolve-value"], b"--subject gives columns of -o parquet and arrow"),
+        (["-o", "jsonl", "--subject", "evolve-value"], b"--subject works only with -o parquet and arrow"),
         (["-o", "arrow", "--subject", "evolv-value"], b"did you mean 'evolve-value'?"),
         (["-o", "arrow", "--subject", "evolve-value", "--fields", "keyDecoded"], b"'keyDecoded' is no column"),
         (["-o", "arrow", "--subject", "evolve-value", "--no-payload", "--fields", "valueDecoded"], b"leave that out"),

@@ -207,8 +207,8 @@ def test_a_slice_says_which_offsets_it_holds_beyond_those_asked_for(tmp_path):
     place = copy(tmp_path / "in", (0, forge.batch(records) + forge.batch(records, base_offset=5)))
     said = kdump("slice", place, "--offset", "2..7", "--out", tmp_path / "all.log").stderr.decode()
     assert "2 batches, offsets 0 to 9: a broker wants the name" in said
-    assert "the first batch begins before 2: 5 is where the next one begins" in said
-    assert "the last batch goes on behind 7: 4 is where the one before ends" in said
+    assert "the first batch starts before 2; the next one starts at 5" in said
+    assert "the last batch ends after 7; the one before ends at 4" in said
     said = kdump("slice", place, "--offset", "5..9", "--out", tmp_path / "one.log").stderr.decode()
     assert said.count("note: ") == 1
 
@@ -328,7 +328,7 @@ def test_nothing_is_written_into_a_log_dir(tmp_path):
     for command in (("salvage",), ("slice", "--offset", "0")):
         done = kdump(*command, place, "--out", tmp_path / "in" / "out")
         assert (done.returncode, (tmp_path / "in" / "out").exists()) == (2, False)
-        assert b"lies in the log dir" in done.stderr
+        assert b"is in the log dir" in done.stderr
 
 
 def test_a_slice_never_becomes_part_of_the_log(tmp_path):
@@ -426,7 +426,7 @@ def test_without_anything_below_the_log_start_nothing_may_be_back(tmp_path):
         None,
         False,
     )
-    assert done.stderr.decode().splitlines()[-1].endswith("and let log.dirs name that. No checkpoint is written")
+    assert done.stderr.decode().splitlines()[-1].endswith("and name that copy in log.dirs. No checkpoint is written")
 
 
 def test_salvage_does_not_call_gaps_nothing(tmp_path):

@@ -280,7 +280,7 @@ def test_rebuilt_indexes_never_lie_in_what_is_read(tmp_path):
     for path in (place, tmp_path / "in", f"{tmp_path}/in/*", tmp_path / "link"):
         for out in (tmp_path / "in", place, place / "fresh", tmp_path / "link" / "orders-0"):
             done = kdump("rebuild-index", path, "--out", out, "--force")
-            assert (done.returncode, b"which is read" in done.stderr or b"is read and" in done.stderr) == (2, True)
+            assert (done.returncode, b"which kdump does not change" in done.stderr) == (2, True)
     assert {path: path.read_bytes() for path in place.iterdir()} == before
 
 

@@ -82,7 +82,7 @@ def test_what_is_read_is_not_replaced(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(archive)
     for paths, out in (([segment], segment), ([tmp_path / "*.log"], segment), ([link], archive), ([archive], link)):
-        with pytest.raises(UsageError, match="is read and stays as it is"):
+        with pytest.raises(UsageError, match="is an input"):
             files.outside(map(str, paths), str(out))
     files.outside([str(segment), str(tmp_path / "*.tgz")], str(tmp_path / "report.html"))
 

@@ -55,13 +55,21 @@ def manifest(out, number=-1):
 @pytest.mark.parametrize(
     ("paths", "out", "reason"),
     [
-        (["{in}"], "{in}/lake", r"lies in .*in, which is read and stays as it is"),
-        (["{in}"], "file://{in}/lake", r"lies in .*in, which is read"),
-        (["{in}"], "file:{in}", r"is read and stays as it is: name another place$"),
+        (["{in}"], "{in}/lake", r"is in the input .*in, which kdump does not change"),
+        (["{in}"], "file://{in}/lake", r"is in the input .*in, which kdump does not change"),
+        (["{in}"], "file:{in}", r"is an input, which kdump does not change: name another place$"),
         (["{in}"], "{out}", r"out is there already; --mode overwrite or --mode append, or another --out$"),
         (["{in}"], "{out}/file", r"file is there already"),
-        (["s3://key:secret@logs/b?region=x"], "s3a://logs/b/lake", r"^s3a://logs/b/lake lies in s3://logs/b, which"),
-        (["s3a://logs/broker-*/"], "s3a://logs/broker-1", r"lies in s3a://logs/broker-\*/, which is read"),
+        (
+            ["s3://key:secret@logs/b?region=x"],
+            "s3a://logs/b/lake",
+            r"^s3a://logs/b/lake is in the input s3://logs/b, which",
+        ),
+        (
+            ["s3a://logs/broker-*/"],
+            "s3a://logs/broker-1",
+            r"is in the input s3a://logs/broker-\*/, which kdump does not change",
+        ),
     ],
 )
 def test_what_needs_no_spark_is_refused_before_it_starts(tmp_path, monkeypatch, paths, out, reason):

@@ -395,7 +395,7 @@ def feed_groups(collector: ConsumerGroups | GroupWriters, found: Sequence[Partit
         feed(collector.ends, [one for one in found if one.topic not in TOPICS])
 
 
-RANKS_ALONE: Final = "--top ranks groups: it goes without --history, --stable and -o reset-csv"
+RANKS_ALONE: Final = "--top ranks groups: it cannot be combined with --history, --stable or -o reset-csv"
 QUESTION: Final = LogQuestion(
     "groups",
     HELP,

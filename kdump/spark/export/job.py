@@ -170,8 +170,8 @@ def _be_outside(export: Export) -> None:
     for path in export.paths:
         read = _parts(path)
         if "://" in path and len(out) >= len(read) and all(map(fnmatch.fnmatchcase, out, read)):
-            where = f"{export.out} lies in {without_secret(path)}"
-            raise UsageError(f"{where}, which is read and stays as it is: name a place outside of it")
+            where = f"{export.out} is in the input {without_secret(path)}"
+            raise UsageError(f"{where}, which kdump does not change: name a place outside of it")
 
 
 def _parts(uri: str) -> list[str]:
