@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING, Final, Self
 from kdump import kernel
 from kdump.errors import ExitStatus, StoreError, many
 from kdump.primitives.messages import message
-from kdump.primitives.terminal import harmless_line
-from kdump.printers.quantities import size
+from kdump.primitives.terminal import harmless_line, on_terminal, terminal_width
+from kdump.printers.quantities import exact_size, pace, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,12 +29,29 @@ EVERY: Final = 0.2
 """Seconds between two looks of progress, at least."""
 
 
+FULL, EMPTY = "━", "╌"
+"""Characters of a bar."""
+LONGEST_BAR, SHORTEST_BAR = 30, 5
+"""Columns of a bar; a terminal with less room has none."""
 SHOWN: Final = 10
 """Partitions that are named one by one."""
 
 
 def _nothing(_: str) -> None:
     """Print nothing."""
+
+
+def share_done(done: int, total: int, shown: str, seconds: float) -> str:
+    """Return the text of a status line: percent, a bar, what is ``shown`` of the amounts, and the time that is left."""
+    if not done or not total:
+        return shown
+    part = min(1.0, done / total)
+    left = max(0, round(seconds * (total - done) / done))
+    text = f"{shown}  {left // 60}:{left % 60:02} left"
+    length = min(LONGEST_BAR, terminal_width() - len(text) - 8)
+    full = int(part * length)
+    drawn = f"{FULL * full}{EMPTY * (length - full)}  " if length >= SHORTEST_BAR else ""
+    return f"{int(100 * part):3}%  {drawn}{text}"
 
 
 class StatusLine:
@@ -46,8 +63,8 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         """Write ``text`` in its place."""
-        text = harmless_line(text)
         if self._out is not None:
+            text = harmless_line(text)[: terminal_width() - 1]
             self._out.write("\r" + text.ljust(self._length))
             self._out.flush()
             self._length = len(text)
@@ -86,12 +103,14 @@ class Progress(StatusLine):
             self._shown = now
             self.show(self._text(now - self._began))
 
+    @property
+    def seconds(self) -> float:
+        """How long it takes up to now."""
+        return time.monotonic() - self._began
+
     def _text(self, seconds: float) -> str:
-        text = f"{size(self.done)} of {size(self.total)}"
-        if not self.done or not self.total:
-            return text
-        left = max(0, round(seconds * (self.total - self.done) / self.done))
-        return f"{min(100, 100 * self.done // self.total):3}%  {text}  {left // 60}:{left % 60:02} left"
+        text = f"{size(self.done)} of {size(self.total)}  {size(self.done / max(seconds, 0.001))}/s"
+        return share_done(self.done, self.total, text, seconds)
 
 
 class SaidSoFar:
@@ -122,6 +141,13 @@ class Session:
         kernel.keep_freed_memory()
 
     @property
+    def pace(self) -> str:
+        """How long the run takes, and its rate, where a person reads standard error; empty elsewhere."""
+        if not self.progress.done or not on_terminal(sys.stderr, 2):
+            return ""
+        return f" ({exact_size(self.progress.done)} {pace(self.progress.done, self.progress.seconds)})"
+
+    @property
     def met(self) -> set[int]:
         """The exit statuses that were met."""
         return self.said.met
@@ -130,6 +156,22 @@ class Session:
         """Show how much of ``total`` bytes is done, if standard error is a terminal."""
         if sys.stderr.isatty():
             self.progress = Progress(total, sys.stderr)
+
+    def reads(self, size: int) -> None:
+        """Show how much is done of more bytes than before."""
+        if self.progress.total:
+            self.progress.total += size
+        else:
+            self.watch(size)
+
+    def has_read(self, size: int) -> None:
+        """Count bytes that are done with."""
+        self.progress(size)
+
+    def unwatch(self) -> None:
+        """Show no progress from here on: the output begins."""
+        self.progress.clear()
+        self.progress = Progress()
 
     def watched(self, partitions: Iterable[Partition]) -> Iterable[Partition]:
         """Show how much of partitions is done, in the same way; return them."""

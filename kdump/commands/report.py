@@ -41,6 +41,7 @@ OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
         help="Without --out: a short version for people, one JSON object, JSON lines.",
     ),
     click.option("--json", "as_json", is_flag=True, help="The same as -o json."),
+    click.option("--text", "for_ticket", is_flag=True, help="Print ten lines for a ticket."),
     click.option("--around", type=Moment(), metavar="TIME", help="Show metadata events within an hour of TIME."),
     PATHS,
     *PARTITIONS,
@@ -60,6 +61,7 @@ def command(
     out: str | None,
     overwrite: bool,
     as_json: bool,
+    for_ticket: bool,
     around: int | None,
     output: str,
     given: tuple[GivenConfig, ...],
@@ -73,6 +75,7 @@ def command(
       kdump report /broker1 /broker2 /broker3 --out report.html
       kdump report /var/kafka --out report.html --around 2026-11-21T09:00
       kdump report /var/kafka
+      kdump report /var/kafka --text
       kdump report /var/kafka --json | jq '.answers.du.lines[]'
 
     The page has a verdict with what to do next; bytes by topic and partition; what came in over time; a map of damage;
@@ -92,6 +95,8 @@ def command(
     are wrong.
     """
     output = "json" if as_json else output
+    if for_ticket and (out is not None or output != "text"):
+        raise UsageError("--text prints lines: leave out --out, --json and -o, or --text")
     if out is not None:
         _check_out(out, options["paths"], overwrite=overwrite)
         if output != "text":
@@ -107,6 +112,10 @@ def command(
         _write_page(report, out, run.session.note, overwrite=overwrite)
     elif output != "text":
         _print(report, output)
+    elif for_ticket:
+        from kdump.report.short import draw_ticket
+
+        draw_ticket(report, sys.stdout)
     else:
         from kdump.report.short import draw
 

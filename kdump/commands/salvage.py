@@ -90,7 +90,7 @@ def command(
     all_written = [one.written for one in all_done]
     missing = sum(len(gap) for one in all_done for gap in one.account.gaps)
     back = _back(found.replicas.values(), all_written)
-    run.note(_conclusion(all_written, missing, lacking, out, run, back))
+    run.note(_conclusion(all_written, missing, lacking, out, run, back) + run.pace)
     return run.status
 
 

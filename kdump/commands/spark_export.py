@@ -263,13 +263,19 @@ class _Progress(session.StatusLine):
 
     def __init__(self, out: IO[str] | None) -> None:
         super().__init__(out)
-        self._beginning, self._shown = "", 0.0
+        self._beginning, self._shown, self._began = "", 0.0, time.monotonic()
 
     def __call__(self, what: str, done: int, total: int) -> None:
         beginning, now = what.partition(":")[0], time.monotonic()
         if not what:
             self.clear()
         elif beginning != self._beginning or now - self._shown >= session.EVERY:
-            self.show(f"{what}: {done} of {total} tasks" if total else what)
+            if beginning != self._beginning:
+                self._began = now
+            self.show(
+                session.share_done(done, total, f"{what}: {done} of {total} tasks", now - self._began)
+                if total
+                else what
+            )
             self._shown = now
         self._beginning = beginning

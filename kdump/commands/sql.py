@@ -309,6 +309,7 @@ class _Command:
             running.append(one)
             try:
                 one.wait()
+                self.session.unwatch()
                 rows = self._write(one)
             finally:
                 one.close()

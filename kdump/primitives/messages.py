@@ -79,7 +79,7 @@ def linked(path: str) -> str:
 
 
 def has_links() -> bool:
-    """Return whether the terminal of standard error shows links: what it says of itself in the environment.
+    """Return whether the terminal of standard error shows links, by its environment.
 
     ``FORCE_HYPERLINK`` decides where it is set, 0 for none, as for other tools.
     """

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import asdict
+from time import monotonic
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from kdump.errors import many
 from kdump.findings import KDUMP, Level
 from kdump.findings.codes import Code
 from kdump.primitives.terminal import harmless_line, path_text
+from kdump.printers.quantities import exact_size, pace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,6 +88,7 @@ class CheckSummary:
 
     def __init__(self) -> None:
         self.segments = self.batches = self.size = 0
+        self.began = monotonic()
         self.levels: Counter[Level] = Counter()
         self.damaged: list[str] = []
         """The folders of the partitions whose log is damaged."""
@@ -294,6 +297,9 @@ def _folders_of(summary: CheckSummary) -> Iterator[tuple[str, list[str]]]:
 class PlainReport:
     """Text without colours: a block for each partition that has something to say, the worst first."""
 
+    is_timed = False
+    """Whether the closing line has the time, in which two runs over the same files differ."""
+
     def __init__(self, out: IO[str], show: Shown) -> None:
         self._out = out
         self._show = show
@@ -319,7 +325,7 @@ class PlainReport:
         if self._show.quiet:
             return
         tone: Tone = "good" if not status else "log" if summary.damaged or summary.poisoned else "title"
-        for number, text in enumerate(conclusion(summary, status)):
+        for number, text in enumerate(conclusion(summary, status, is_timed=self.is_timed)):
             is_verdict = not number or text.startswith(VERDICT)
             self._say(text.lstrip(), tone if is_verdict else "note", len(text) - len(text.lstrip()))
 
@@ -335,15 +341,19 @@ def values(finding: Finding) -> str:
     return ", ".join(f"{what} {value}" for what, value in told if value is not None)
 
 
-def conclusion(summary: CheckSummary, status: int) -> list[str]:
+def _gone_through(summary: CheckSummary, *, is_timed: bool) -> str:
+    batches = many(summary.batches, "batch", "batches")
+    through = f"{many(summary.segments, 'segment')}, {batches}, {exact_size(summary.size)} of log"
+    return f"{through} {pace(summary.size, monotonic() - summary.began)}" if is_timed else through
+
+
+def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) -> list[str]:
     """Return what was gone through, how it went, and what to do next. ``status`` is the exit status."""
     findings, remarks = summary.findings, summary.levels[Level.REMARK]
     verdict = many(findings, "finding") if findings else "nothing is wrong"
     if status == UNREADABLE:
         verdict = f"{verdict} there, and something could not be read" if summary.segments else "nothing could be read"
-    batches, size = many(summary.batches, "batch", "batches"), many(summary.size, "byte")
-    through = f"{many(summary.segments, 'segment')}, {batches}, {size} of log"
-    lines = [f"{through}: {verdict}"]
+    lines = [f"{_gone_through(summary, is_timed=is_timed)}: {verdict}"]
     if remarks:
         lines.append(f"{many(remarks, 'note')} (--notes prints {'it' if remarks == 1 else 'them'})")
     if summary.holes:

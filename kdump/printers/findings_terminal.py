@@ -20,6 +20,8 @@ STYLES: Final[dict[Tone, str]] = {"title": "1", "note": "2", "derived": "33", "l
 class TerminalReport(PlainReport):
     """Prints findings on a terminal. A finding has the colour of its level in its first word, other lines in all."""
 
+    is_timed = True
+
     def __init__(self, out: IO[str], show: Shown) -> None:
         super().__init__(out, show)
         self._width = prose_width()

@@ -17,6 +17,17 @@ def size(count: float) -> str:
     return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count} B"
 
 
+def exact_size(count: int) -> str:
+    """Return a number of bytes for people, and the bytes: ``9.4 MiB (9,837,370 bytes)``."""
+    exact = f"{count:,} byte" + ("" if count == 1 else "s")
+    return exact if count < 1024 else f"{size(count)} ({exact})"
+
+
+def pace(count: int, seconds: float) -> str:
+    """Return how long so many bytes took, and the bytes of a second."""
+    return f"in {seconds:.1f} s, {size(count / max(seconds, 0.001))}/s"
+
+
 def counted(count: int, what: str) -> str:
     """Return a number of things for people: ``1 pair``, ``2 pairs``."""
     return f"{count:,} {what}" + ("" if count == 1 else "s")

@@ -355,8 +355,8 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
         }
         for line in files
     ]
-    for file, stretches in _damaged_stretches(report, files).items():
-        for one in _thinned(stretches, MARKS // min(len(files), AT_ONCE)):
+    for file, ranges in _damaged_ranges(report, files).items():
+        for one in _thinned(ranges, MARKS // min(len(files), AT_ONCE)):
             shown = {"name": names[file], "from": one.start, "to": max(one.end, one.start + 0.004), "what": "damage"}
             values.append({**shown, "text": f"{names[file]}, {one.text}"})
     spec = {
@@ -388,7 +388,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
     yield "damage", "Where segments are damaged", words, *_rows(list(names.values()), values, spec)
 
 
-class _Stretch(NamedTuple):
+class _Range(NamedTuple):
     """Damage in a file: the shares of it where it begins and ends, its bytes, and what to say of it."""
 
     start: float
@@ -397,15 +397,15 @@ class _Stretch(NamedTuple):
     text: str
 
 
-def _damaged_stretches(report: LogDirReport, files: Sequence[Line]) -> dict[str, list[_Stretch]]:
+def _damaged_ranges(report: LogDirReport, files: Sequence[Line]) -> dict[str, list[_Range]]:
     """Return what is damaged in each file, in order."""
-    found: dict[str, list[_Stretch]] = {line["file"]: [] for line in files}
+    found: dict[str, list[_Range]] = {line["file"]: [] for line in files}
     sizes = {line["file"]: max(1, line["size"]) for line in files if line["parts"] is None}
     for line in report.lines("damage", "damage"):
         if whole := sizes.get(line["file"]):
             position, damaged = line["position"], line["size"]
             text = f"byte {position:,}: {damaged:,} bytes, {harmless_line(line['reason'])}"
-            found[line["file"]].append(_Stretch(position / whole, (position + damaged) / whole, damaged, text))
+            found[line["file"]].append(_Range(position / whole, (position + damaged) / whole, damaged, text))
     for line in files:
         parts = line["parts"] or ()
         for number, damaged in enumerate(parts):
@@ -414,21 +414,21 @@ def _damaged_stretches(report: LogDirReport, files: Sequence[Line]) -> dict[str,
     return found
 
 
-def _thinned(stretches: Sequence[_Stretch], most: int) -> Iterator[_Stretch]:
+def _thinned(ranges: Sequence[_Range], most: int) -> Iterator[_Range]:
     """Yield ``most`` ranges at most: where there are more, those that begin in one share of the file are one."""
-    if len(stretches) <= most:
-        yield from stretches
+    if len(ranges) <= most:
+        yield from ranges
         return
-    for _, near in groupby(stretches, lambda one: min(most - 1, int(one.start * most))):
+    for _, near in groupby(ranges, lambda one: min(most - 1, int(one.start * most))):
         first, *others = near
         if others:
             first = _together(first.start, others[-1].end, first.bytes + sum(one.bytes for one in others))
         yield first
 
 
-def _together(start: float, end: float, damaged: int) -> _Stretch:
+def _together(start: float, end: float, damaged: int) -> _Range:
     """Return one range for several: its text gives the sum of their bytes."""
-    return _Stretch(start, end, damaged, f"{start:.0%} to {end:.0%} of the file: {size(damaged)} damaged")
+    return _Range(start, end, damaged, f"{start:.0%} to {end:.0%} of the file: {size(damaged)} damaged")
 
 
 def _forecast(report: LogDirReport) -> Iterator[_Drawn]:

@@ -24,6 +24,7 @@ from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.primitives.terminal import path_text, shell_path, shell_pattern, shell_word
 from kdump.primitives.timestamps import iso
+from kdump.printers.answer_tables.metadata import details_text
 from kdump.printers.findings_report import CheckSummary, finding_line, summary_line
 from kdump.printers.start_lines import start_lines
 from kdump.report.gathering import live_of
@@ -46,6 +47,8 @@ AROUND: Final = 3_600_000
 """How far from the time asked for metadata events are shown, in ms."""
 EVENTS: Final = 200
 """Metadata events that are held: those nearest to the time asked for, or the newest."""
+HAPPENED: Final = 5000
+"""Events of the timeline that are held: the newest."""
 HOTTEST: Final = 40
 """Partitions whose hours are held: those with the most bytes."""
 PAYLOAD: Final = ("metadata", "raw")
@@ -71,7 +74,7 @@ class LogDirReport:
     """What could not be read, or is not used, in words."""
 
     def lines(self, name: str, kind: str | None = None) -> list[Line]:
-        """Return the lines of an answer, with ``kind`` those alone; none where it was not asked."""
+        """Return the lines of an answer, with ``kind`` those alone; none if it was not asked for."""
         answer = self.answers.get(name)
         return [] if answer is None else [line for line in answer.lines if kind in {None, line["kind"]}]
 
@@ -157,6 +160,7 @@ def document(
     events = _events(asked, partitions, say)
     if events is not None:
         answers["metadata"] = events
+    answers["timeline"] = _timeline(asked, _lines(found.events.answer(at)), answers)
     pairs = _pairs(asked, partitions, say)
     if pairs is not None:
         answers["diff"] = pairs
@@ -242,8 +246,33 @@ def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) 
     return ReportAnswer(" ".join(["kdump", "metadata", *map(shell_path, asked.paths), *options]), _lines(kept))
 
 
+def _timeline(asked: ReportAsked, logged: Iterable[Line], answers: dict[str, ReportAnswer]) -> ReportAnswer:
+    """Return what happened, in the order of its times: to the cluster, to logs, to groups. The newest are kept."""
+    lines = [_happened(line["atMs"], line["what"], _name(line), line["text"], line["logDir"]) for line in logged]
+    lines += [
+        _happened(line["timestampMs"], line["what"], line["name"], details_text(line["details"]) or "")
+        for line in (answers["metadata"].lines if "metadata" in answers else ())
+    ]
+    commits: dict[str, int] = {}
+    for line in answers["groups"].lines:
+        if line["kind"] == "offset" and line["commitTimestampMs"]:
+            commits[line["groupId"]] = max(commits.get(line["groupId"], 0), line["commitTimestampMs"])
+    lines += [_happened(ms, "last commit", group, "no commit after it") for group, ms in commits.items()]
+    lines.sort(key=lambda line: (line["atMs"] is None, line["atMs"] or 0))
+    command = f"{asked.line('report', *asked.now())} -o jsonl | jq 'select(.answer == \"timeline\")'"
+    return ReportAnswer(command, lines[-HAPPENED:])
+
+
+def _happened(at_ms: int | None, what: str, name: str | None, text: str, log_dir: str | None = None) -> Line:
+    return {"kind": "happened", "atMs": at_ms, "what": what, "name": name, "text": text, "logDir": log_dir}
+
+
+def _name(line: Line) -> str:
+    return f"{line['topic']}-{line['partition']}"
+
+
 def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
-    """Return how the copies of several brokers differ; None where there is one broker."""
+    """Return how the copies of several brokers differ; None for a single broker."""
     states = LogDirStates(in_words(lambda _: None), lambda _: None)
     owners: dict[object, list[Place]] = {}
     for partition in live_of(partitions):

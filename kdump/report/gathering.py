@@ -16,6 +16,7 @@ from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
 from kdump.answers.log_dir_pass import LogDirPass, gather_with, states_of
+from kdump.answers.log_events import LogEvents
 from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.retention.deletions import Retention, copied_offsets
 from kdump.answers.statistics import Statistics
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from kdump.primitives.processes import Workers
 
 ALSO = (*TOPICS, transaction_state.TOPIC, cluster_metadata.TOPIC, remote_log_metadata.TOPIC)
-"""Topics of Kafka's own that are read whatever topics are asked for: they tell of the others."""
+"""Topics of Kafka's own that are read whatever topics are asked for: they describe the others."""
 
 
 @dataclass
@@ -53,6 +54,7 @@ class ReportCollectors:
     transactions: Transactions
     groups: ConsumerGroups
     damage: DamagedRanges
+    events: LogEvents
     checked: list[CheckedPartition] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
     """A dry start of each broker."""
@@ -64,7 +66,7 @@ class ReportCollectors:
     @property
     def of_logs(self) -> list[Collector]:
         """Those that are fed with the logs of topics that are asked for."""
-        return [self.statistics, self.damage, self.retention, *self.of_coordinators]
+        return [self.statistics, self.damage, self.events, self.retention, *self.of_coordinators]
 
     @property
     def of_coordinators(self) -> list[Collector]:
@@ -76,7 +78,7 @@ class ReportCollectors:
         self.usage.merge(other.usage)
         for mine, theirs in zip(self.of_logs, other.of_logs, strict=True):
             mine.merge(theirs)
-        known = {finding for one in self.checked for finding in one.findings}  # a log dir may be of several stretches
+        known = {finding for one in self.checked for finding in one.findings}  # several workers may share a log dir
         for one in other.checked:
             new = tuple(finding for finding in one.findings if finding not in known)
             self.checked.append(one._replace(findings=new))
@@ -98,6 +100,7 @@ def collectors_for(
         transactions=Transactions(asked, coordinators=partition_count(image, transaction_state.TOPIC)),
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),
         damage=DamagedRanges(),
+        events=LogEvents(),
         compacted=compacted_topics(image),
     )
     answer.groups.ends.topic_ids.update(topic_names(image))

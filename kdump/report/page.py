@@ -27,9 +27,12 @@ if TYPE_CHECKING:
 
 NEEDS: Final = {"jinja2": "Jinja2", "vl_convert": "vl-convert-python"}
 POLICY: Final = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
+PAPER: Final = 30
+"""Rows of a table on paper; ``page.css`` and ``page.js`` have it too."""
 PARTS: Final = {
     "findings": "Findings",
     "damage": "Damage",
+    "timeline": "Timeline",
     "replicas": "Replicas",
     "disk": "Disk",
     "time": "Over time",
@@ -44,10 +47,14 @@ PARTS: Final = {
 """The sections of the page in order, by the name of their anchor."""
 NOTHING: Final = {
     "findings": "The headers of batches show no fault.",
+    "damage": "All bytes can be read.",
+    "timeline": "No event has a time.",
+    "retention": "Retention deletes no segment.",
     "transactions": "No transaction is open.",
     "groups": "No group is in these paths.",
+    "metadata": "No metadata log is in these paths.",
 }
-"""What sections say that are shown without a table too."""
+"""The sentences for sections that have nothing to show, all in one line."""
 
 
 def require() -> None:
@@ -62,6 +69,7 @@ def page(report: LogDirReport) -> str:
     import jinja2
 
     from kdump.report.charts import charts
+    from kdump.report.short import ticket
     from kdump.report.tables import tables
     from kdump.report.verdicts import verdicts
 
@@ -73,7 +81,7 @@ def page(report: LogDirReport) -> str:
         lstrip_blocks=True,
     )
     drawn, found = charts(report), tables(report)
-    held = {chart.part for chart in drawn} | {table.part for table in found} | set(NOTHING)
+    held = {chart.part for chart in drawn} | {table.part for table in found}
     held |= {"said"} if report.said else set()
     style, script = _asset("page.css"), _asset("page.js")
     return environment.get_template("page.html").render(
@@ -83,7 +91,9 @@ def page(report: LogDirReport) -> str:
         verdicts=[(one, harmless_line(one.text), [*map(harmless_line, one.commands)]) for one in verdicts(report)],
         tiles=_tiles(report),
         parts={name: title for name, title in PARTS.items() if name in held},
-        nothing=NOTHING,
+        nothing=[text for name, text in NOTHING.items() if name not in held],
+        ticket="\n".join(map(harmless_line, ticket(report))),
+        paper=PAPER,
         charts=drawn,
         tables=found,
         said=[harmless_line(text) for text in report.said],

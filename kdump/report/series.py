@@ -99,7 +99,7 @@ def bytes_by_topic(report: LogDirReport) -> Counter[str]:
 
 
 def on_disk(line: Line) -> int:
-    """Return the bytes that the files of a line of ``du`` occupy; their sizes where the place does not tell."""
+    """Return the bytes that the files of a line of ``du`` occupy; their sizes where these are not known."""
     occupied: int | None = line["diskBytes"]
     return all_bytes(line) if occupied is None else occupied
 

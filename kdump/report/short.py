@@ -6,8 +6,9 @@ from typing import IO, TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from kdump import __version__
 from kdump.primitives.messages import folded
-from kdump.primitives.terminal import MEASURE, harmless_line
+from kdump.primitives.terminal import MEASURE, harmless_line, prose_width
 from kdump.printers.quantities import counted, size, time
 from kdump.printers.table import Quiet
 from kdump.report import series
@@ -24,6 +25,8 @@ TOPICS: Final = 10
 """Topics that are drawn: those with the most bytes."""
 BAR, LEAST = 30, 10
 """Columns of the longest bar, where there is room for it, and where there is none."""
+TICKET: Final = 10
+"""Lines of the text for a ticket."""
 WORD: Final = 6
 """Columns of the word before a sentence."""
 NAME: Final = 20
@@ -51,6 +54,36 @@ def draw(report: LogDirReport, out: IO[str]) -> None:
     console.print()
     _bars(console, "Bytes of log by topic", series.bytes_by_topic(report), report)
     _forecast(console, report)
+
+
+def ticket(report: LogDirReport) -> list[str]:
+    """Return at most TICKET lines for a ticket: where and when, how much, the worst sentences, and what to run."""
+    partitions = report.lines("du", "partition")
+    times = [ms for line in partitions for ms in (line["oldestMs"], line["newestMs"]) if ms is not None]
+    log = size(sum(line["logBytes"] for line in partitions))
+    span = f", records from {time(min(times))} to {time(max(times))}" if times else ""
+    lines = [
+        f"kdump {__version__} report of {', '.join(report.paths)} at {time(report.at)}",
+        f"{counted(len(partitions), 'partition')}, {log} of log{span}",
+    ]
+    found = verdicts(report)
+    again = f"Repeat: {report.command('du').replace('kdump du', 'kdump report', 1)} --text"
+    for number, one in enumerate(found):
+        shown = [f"{WORDS[one.weight]}: {one.text}", *(f"  {command}" for command in one.commands[:1])]
+        left = TICKET - 1 - len(lines)
+        if len(shown) + (number < len(found) - 1) > left:
+            lines.append(f"and {counted(len(found) - number, 'sentence')} more, in the report")
+            break
+        lines += shown
+    return [*lines, again]
+
+
+def draw_ticket(report: LogDirReport, out: IO[str]) -> None:
+    """Print the lines for a ticket; on a terminal in its width, but for commands."""
+    for line in map(harmless_line, ticket(report)):
+        is_command = not out.isatty() or line.startswith(("  ", "Repeat: "))
+        for part in [line] if is_command else folded(line, prose_width()):
+            out.write(f"{part}\n")
 
 
 def _folded(console: Quiet, text: str, before: int = 0) -> list[str]:

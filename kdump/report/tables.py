@@ -342,9 +342,23 @@ def _events(report: LogDirReport) -> Iterator[ReportTable]:
         yield _of_lines(reversed(lines), columns, command=report.command("metadata"), **about)
 
 
+def _timeline(report: LogDirReport) -> Iterator[ReportTable]:
+    columns = (
+        _Column("time", "atMs", moment),
+        _Column("what", "what"),
+        _Column("name", "name"),
+        _Column("details", "text"),
+        _Column("log dir", "logDir"),
+    )
+    lines = report.lines("timeline", "happened")
+    about = {"part": "timeline", "name": "timeline", "title": "What happened, the newest first"}
+    yield _of_lines(reversed(lines), columns, command=report.command("timeline"), **about)
+
+
 _TABLES: Final[tuple[Callable[[LogDirReport], Iterator[ReportTable]], ...]] = (
     _findings,
     _damage,
+    _timeline,
     _disk,
     _partitions,
     _batches,

@@ -30,7 +30,7 @@ _HOLES: Final = (
 )
 _REBUILD: Final = "They can be made again: each finding says how."
 _MUCH: Final = 0.5
-"""The share of all bytes from which on the logs of a topic are said to fill the disk. Retention counts no indexes."""
+"""The share of all bytes from which on the logs of a topic count as filling the disk. Retention counts no indexes."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
         yield ReportVerdict(
             "warn",
             f"Offsets are missing from {many(len(missing), 'log')}: {_named(missing)}. All batches that are there are "
-            "sound.",
+            "valid.",
             _HOLES,
             (report.command("check"),),
             "findings",

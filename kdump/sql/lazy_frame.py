@@ -37,6 +37,12 @@ class _Warning:
     def damage(self, text: str) -> None:
         warnings.warn(text, DamageWarning, stacklevel=2)
 
+    def reads(self, size: int) -> None:
+        """Show no progress."""
+
+    def has_read(self, size: int) -> None:
+        """Show no progress."""
+
     def wrong_index(self, text: str) -> None:
         warnings.warn(text, DamageWarning, stacklevel=2)
 

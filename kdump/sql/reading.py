@@ -76,6 +76,12 @@ class QueryReporter(Protocol):
     def fail(self, error: UnreadableError) -> None:
         """Report what cannot be read."""
 
+    def reads(self, size: int) -> None:
+        """Count bytes of log that a scan is to go through."""
+
+    def has_read(self, size: int) -> None:
+        """Count bytes of log that are done with."""
+
     def meets(self, status: int) -> None:
         """Take over the exit status of what a view shows as rows; 0 is none."""
 
@@ -121,6 +127,16 @@ class ReportedOnce:
         with self._lock:
             if self._new(str(error)):
                 self._to.fail(error)
+
+    def reads(self, size: int) -> None:
+        """Count bytes of log that a scan is to go through."""
+        with self._lock:
+            self._to.reads(size)
+
+    def has_read(self, size: int) -> None:
+        """Count bytes of log that are done with."""
+        with self._lock:
+            self._to.has_read(size)
 
     def meets(self, status: int) -> None:
         """Take over an exit status."""
@@ -236,6 +252,7 @@ class QueryReading:
         wanted = _filter(bounds)._replace(committed=self.inputs.committed)
         scan.pushed = {name: _shown_values(value) for name, value in bounds.items() if name in _PUSHED}
         partitions = [one for one in self.partitions if _may_hold(one, bounds)]
+        self.report.reads(sum(one.size for one in partitions))
         if view.name == BATCHES:
             return self._batches(partitions, wanted, names)
         if view.name == DAMAGE and isinstance(view, RowView):
@@ -255,9 +272,10 @@ class QueryReading:
             decoder=self.inputs.decoder,
         )
 
-    def _progress(self, _: int) -> None:
+    def _progress(self, size: int) -> None:
         if self.stopped.is_set():
             raise StoppedError
+        self.report.has_read(size)
 
     @property
     def _hides(self) -> bool:

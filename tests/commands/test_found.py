@@ -101,7 +101,7 @@ BUNDLES = ["bundle.zip", "bundle.tar.gz", "bundle.tar.xz", "bundle.tar.bz2", "ou
 def test_an_archive_is_read_in_each_format_and_its_advice_runs(cases, tmp_path, bundle):
     done = kdump("check", bundle, cwd=cases / "archives")
     assert done.returncode == 3
-    assert b"31 segments, 817 batches, 9837370 bytes of log" in done.stdout
+    assert b"31 segments, 817 batches, 9.4 MiB (9,837,370 bytes) of log" in done.stdout
     advice = done.stdout.decode().splitlines()[-1].strip()
     assert advice == f"kdump salvage {bundle}:d1/sales-0 --out salvaged"
     words = [str(tmp_path / word) if word == "salvaged" else word for word in shlex.split(advice)[1:]]

@@ -350,3 +350,25 @@ def test_what_retention_deletes_is_foreseen_only_where_configs_are_known(tmp_pat
     found = report(tmp_path, *AT, *config)["answers"]["retention"]
     assert found["lines"] == lines_of(["retention", *AT, *config], tmp_path)
     assert found["command"].endswith("--config orders:retention.ms=1000")
+
+
+def test_ten_lines_for_a_ticket(tmp_path):
+    done = kdump("report", BROKER, "--text")
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == kdump("report", BROKER).returncode == 3
+    assert 3 <= len(lines) <= 10
+    assert lines[0].startswith("kdump ")
+    assert lines[2].startswith("WRONG: 1 log is damaged: ")
+    assert lines[-1] == f"Repeat: kdump report {BROKER} --text"
+    assert kdump("report", BROKER, "--text", "--out", tmp_path / "page.html").returncode == 2
+    log_dirs.write(tmp_path, "orders-0", {0: data(0)})
+    assert len(kdump("report", tmp_path, "--text").stdout.splitlines()) <= 10
+
+
+def test_the_timeline_has_one_order(tmp_path):
+    lines = report(BROKER)["answers"]["timeline"]["lines"]
+    times = [line["atMs"] for line in lines if line["atMs"] is not None]
+    assert times == sorted(times)
+    assert {"segment", "leader epoch", "last commit", "LeaderChanged"} <= {line["what"] for line in lines}
+    commits = [line for line in lines if line["what"] == "last commit" and line["name"] == "classic-1"]
+    assert len(commits) == 1

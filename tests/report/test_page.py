@@ -221,3 +221,13 @@ def test_a_missing_package_is_named(monkeypatch, tmp_path):
     done = patched(hide, "report", BROKER, "--out", tmp_path / "report.html")
     assert done.returncode == 2
     assert b"pip install 'kdump[report]'" in done.stderr
+
+
+def test_sections_without_anything_are_one_line_and_long_tables_are_cut_on_paper(tmp_path):
+    log_dirs.write(tmp_path / "in", "orders-0", {0: batch([record(b"k", b"v")])})
+    page = made(tmp_path / "in", tmp_path / "page.html", 0)
+    text = page if isinstance(page, str) else (tmp_path / "page.html").read_text()
+    assert 'id="transactions"' not in text
+    assert "No transaction is open." in text
+    assert "rows are on paper" not in text
+    assert "Copy for the ticket" in text

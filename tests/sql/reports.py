@@ -13,6 +13,12 @@ class Kept:
     def damage(self, text):
         self.all.append(("damage", text))
 
+    def reads(self, size):
+        pass
+
+    def has_read(self, size):
+        pass
+
     def wrong_index(self, text):
         self.all.append(("wrong", text))
 

@@ -1,6 +1,7 @@
 "use strict";
 (() => {
   const FIRST = 12;  // rows that a table shows at first
+  const PAPER = 30;  // and on paper
   const STEP = 200;  // and then more of them
   const collator = new Intl.Collator("en", { numeric: true });
   const status = document.getElementById("status");
@@ -20,7 +21,8 @@
     const body = table.tBodies[0];
     const details = table.closest("details");
     const pages = details.querySelector(".pages");
-    const filter = details.querySelector("input");
+    const inputs = [...details.querySelectorAll("input")];
+    const [filter, from, until] = ["search", "from", "until"].map((name) => details.querySelector(name === "search" ? "input[type=search]" : `input.${name}`));
     let rows = [...body.rows], found = rows, shown = FIRST;
 
     function show() {
@@ -62,18 +64,19 @@
       button.addEventListener("click", () => sort(column, head));
     });
 
-    if (filter) {
-      filter.parentElement.hidden = false;
-      filter.addEventListener("input", () => {
+    for (const input of inputs) {
+      input.parentElement.hidden = false;
+      input.addEventListener("input", () => {
         const wanted = filter.value.toLowerCase();
-        found = rows.filter((row) => row.textContent.toLowerCase().includes(wanted));
+        const isWithin = (time) => (!from || !from.value || time >= from.value.trim()) && (!until || !until.value || time < until.value.trim());
+        found = rows.filter((row) => row.textContent.toLowerCase().includes(wanted) && isWithin(row.cells[0].textContent));
         shown = FIRST;
         show();
         status.textContent = `${found.length} rows match`;
       });
     }
     if (rows.length > FIRST) show();
-    window.addEventListener("beforeprint", () => { for (const row of rows) row.classList.toggle("out", !found.includes(row)); });
+    window.addEventListener("beforeprint", () => { for (const row of rows) row.classList.add("out"); for (const row of found.slice(0, PAPER)) row.classList.remove("out"); });
     window.addEventListener("afterprint", show);
   }
 
@@ -88,6 +91,15 @@
       tip.style.top = `${Math.min(event.clientY + 14, window.innerHeight - tip.offsetHeight - 8)}px`;
     }
   });
+
+  const copy = document.getElementById("copy");
+  if (navigator.clipboard) {
+    copy.hidden = false;
+    copy.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.querySelector("#ticket pre").textContent);
+      status.textContent = "Copied";
+    });
+  }
 
   const save = document.getElementById("save");
   if ("DecompressionStream" in window) {
