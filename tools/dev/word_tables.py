@@ -29,6 +29,7 @@ A word means the same in every command. A new option or field takes a word of th
 """
 ANSWERED_BY = {
     "damaged_ranges": "report",
+    "log_events": "report",
     "disk_usage": "du",
     "statistics": "stats",
     "what_if": "stats",
