@@ -33,6 +33,8 @@ FULL, EMPTY = "━", "╌"
 """Characters of a bar."""
 LONGEST_BAR, SHORTEST_BAR = 30, 5
 """Columns of a bar; a terminal with less room has none."""
+BESIDE: Final = 9
+"""Columns of a status line beside the bar and its text: the percent, gaps, and the last one, which stays free."""
 SHOWN: Final = 10
 """Partitions that are named one by one."""
 
@@ -48,7 +50,7 @@ def share_done(done: int, total: int, shown: str, seconds: float) -> str:
     part = min(1.0, done / total)
     left = max(0, round(seconds * (total - done) / done))
     text = f"{shown}  {left // 60}:{left % 60:02} left"
-    length = min(LONGEST_BAR, terminal_width() - len(text) - 8)
+    length = min(LONGEST_BAR, terminal_width() - len(text) - BESIDE)
     full = int(part * length)
     drawn = f"{FULL * full}{EMPTY * (length - full)}  " if length >= SHORTEST_BAR else ""
     return f"{int(100 * part):3}%  {drawn}{text}"

@@ -56,3 +56,14 @@ def test_progress_is_shown_and_cleared(words, tmp_path, monkeypatch, capfdbinary
     assert lines[-1] == ""
     assert lines[-2].isspace()
     assert capfdbinary.readouterr().err == b""
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 200])
+def test_a_status_line_fits_and_has_what_is_left(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    for amount in ("1 of 9 tasks", "999.9 GiB of 999.9 GiB  1023.9 MiB/s"):
+        text = session.share_done(1, 9, amount, 100.0)
+        assert text.endswith(f"{amount}  13:20 left")
+        assert len(text) < width or session.FULL not in text
+        assert (session.FULL in text) == (width - len(amount) > 30)
+    assert session.share_done(0, 9, "nothing", 1.0) == "nothing"
