@@ -32,7 +32,7 @@ ANSWERED_BY = {
     "log_events": "report",
     "disk_usage": "du",
     "statistics": "stats",
-    "what_if": "stats",
+    "recompression": "stats",
     "replica_diff": "diff",
     "segment_listing": "ls",
     "sequences": "producers",
