@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from kdump.errors import UsageError
 from kdump.output import files
 from kdump.output.stdout import open_output
+from kdump.rows.redaction import Secrets
 from kdump.rows.selection import may_hold_secrets
-from kdump.rows.without_secrets import Secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.dump_log_segments.options import Options
+from kdump.dump_log_segments.run import Options
 from kdump.errors import KdumpError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def classic(
     from kdump import kernel
     from kdump.dump_log_segments.dialects import segments as dialects
     from kdump.dump_log_segments.dispatch import dump_files
-    from kdump.dump_log_segments.java_paths import java_split
+    from kdump.dump_log_segments.java_files import java_split
     from kdump.dump_log_segments.run import DumpRun
     from kdump.output.stdout import open_output
 

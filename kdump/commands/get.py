@@ -23,8 +23,8 @@ from kdump.output.stdout import is_terminal, open_output
 from kdump.primitives.terminal import harmless, terminal_width
 from kdump.records.record_batch import misnumbered
 from kdump.rows import columns as rows
+from kdump.rows.redaction import Secrets
 from kdump.rows.selection import DamagedRange, SegmentFacts, SelectedBatch
-from kdump.rows.without_secrets import Secrets
 from kdump.segments.lazy_records import ReadAgain
 
 if TYPE_CHECKING:

@@ -138,9 +138,9 @@ def _page(text: str) -> None:
     if not is_terminal():
         click.echo(re.sub(r"^```.*\n", "", shown, flags=re.MULTILINE))
         return
-    from kdump.printers import pages
+    from kdump.printers import answer_terminal
 
-    pages.draw(shown, sys.stdout)
+    answer_terminal.draw_page(shown, sys.stdout)
 
 
 def _without_targets(text: str) -> str:

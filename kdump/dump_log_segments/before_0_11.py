@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.dump_log_segments.java_paths import absolute
-from kdump.dump_log_segments.line_template import line
+from kdump.dump_log_segments.java_files import absolute
+from kdump.dump_log_segments.lines import line
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.formats.record_layout import TIMESTAMP_TYPES

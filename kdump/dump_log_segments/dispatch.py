@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final
 
-from kdump.dump_log_segments import decoder_classes, side_by_side
-from kdump.dump_log_segments.java_paths import java_path, offset_in_name, snapshot_id
+from kdump.dump_log_segments import decoder_classes, log_printer
+from kdump.dump_log_segments.java_files import java_path, offset_in_name, snapshot_id
 from kdump.errors import KdumpError, UnreadableError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _segment(run: DumpRun, path: str, title: Callable[[], str]) -> None:
 
         before_0_11.dump(run, path, decoders)
     else:
-        side_by_side.dump(run, path, decoders)
+        log_printer.dump(run, path, decoders)
 
 
 def _indexes() -> ModuleType:

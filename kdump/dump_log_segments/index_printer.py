@@ -1,22 +1,334 @@
 """Offset and time indexes as DumpLogSegments prints them.
 
-Their entries are held against the log while they are printed; the run reports at its end what does not fit.
+Their entries are checked against the log while they are printed, and the run reports mismatches at its end. The kernel
+confirms entries, so that the general path checks the others. It confirms none without the kernel, or if a release
+checks entries by other rules.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
-from kdump.dump_log_segments import confirmed_entries, index_checks
-from kdump.dump_log_segments.java_paths import absolute, offset_in_name, sibling
-from kdump.dump_log_segments.mapped_file import content
+from kdump import kernel
+from kdump.dump_log_segments import before_0_11
+from kdump.dump_log_segments.java_files import absolute, content, offset_in_name, sibling
+from kdump.dump_log_segments.lines import codec_name
+from kdump.dump_log_segments.run import Pair
+from kdump.errors import DamageError
 from kdump.formats.offset_index import OffsetIndex
+from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex
 from kdump.log_dirs.file_names import INDEX, LOG
 from kdump.log_dirs.local import LocalFile
+from kdump.primitives.wire import INT32_MAX, to_int64
+from kdump.records.magic_0_1 import Message
+from kdump.records.record_batch import RecordBatch
+from kdump.segments.regions import Damage
+from kdump.segments.walk import BLOCK, Window, walk
 
 if TYPE_CHECKING:
-    from kdump.dump_log_segments.run import DumpRun
+    from collections.abc import Callable, Iterator
+
+    from kdump.dump_log_segments.dialects.state import StateDialect
+    from kdump.dump_log_segments.run import DumpRun, Report
+    from kdump.formats.record import Record
+    from kdump.formats.time_index import TimestampOffset
+    from kdump.kernel.indexes import EntryCheck
+    from kdump.records.magic_2 import Batch
+
+    Hold = Callable[[EntryCheck, int, int, bytearray], None]
+
+AT_ONCE: Final = 512
+"""Entries that are checked between two chances for Ctrl-C."""
+NEAR: Final = 1 << 18
+"""Bytes of log from one entry to the next up to which what lies between is fetched too, ahead of time."""
+
+
+def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
+    """Return the end of a log, and the greatest size of a batch in it, for what is told from headers alone.
+
+    The end is 0 for a release that asks for more than the last offset of a batch.
+    """
+    most = run.options.max_message_size
+    usable = most > 0 and not run.state.names_first_offset and not run.dialect.message
+    held = run.options.max_batch_bytes + LOG_OVERHEAD.size
+    return (log.size if usable else 0), min(most if run.state.slice_holds_batch else log.size, held)
+
+
+def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
+    """Return a byte for each entry of an ``.index``, 0 where it is right beyond doubt."""
+    end, most = readable(run, log)
+    if not end or not kernel.COMPILED:
+        return bytearray(b"\1") * index.count
+    stretch = 0
+    if index.filled and log.size // index.filled <= NEAR:
+        stretch = 2 * AT_ONCE * (log.size // index.filled)
+
+    def hold(held: EntryCheck, first: int, stop: int, flags: bytearray) -> None:
+        if stretch:
+            log.expect(index.stored(first)[1], stretch)
+        held.by_offset(index.data, first, stop, flags)
+
+    return _doubtful(log, end, most, index, hold)
+
+
+def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> bytearray:
+    """Return a byte for each entry of a ``.timeindex``, 0 where it is right beyond doubt.
+
+    ``offsets`` is the ``.index`` through which the release finds the batches: it must rise to its end for this.
+    """
+    most = min(log.size, run.options.max_batch_bytes + LOG_OVERHEAD.size)
+    if run.dialect.message or not kernel.COMPILED or offsets.zero_tail or not offsets.rises():
+        return bytearray(b"\1") * index.count
+
+    def hold(held: EntryCheck, first: int, stop: int, flags: bytearray) -> None:
+        held.by_time(index.data, offsets.data, first, stop, flags)
+
+    return _doubtful(log, log.size, most, index, hold)
+
+
+def _doubtful(log: LocalFile, end: int, most: int, index: OffsetIndex | TimeIndex, hold: Hold) -> bytearray:
+    from kdump.kernel.indexes import EntryCheck
+
+    flags = bytearray(b"\1") * index.count
+    fd = log.descriptor
+    if fd is None:
+        return flags
+    held = EntryCheck(fd, end, most, index.base_offset)
+    for first in range(0, index.filled, AT_ONCE):
+        hold(held, first, min(first + AT_ONCE, index.filled), flags)
+    return flags
+
+
+def slots(flags: bytearray, *, every: bool) -> Iterator[int]:
+    """Yield the slots of all entries, or of the doubtful ones alone."""
+    if every:
+        yield from range(len(flags))
+        return
+    slot = flags.find(1)
+    while slot >= 0:
+        yield slot
+        slot = flags.find(1, slot + 1)
+
+
+MARK_EVERY: Final = 1 << 16
+"""Bytes of log after which the position of a batch is kept."""
+
+
+def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> None:
+    """Raise DamageError unless the last entry lies above the base offset (``OffsetIndex.sanityCheck``)."""
+    if index.count and (last := index[index.count - 1].offset) < index.base_offset + state.sanity_above_base:
+        raise DamageError(
+            "sanity check",
+            f"{path}: the last offset is too low",
+            expected=f"above {index.base_offset}",
+            found=last,
+        )
+    _holds_whole_entries(path, index)
+
+
+def time_index_is_sane(path: str, index: TimeIndex) -> None:
+    """Raise DamageError unless the last entry is not below the first and the base (``TimeIndex.sanityCheck``)."""
+    if index.count:
+        first, last = index[0], index[index.count - 1]
+        if last.timestamp < first.timestamp:
+            raise DamageError(
+                "sanity check",
+                f"{path}: the last timestamp is below the first",
+                expected=f"{first.timestamp} or more",
+                found=last.timestamp,
+            )
+        if last.offset < index.base_offset:
+            raise DamageError(
+                "sanity check",
+                f"{path}: the last offset is below the first",
+                expected=f"{index.base_offset} or more",
+                found=last.offset,
+            )
+    _holds_whole_entries(path, index)
+
+
+def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
+    if index.ragged:
+        raise DamageError(
+            "sanity check",
+            f"{path}: the size is no multiple of {index.layout.size}",
+            expected=f"a multiple of {index.layout.size} bytes",
+            found=len(index.data),
+        )
+
+
+class OffsetEntries:
+    """The entries of an offset index held against the log; what does not fit goes to the reports of the run.
+
+    ``doubtful`` has a byte for each entry, 0 for one that the compiled kernel has confirmed.
+    """
+
+    def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
+        self._run, self._path, self._log = run, path, log
+        self._window, self._heads = Window(log, log.size), Heads(run, log)
+        self.doubtful = by_offset(run, log, index)
+
+    def check(self, offset: int, position: int) -> None:
+        """Hold an entry against the batch at its position. Raises DamageError."""
+        found = self._heads.last_offset(position)
+        if found is None:
+            found = _offset_at(self._run, self._log, position, self._window)
+        if found != offset:
+            _add(self._run.reports.mismatches, self._path, offset, found)
+
+
+class TimeEntries:
+    """The entries of a time index held against the log, which is found through the offset index.
+
+    ``doubtful`` has a byte for each entry, 0 for one that the compiled kernel has confirmed.
+    """
+
+    def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:
+        self._run, self._path, self._log = run, path, log
+        self._offsets, self._window = offsets, Window(log, log.size)
+        self._passed: set[int] = set()
+        if index.count and run.state.time_index_reads_on:
+            self._read_on(self._start(index[0]))
+        self.doubtful = by_time(run, log, index, offsets)
+
+    def _start(self, entry: TimestampOffset) -> int:
+        """Return the position from which the release looks for an entry's batch. Raises DamageError."""
+        state = self._run.state
+        start = self._offsets.lookup(entry.offset, among=self._offsets.count, warm=state.warm_section).position
+        if start < 0 or (start > self._log.size and state.refuses_beyond_log):
+            _refuse(self._log, start)
+        return start
+
+    def _read_on(self, start: int) -> None:
+        """Read all batches from ``start`` on, as the release does for each entry. Raises DamageError.
+
+        Some of their positions are kept: batches that lead there need not be followed again.
+        """
+        last = -BLOCK
+        for batch in _batches(self._run, self._log, start, self._log.size, self._window):
+            if batch.position in self._passed:
+                return
+            if batch.position - last >= MARK_EVERY:
+                self._passed.add(batch.position)
+                last = batch.position
+
+    def check(self, entry: TimestampOffset, previous: int) -> bool:
+        """Hold an entry against its batch and the timestamp before (ms); tell whether a batch ends at its offset.
+
+        Raises DamageError.
+        """
+        reports = self._run.reports
+        start = self._start(entry)
+        if self._run.state.time_index_reads_on:
+            self._read_on(start)
+        batches = _batches(self._run, self._log, start, self._log.size, self._window)
+        batch = next((held for held in batches if held.last_offset >= entry.offset), None)
+        if batch is None or batch.last_offset != entry.offset:
+            _add(reports.missing, self._path, entry.offset, -1 if batch is None else batch.last_offset)
+            return False
+        highest = max([NO_TIMESTAMP, *(record.timestamp for record in _records(self._run, batch))])
+        if highest != entry.timestamp:
+            _add(reports.timestamps, self._path, entry.timestamp, highest)
+        if previous >= entry.timestamp:
+            _add(reports.order, self._path, entry.timestamp, previous)
+        return True
+
+
+def _add(report: Report, path: str, indexed: int, found: int) -> None:
+    report.setdefault(path, []).append(Pair(indexed, found))
+
+
+class Heads:
+    """The last offsets of batches of magic 2, from their headers alone, for a release that asks for no more."""
+
+    def __init__(self, run: DumpRun, log: LocalFile) -> None:
+        self._log = log
+        self._end, self._most = readable(run, log)
+        self._expected = 0
+
+    def last_offset(self, position: int) -> int | None:
+        """Return the last offset of the batch at ``position``; None for all that :func:`_offset_at` has to judge."""
+        if not 0 <= position < self._end:
+            return None
+        if position >= self._expected:
+            self._log.expect(position, 3 * BLOCK)
+            self._expected = position + 2 * BLOCK
+        data = self._log.read(position, BATCH_HEADER.size)
+        if len(data) < BATCH_HEADER.size:
+            return None
+        header = BATCH_HEADER.read(data)
+        size = LOG_OVERHEAD.size + header.length
+        if header.magic != MAGIC_2 or not BATCH_HEADER.size <= size <= self._most or position + size > self._end:
+            return None
+        return to_int64(header.base_offset + header.last_offset_delta)
+
+
+def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:
+    """Return the first offset of the records at ``position``, or the last offset of the batch there.
+
+    Batches in --max-message-size bytes are looked at. Raises DamageError when there is none.
+    """
+    state, most = run.state, run.options.max_message_size
+    if position < 0 or position > log.size:
+        _refuse(log, position)
+    end = position + most
+    stop = min(end, log.size) if state.slice_holds_batch else log.size
+    for batch in _batches(run, log, position, stop, window):
+        if batch.position >= end:
+            break
+        if not state.names_first_offset:
+            return batch.last_offset
+        for record in _records(run, batch):
+            return record.offset
+    raise DamageError(
+        "index position",
+        f"{log.name}: an index entry points where no batch of at most {most} bytes begins",
+        position=position,
+    )
+
+
+def _refuse(log: LocalFile, position: int) -> NoReturn:
+    raise DamageError(
+        "index position",
+        f"{log.name}: an index entry points outside the log",
+        position=position,
+        expected=f"0 to {log.size}",
+        found=position,
+    )
+
+
+def _batches(run: DumpRun, log: LocalFile, start: int, end: int, window: Window) -> Iterator[RecordBatch]:
+    """Yield the batches of a log as the release finds them. Raises DamageError.
+
+    What one entry of an index has read stays in ``window`` for the next ones, which mostly follow it closely.
+    """
+    old = run.dialect.message
+    limit = run.options.max_batch_bytes
+    messages = before_0_11.walk(log, run.dialect, INT32_MAX, start, end, limit=limit)
+    for region in messages if old else walk(log, start, end, window, limit=limit):
+        if isinstance(region, Damage):
+            raise DamageError(
+                region.kind,
+                f"{log.name}: {region.reason}",
+                position=region.at,
+                expected=region.expected,
+                found=region.found,
+            )
+        if isinstance(region, RecordBatch):
+            yield region
+
+
+def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
+    """Yield the records of a batch as the release reads them. Raises DamageError."""
+    if run.dialect.message and isinstance(batch, Message):
+        return before_0_11.unwrapped(batch, run.dialect, run.options.max_batch_bytes)
+    codec_name(run.dialect, batch.codec)
+    if isinstance(batch, Message):  # whose key and value nobody asks for here: they may lie
+        return batch.messages(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
+    # of magic 2
+    return cast("Batch", batch).records(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
+
 
 OFFSET_ENTRY: Final = "offset: {offset} position: {position}"
 TIME_ENTRY: Final = "timestamp: {timestamp} offset: {offset}"
@@ -31,15 +343,15 @@ def dump_offset_index(run: DumpRun, path: str) -> None:
         if not index.count and state.empty_index:
             run.print(state.empty_index.format(path=path))
         elif run.options.index_sanity_check:
-            index_checks.offset_index_is_sane(state, path, index)
+            offset_index_is_sane(state, path, index)
             run.print(SANE.format(path=path))
         else:
-            _offset_entries(run, index_checks.OffsetEntries(run, path, log, index), index)
+            _offset_entries(run, OffsetEntries(run, path, log, index), index)
 
 
-def _offset_entries(run: DumpRun, entries: index_checks.OffsetEntries, index: OffsetIndex) -> None:
+def _offset_entries(run: DumpRun, entries: OffsetEntries, index: OffsetIndex) -> None:
     every = not run.options.verify_index_only
-    for slot in confirmed_entries.slots(entries.doubtful, every=every):
+    for slot in slots(entries.doubtful, every=every):
         relative, position = index.stored(slot)
         offset = index.base_offset + relative
         ends = slot > 0 and relative == 0
@@ -60,15 +372,15 @@ def dump_time_index(run: DumpRun, path: str) -> None:
         offsets = OffsetIndex(content(sibling(path, INDEX)), base)
         index = TimeIndex(content(path), base)
         if run.options.index_sanity_check:
-            index_checks.time_index_is_sane(path, index)
+            time_index_is_sane(path, index)
             run.print(SANE.format(path=path))
         else:
-            _time_entries(run, index_checks.TimeEntries(run, path, log, index, offsets), index)
+            _time_entries(run, TimeEntries(run, path, log, index, offsets), index)
 
 
-def _time_entries(run: DumpRun, entries: index_checks.TimeEntries, index: TimeIndex) -> None:
+def _time_entries(run: DumpRun, entries: TimeEntries, index: TimeIndex) -> None:
     every = not run.options.verify_index_only
-    for slot in confirmed_entries.slots(entries.doubtful, every=every):
+    for slot in slots(entries.doubtful, every=every):
         entry = index[slot]
         ends = slot > 0 and entry.offset == index.base_offset
         if ends and run.state.stops_before_checks:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.dump_log_segments.line_template import KINDS, split
+from kdump.dump_log_segments.lines import KINDS, split
 from kdump.errors import DamageError
 from kdump.formats.record import LARGE_BATCH
 from kdump.formats.record_layout import BATCH_HEADER
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.decoders.texts import Parser
-    from kdump.dump_log_segments.line_values import LineValues
+    from kdump.dump_log_segments.lines import LineValues
     from kdump.dump_log_segments.run import DumpRun
     from kdump.kernel.lines import Part
     from kdump.primitives.wire import Bytes

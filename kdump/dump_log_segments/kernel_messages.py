@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.dump_log_segments.kernel_lines import CHUNK, encoded, shown
-from kdump.dump_log_segments.line_template import KINDS, split
+from kdump.dump_log_segments.lines import KINDS, split
 from kdump.errors import DamageError
 from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.kernel.lines import MESSAGE_SLOTS, Messages, Shape
@@ -18,8 +18,7 @@ from kdump.primitives.compression import NONE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kdump.dump_log_segments.line_template import Line
-    from kdump.dump_log_segments.line_values import FieldValues, LineValues
+    from kdump.dump_log_segments.lines import FieldValues, Line, LineValues
     from kdump.kernel.lines import Part
     from kdump.records.magic_0_1 import Message
     from kdump.segments.batch_runs import Entries
@@ -142,7 +141,7 @@ class KernelEntries:
 
 
 def parts(lines: list[Line], slots: Mapping[str, int], value: FieldValues) -> list[Part]:
-    """Return the literals and slots of ``lines``, as :func:`kdump.dump_log_segments.line_template.split` does. The
+    """Return the literals and slots of ``lines``, as :func:`kdump.dump_log_segments.lines.split` does. The
     checksum is right.
     """
     return encoded(split(lines, slots, lambda name: name == "is_valid" or value(name)))

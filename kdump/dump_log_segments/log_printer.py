@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from contextlib import closing
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from kdump import kernel
-from kdump.dump_log_segments.line_values import LineValues
+from kdump.dump_log_segments.java_files import absolute
+from kdump.dump_log_segments.lines import LineValues
 from kdump.dump_log_segments.record_lines import LegacyLines, RecordLines
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.formats.record import LARGE, Record
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK
+from kdump.log_dirs.local import LocalFile
+from kdump.output.stdout import is_terminal
+from kdump.parallel import costs
+from kdump.parallel.costs import UNKNOWN, SegmentPart
 from kdump.primitives.compression import NONE
 from kdump.primitives.java_text import java_text, java_text_in_pieces
-from kdump.primitives.wire import INT32_MAX
+from kdump.primitives.wire import INT32_MAX, to_int64
 from kdump.records import log_entry
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
@@ -30,11 +35,9 @@ if TYPE_CHECKING:
 
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.kernel_messages import KernelEntries
-    from kdump.dump_log_segments.options import Options
-    from kdump.dump_log_segments.run import DumpRun
+    from kdump.dump_log_segments.run import DumpRun, Options
     from kdump.log_dirs.files import Source
-    from kdump.log_dirs.local import LocalFile
-    from kdump.parallel.costs import SegmentPart
+    from kdump.parallel.turns import OutputTurn
     from kdump.segments.regions import Region
 if kernel.COMPILED:
     from kdump.dump_log_segments.kernel_lines import KernelLines
@@ -238,7 +241,7 @@ class LogPrinter(LineValues):
                 for part in self.legacy_record_line if isinstance(batch, Message) else self.record_line:
                     write(part.render(value).encode())
             if batch.is_control:
-                from kdump.dump_log_segments.decoders.control import control_text
+                from kdump.dump_log_segments.decoders.texts import control_text
 
                 write(control_text(entry.key, entry.value, self.run.payloads).encode())
         if options.print_data_log and not batch.is_control:
@@ -271,3 +274,94 @@ class LogPrinter(LineValues):
             data = entry.key if name == "key" else entry.value
             if data is not None:
                 yield text + getattr(self.decoders, name)(data)
+
+
+class LinesSoFar(NamedTuple):
+    """The state after a part: where the next one starts, the last offset that was printed, and the gaps up to it."""
+
+    start: int = 0
+    last_offset: int = -1
+
+
+class PartLines(NamedTuple):
+    """The result of a part: where the next one starts, the last offset that was printed, and the gaps.
+
+    The last offset before the part is UNKNOWN in the gaps, and so is the last offset where nothing was printed.
+    """
+
+    reached: int
+    last_offset: int
+    gaps: list[tuple[int, int]]
+
+
+def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
+    """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
+    with LocalFile(path) as source:
+        end = end_of(source.size, run.options)
+        jobs = costs.processes_of_segment(run.jobs, end, lambda: costs.is_packed(source))
+        may_share = jobs > 1 and not costs.is_watched() and not is_terminal()
+        pieces = costs.segment_parts(source, end) if may_share else []
+        printer = LogPrinter(run, path, decoders)
+        if pieces:
+            _share(run, printer, source, pieces, jobs)
+        else:
+            print_part(printer, source, SegmentPart(0, end))
+        printer.end()
+        run.close(source)
+
+
+def _share(run: DumpRun, printer: LogPrinter, source: LocalFile, pieces: list[SegmentPart], jobs: int) -> None:
+    from kdump.parallel.turns import Forks  # needed for large segments alone
+
+    run.out.flush()
+    found: list[tuple[int, int]] = []
+    before = LinesSoFar()
+    with closing(Forks(jobs).run(pieces, PartPrinting(printer, source), before)) as results:
+        for made, after in results:
+            found += _gaps(printer, before.last_offset, made)
+            before = after
+    if found:
+        run.gaps.setdefault(absolute(printer.path), []).extend(found)
+
+
+class PartPrinting:
+    """The work of processes that print a part at a time."""
+
+    def __init__(self, printer: LogPrinter, source: LocalFile) -> None:
+        self._printer, self._source = printer, source
+
+    def assume(self, part: SegmentPart) -> int | None:
+        """Assume that a part begins with the first credible batch in it, if there is one."""
+        from kdump.segments import resync
+
+        return resync.guess(self._source, part) if part.start else 0
+
+    def make(self, part: SegmentPart, start: int, turn: OutputTurn[LinesSoFar]) -> PartLines:
+        """Print a part."""
+        read_ahead.alone()
+        printer, run = self._printer, self._printer.run
+        printer.out = run.out = turn.file
+        printer.last_offset = UNKNOWN
+        run.gaps.clear()
+        rest = SegmentPart(start, part.stop)
+        if start < part.stop:
+            print_part(printer, self._source, rest)
+        else:
+            rest.reached = start
+        return PartLines(rest.reached, printer.last_offset, run.gaps.get(absolute(printer.path), []))
+
+    def carry(self, before: LinesSoFar, made: PartLines) -> LinesSoFar:
+        """Return the state after a part."""
+        last = before.last_offset if made.last_offset == UNKNOWN else made.last_offset
+        return LinesSoFar(made.reached, last)
+
+
+def _gaps(printer: LogPrinter, last: int, made: PartLines) -> list[tuple[int, int]]:
+    """Return the gaps of a part as they are after the ``last`` offset before it, which was UNKNOWN to the part."""
+    if made.last_offset == UNKNOWN:
+        return []
+    gaps, first = made.gaps, UNKNOWN + 1  # the one offset that is no gap after UNKNOWN
+    if gaps and gaps[0][0] == UNKNOWN:
+        first, gaps = gaps[0][1], gaps[1:]
+    is_gap = (last != -1 or printer.armed) and first != to_int64(last + 1)
+    return [(last, first), *gaps] if is_gap else gaps

@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kdump.dump_log_segments.line_template import KINDS, split
+from kdump.dump_log_segments.lines import KINDS, split
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BatchHeader
 from kdump.primitives.java_text import java_utf8
@@ -17,8 +17,7 @@ from kdump.primitives.java_text import java_utf8
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kdump.dump_log_segments.line_template import Line
-    from kdump.dump_log_segments.line_values import FieldValues, LineValues
+    from kdump.dump_log_segments.lines import FieldValues, Line, LineValues
     from kdump.formats.record import Record
     from kdump.records.magic_0_1 import Message
     from kdump.records.magic_2 import Batch

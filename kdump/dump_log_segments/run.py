@@ -9,18 +9,20 @@ from __future__ import annotations
 import posixpath
 import sys
 from functools import cached_property
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias
 
-from kdump.dump_log_segments.java_paths import by_file
-from kdump.dump_log_segments.mismatches import Reports
+from kdump.dump_log_segments.java_files import by_file
+from kdump.primitives import compression
 from kdump.primitives.terminal import harmless
+from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kdump.dump_log_segments.decoders.texts import Parser
     from kdump.dump_log_segments.dialects.payload import PayloadDialect
     from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.dialects.state import StateDialect
-    from kdump.dump_log_segments.options import Options
     from kdump.log_dirs.local import LocalFile
 
 
@@ -110,3 +112,75 @@ def _parser(payloads: PayloadDialect, switch: str) -> Parser:
 def tell(text: str) -> None:
     """Print a line to standard error; to a terminal without what a file's name could steer it with."""
     print(harmless(text) if sys.stderr.isatty() else text, file=sys.stderr)
+
+
+DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20
+
+
+class Options(NamedTuple):
+    """What the original's command line says."""
+
+    print_data_log: bool = False
+    deep_iteration: bool = False
+    verify_index_only: bool = False
+    index_sanity_check: bool = False
+    skip_record_metadata: bool = False
+    max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
+    """Bytes."""
+    max_bytes: int = INT32_MAX
+    """Bytes of a segment that are looked at."""
+    max_batch_bytes: int = compression.DEFAULT_LIMIT
+    """Bytes that a batch may have, and may unpack to. Not the original's."""
+    key_decoder_class: str | None = None
+    """The name as given; "" for the default class."""
+    value_decoder_class: str | None = None
+    decoder_switch: str | None = None
+    """The decoder of one of Kafka's own topics, named without its dashes; it goes before the classes."""
+
+
+MISMATCH: Final = "  Index offset: {0}, log offset: {1}"
+TIMESTAMP_MISMATCH: Final = ("Found timestamp mismatch in :{file}", "  Index timestamp: {0}, log timestamp: {1}")
+TIMESTAMP_ORDER: Final = (
+    "Found out of order timestamp in :{file}",
+    "  Index timestamp: {0}, Previously indexed timestamp: {1}",
+)
+MISSING: Final = "Indexed offset: {0}, found log offset: {1}"
+
+
+class Pair(NamedTuple):
+    """What an index says, and what stands in the log or in the entry before."""
+
+    indexed: int
+    found: int
+
+
+Report: TypeAlias = dict[str, list[Pair]]
+"""By path as given, each in order of discovery."""
+
+
+class Reports:
+    """What did not fit in offset indexes, and in time indexes: timestamps, their order, offsets."""
+
+    def __init__(self) -> None:
+        self.mismatches: Report = {}
+        self.timestamps: Report = {}
+        self.order: Report = {}
+        self.missing: Report = {}
+
+    def lines(self, state: StateDialect, dialect: Dialect) -> Iterator[str]:
+        """Yield the report: offset indexes; then the three of time indexes, oldest first."""
+        for file, pairs in by_file(dialect, self.mismatches):
+            yield state.mismatches_title.format(file=file)
+            by_offset = sorted(dict(pairs).items(), reverse=True) if state.mismatches_by_offset else reversed(pairs)
+            for pair in by_offset:
+                yield MISMATCH.format(*pair)
+        yield from _section(by_file(dialect, self.timestamps), *TIMESTAMP_MISMATCH)
+        yield from _section(by_file(dialect, self.order), *TIMESTAMP_ORDER)
+        yield from _section(by_file(dialect, self.missing), state.missing_title, MISSING)
+
+
+def _section(report: list[tuple[str, list[Pair]]], title: str, entry: str) -> Iterator[str]:
+    for file, pairs in report:
+        yield title.format(file=file)
+        for pair in pairs:
+            yield entry.format(*pair)

@@ -6,9 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kdump.dump_log_segments.dialects.state import MOST_ELEMENTS
-from kdump.dump_log_segments.java_paths import offset_in_name
-from kdump.dump_log_segments.line_template import line
-from kdump.dump_log_segments.mapped_file import content
+from kdump.dump_log_segments.java_files import content, offset_in_name
+from kdump.dump_log_segments.lines import line
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot, txn_index
 

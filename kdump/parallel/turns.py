@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
 
 from kdump.output.stdout import OutputError
 from kdump.parallel.chunks import S, Turn, WrongAssumptionError
-from kdump.primitives import forked
-from kdump.primitives.forked import GoneError
+from kdump.primitives import processes
+from kdump.primitives.processes import GoneError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from kdump.parallel.chunks import ChunkWork
-    from kdump.primitives.forked import Children
+    from kdump.primitives.processes import Children
     from kdump.primitives.wire import Bytes
 
 C = TypeVar("C")
@@ -165,17 +165,17 @@ class Forks:
             try:
                 for _ in range(jobs):
                     turns.append(os.pipe())  # noqa: PERF401  those that there are must be closed where one fails
-                processes = stack.enter_context(forked.children(jobs, child))
+                workers = stack.enter_context(processes.children(jobs, child))
             except OSError as reason:
-                raise forked.no_process(reason) from None
-            forked.send(turns[0][1], state)
+                raise processes.no_process(reason) from None
+            processes.send(turns[0][1], state)
             _close(turns)
             for number in range(len(chunks)):
                 try:
-                    result = processes.told_by(number % jobs)
+                    result = workers.told_by(number % jobs)
                 except GoneError:
-                    processes.let_end()  # each writes the output of its turn, and misses a neighbour
-                    raise forked.failure(_first_to_end(processes, number % jobs, jobs)) from None
+                    workers.let_end()  # each writes the output of its turn, and misses a neighbour
+                    raise processes.failure(_first_to_end(workers, number % jobs, jobs)) from None
                 if isinstance(result, BaseException):
                     raise _raised(result)
                 state = work.carry(state, result)
@@ -196,13 +196,13 @@ def _raised(failure: BaseException) -> BaseException:
     return failure
 
 
-def _first_to_end(processes: Children, number: int, jobs: int) -> int:
+def _first_to_end(workers: Children, number: int, jobs: int) -> int:
     """Return the exit status of a process without a result, or of the neighbour that it misses."""
-    status = processes.status(number)
+    status = workers.status(number)
     for _ in range(jobs):
         if status in MISSING:
             number = (number + MISSING[status]) % jobs
-            status = processes.status(number)
+            status = workers.status(number)
     return status
 
 
@@ -238,7 +238,7 @@ def _do(
 def _receive(mine: int) -> Any:
     """Return the state that the process before hands on."""
     try:
-        return forked.receive(mine)
+        return processes.receive(mine)
     except GoneError:
         raise GoneError(NONE_BEFORE) from None
 
@@ -246,7 +246,7 @@ def _receive(mine: int) -> Any:
 def _hand_on(following: int, state: object) -> None:
     """Give the turn to the process after this one."""
     try:
-        forked.send(following, state)
+        processes.send(following, state)
     except GoneError:
         raise GoneError(NONE_AFTER) from None
 

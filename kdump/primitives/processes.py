@@ -2,14 +2,236 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Protocol, TypeVar
+import pickle
+import select
+import signal
+import sys
+import threading
+from collections import deque
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from kdump.errors import KdumpError
+from kdump.primitives import signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+_SIZE = 8
+_MUCH = 1 << 18
+
+
+class GoneError(Exception):
+    """The process that should send or receive has ended. ``status`` is that of a child which this ends."""
+
+    def __init__(self, status: int = 1) -> None:
+        self.status = status
+
+
+class Children:
+    """Processes, by their numbers from 0 on, and what they tell.
+
+    Whichever is asked for, all are heard: one whose pipe is full would wait, and others for it.
+    """
+
+    def __init__(self, started: Sequence[tuple[int, int]], ended: dict[int, int]) -> None:
+        """``started`` has the system's number of each, and where it tells. ``ended`` gets their exit statuses."""
+        self._processes = [process for process, _ in started]
+        self._ended = ended
+        self._heard: list[deque[Any]] = [deque() for _ in started]
+        self._talking = {reader: number for number, (_, reader) in enumerate(started)}
+        self._waiting = select.poll()
+        for reader in self._talking:
+            self._waiting.register(reader, select.POLLIN)
+
+    def told_by(self, number: int) -> Any:
+        """Return the next thing that a process tells. Raises GoneError where it has ended."""
+        heard = self._heard[number]
+        while not heard:
+            if number not in self._talking.values():
+                raise GoneError
+            self._hear()
+        return heard.popleft()
+
+    def told(self) -> Any:
+        """Return the next thing that any process tells. Raises GoneError with the status of one that has failed."""
+        while True:
+            for heard in self._heard:
+                if heard:
+                    return heard.popleft()
+            failed = [status for status in map(self.status, self._hear()) if status]
+            if failed or not self._talking:
+                raise GoneError(*failed[:1])
+
+    def _hear(self) -> list[int]:
+        """Wait until a process tells something; return those that have told everything."""
+        through = []
+        for reader, _ in self._waiting.poll():
+            number = self._talking[reader]
+            try:
+                self._heard[number].extend(receive(reader))
+            except GoneError:
+                through.append(number)
+                self._forget(reader)
+        return through
+
+    def let_end(self) -> None:
+        """Wait until all have told everything, which is forgotten."""
+        while self._talking:
+            for reader, _ in self._waiting.poll():
+                if not os.read(reader, _MUCH):
+                    self._forget(reader)
+
+    def _forget(self, reader: int) -> None:
+        self._waiting.unregister(reader)
+        del self._talking[reader]
+
+    def status(self, number: int) -> int:
+        """Return the exit status of a process that ends, -9 where that signal ended it."""
+        process = self._processes[number]
+        if process not in self._ended:
+            self._ended[process] = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        return self._ended[process]
+
+
+@contextmanager
+def children(count: int, work: Callable[[int, list[object], Callable[[], None]], None]) -> Iterator[Children]:
+    """Fork processes that each do ``work``, and hear them; at the end none is left.
+
+    ``work`` is called with the number of its process, a list of results, and a function that sends and empties the
+    list. At its end the rest of the list is sent, with the KdumpError, OSError or MemoryError that ``work`` raises. The
+    process shows any other error: it is a bug. Raises OSError where the system starts no more processes.
+    """
+    started: list[tuple[int, int]] = []
+    ended: dict[int, int] = {}
+    gc.freeze()  # else the first collection of each process would touch, and so copy, all that they share
+    try:
+        with _uninterrupted():
+            for number in range(count):
+                started.append(_begin(partial(_child, number, work), started))
+        yield Children(started, ended)
+    finally:
+        gc.unfreeze()
+        for process, reader in started:
+            os.close(reader)
+            if process not in ended:
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+
+
+def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Start a process that ends with ``child``, called with the place to tell results to; return its number and theirs.
+
+    Raises OSError.
+    """
+    parent = os.getpid()
+    is_main = threading.current_thread() is threading.main_thread()  # the system counts the end of a thread as well
+    reader, writer = os.pipe()
+    try:
+        process = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        raise
+    if not process:
+        for end in (reader, *(other for _, other in others)):
+            os.close(end)
+        if is_main:
+            signals.end_with(parent)
+        child(writer)
+    os.close(writer)
+    return process, reader
+
+
+def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], None], results: int) -> NoReturn:
+    """Do the work of one process, and end it, whatever happens."""
+    status = 1
+    news: list[object] = []
+
+    def tell() -> None:
+        told = news[:]
+        news.clear()  # what cannot be told is not told again
+        send(results, told)
+
+    try:
+        signals.by_default()
+        try:
+            work(number, news, tell)
+            status = 0
+        except (KdumpError, OSError, MemoryError) as failure:
+            news.append(failure)
+        except GoneError as gone:  # the parent says so
+            status = gone.status
+        if news:
+            tell()
+    except GoneError:  # the parent has ended
+        pass
+    except BaseException:  # a bug: the parent says that a process ended
+        status = 1
+        sys.excepthook(*sys.exc_info())
+    finally:
+        try:
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C and the like wait until new processes are listed: else they would go on alone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def failure(status: int) -> BaseException:
+    """Return what to raise for a process that has ended without a result."""
+    if status == -signal.SIGINT:
+        return KeyboardInterrupt()
+    if status == -signal.SIGKILL:
+        return KdumpError("a process was killed before it had a result; the system may lack memory (try fewer --jobs)")
+    if status in (-signal.SIGTERM, -signal.SIGHUP):
+        return KdumpError(f"a process that read with others was ended by {signal.Signals(-status).name}")
+    return KdumpError(f"a process that read with others ended with {status}")
+
+
+def no_process(reason: OSError) -> KdumpError:
+    """Return the error of a system that starts no more processes."""
+    return KdumpError(f"the system starts no more processes ({reason.strerror}): --jobs 1 reads with this one alone")
+
+
+def send(end: int, what: object) -> None:
+    """Send an object through a pipe. Raises GoneError where its other end is closed."""
+    data = pickle.dumps(what)
+    try:
+        for part in (len(data).to_bytes(_SIZE, "big"), data):
+            view = memoryview(part)
+            while view:
+                view = view[os.write(end, view) :]
+    except BrokenPipeError:
+        raise GoneError from None
+
+
+def receive(end: int) -> Any:
+    """Return the next object out of a pipe. Raises GoneError where its other end is closed."""
+    return pickle.loads(_read(end, int.from_bytes(_read(end, _SIZE), "big")))  # noqa: S301  kdump's own
+
+
+def _read(end: int, size: int) -> bytearray:
+    data = bytearray(size)
+    left = memoryview(data)
+    while left:
+        count = os.readv(end, [left])
+        if not count:
+            raise GoneError
+        left = left[count:]
+    return data
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,7 +277,6 @@ class Processes:
 
         Raises KdumpError, OSError and MemoryError as ``work`` does, and KdumpError where a process has no result.
         """
-        from kdump.primitives import forked  # needed for several processes alone
 
         def child(_: int, news: list[object], tell: Callable[[], None]) -> None:
             os.close(last)
@@ -73,9 +294,9 @@ class Processes:
             end_of_queue = stack.enter_context(ExitStack())
             end_of_queue.callback(os.close, last)
             try:
-                processes = stack.enter_context(forked.children(min(self.count, len(tasks)), child))
+                processes = stack.enter_context(children(min(self.count, len(tasks)), child))
             except OSError as reason:
-                raise forked.no_process(reason) from None
+                raise no_process(reason) from None
             results: dict[int, R | BaseException] = {}
             queued = 0
             for at in range(len(tasks)):
@@ -88,8 +309,8 @@ class Processes:
                 while at not in results:
                     try:
                         told = processes.told()
-                    except forked.GoneError as gone:
-                        raise forked.failure(gone.status) from None
+                    except GoneError as gone:
+                        raise failure(gone.status) from None
                     if isinstance(told, BaseException):  # a result that cannot be told
                         raise told
                     results[told[0]] = told[1]

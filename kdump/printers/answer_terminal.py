@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
@@ -9,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from kdump.primitives.terminal import MEASURE, harmless_line
+from kdump.primitives.terminal import MEASURE, harmless_line, prose_width
 from kdump.printers.table import Quiet
 
 if TYPE_CHECKING:
@@ -212,3 +213,11 @@ def _styled(console: Quiet, text: str, style: str) -> str:
     with console.capture() as drawn:
         console.print(Text(text, style=style), end="", soft_wrap=True)
     return drawn.get()
+
+
+def draw_page(page: str, out: IO[str]) -> None:
+    """Draw a page: its tables and blocks of code fit into the width of sentences."""
+    from rich.markdown import Markdown  # needed for pages alone
+
+    page = re.sub(r"^```(\w*).*$", r"```\1", page, flags=re.MULTILINE)  # a title is for browsers
+    Quiet(file=out, width=prose_width()).print(Markdown(page, hyperlinks=False, code_theme="ansi_dark"))

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from kdump.primitives.encodings import Encoding
     from kdump.rows.columns import Column
-    from kdump.rows.redaction import Redactor
+    from kdump.rows.redaction import Redactor, Secrets
     from kdump.rows.selection import DamagedRange, SegmentFacts, SelectedBatch
-    from kdump.rows.without_secrets import Secrets
     from kdump.segments.batch_runs import Run
 
 
@@ -68,7 +67,7 @@ class HidingPrinter:
 
     def _of_secrets(self) -> Secrets:
         if self._secrets is None:
-            from kdump.rows.without_secrets import Secrets  # few topics hold secrets
+            from kdump.rows.redaction import Secrets  # few topics hold secrets
 
             self._secrets = Secrets()
         return self._secrets
@@ -122,7 +121,7 @@ def _json(out: BinaryIO, options: PrintOptions) -> Printer:
 
 
 def _csv(out: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.csv_rows import Separated
+    from kdump.printers.record_rows import Separated
 
     return Separated(
         out, options.columns, batches=options.batches, encoding=options.encoding, redactor=options.redactor
@@ -142,15 +141,13 @@ def _table(_: BinaryIO, options: PrintOptions) -> Printer:
 
 
 def _raw(out: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.format_string import Plain
-    from kdump.printers.format_template import raw
+    from kdump.printers.format_string import Plain, raw
 
     return Plain(out, raw(options.delimiter), redactor=options.redactor)
 
 
 def _format(out: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.format_string import Plain
-    from kdump.printers.format_template import parse
+    from kdump.printers.format_string import Plain, parse
 
     return Plain(out, parse(options.template), redactor=options.redactor)
 

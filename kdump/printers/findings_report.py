@@ -17,7 +17,7 @@ from kdump.printers.quantities import exact_size, pace
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.broker_start.outcome import BrokerStart
+    from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
     from kdump.findings import Finding
     from kdump.findings.verdict import StartVerdict
 
@@ -239,7 +239,6 @@ class JsonReport:
     def start(self, start: BrokerStart) -> None:
         if self._quiet:
             return
-        from kdump.printers.start_lines import start_lines
 
         for line in start_lines(start):
             self._line(line)
@@ -397,3 +396,47 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
 
 def _named(folders: Sequence[str]) -> str:
     return f"{many(len(folders), 'partition')}: {', '.join(folders[:SHOWN])}{', ...' if len(folders) > SHOWN else ''}"
+
+
+START_VERSION: Final = 1
+
+
+def start_lines(start: BrokerStart) -> Iterator[dict[str, object]]:
+    """Yield the lines of one broker: its own, then one for each of its logs."""
+    yield {
+        "kind": "start",
+        "version": START_VERSION,
+        "release": start.release,
+        "nodeId": start.node_id,
+        "clusterId": _text(start.cluster_id),
+        "logDirs": [path_text(path) for path in start.log_dirs],
+        "starts": start.starts,
+        "fatal": [_cause(cause) for cause in start.fatal],
+        "offlineLogDirs": [path_text(path) for path in start.offline_log_dirs],
+        "unknown": [_cause(cause) for cause in start.unknown],
+    }
+    for log in start.logs:
+        yield _log(log)
+
+
+def _log(log: LogStart) -> dict[str, object]:
+    return {
+        "kind": "startLog",
+        "version": START_VERSION,
+        "topic": _text(log.topic),
+        "partition": log.partition,
+        "folder": _text(log.folder),
+        "logDir": _text(log.log_dir),
+        "outcome": log.outcome,
+        "logStartOffset": log.log_start_offset,
+        "logEndOffset": log.log_end_offset,
+        "causes": [_cause(cause) for cause in log.causes],
+    }
+
+
+def _cause(cause: StartCause) -> dict[str, object]:
+    return {"code": cause.code, "file": _text(cause.file), "text": path_text(cause.text)}
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else path_text(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.dump_log_segments.line_template import KINDS
+from kdump.dump_log_segments.lines import KINDS
 from kdump.errors import KdumpError
 from kdump.formats.record import Header
 from kdump.kernel.batches import OTHERS
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
     from kdump.printers.decoded_text import DecodedText
-    from kdump.printers.format_template import Letter
+    from kdump.printers.format_string import Letter
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import SegmentFacts, SelectedBatch
@@ -398,7 +398,7 @@ _CSV_SLOTS: Final = {
 
 
 class FormatRows(KernelRows):
-    """Makes lines after a format string, or bare values: what :func:`kdump.printers.format_template.parse` returns."""
+    """Makes lines after a format string, or bare values: what :func:`kdump.printers.format_string.parse` returns."""
 
     def __init__(self, template: Sequence[bytes | Letter], redactor: Redactor | None) -> None:
         super().__init__((), "auto", redactor, lambda _, data: data)

@@ -25,8 +25,7 @@ from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.primitives.terminal import path_text, shell_path, shell_pattern, shell_word
 from kdump.primitives.timestamps import iso
 from kdump.printers.answer_tables.metadata import details_text
-from kdump.printers.findings_report import CheckSummary, finding_line, summary_line
-from kdump.printers.start_lines import start_lines
+from kdump.printers.findings_report import CheckSummary, finding_line, start_lines, summary_line
 from kdump.report.gathering import live_of
 
 if TYPE_CHECKING:

@@ -32,9 +32,8 @@ from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
 from kdump.printers.findings_report import finding_line
 from kdump.rows import values
-from kdump.rows.redaction import bare
+from kdump.rows.redaction import Secrets, bare
 from kdump.rows.selection import DamagedRange, SelectedBatch, may_hold_secrets
-from kdump.rows.without_secrets import Secrets
 from kdump.sql import conditions
 from kdump.sql.views import BATCHES, DAMAGE, FindingView, LineView, RowView
 

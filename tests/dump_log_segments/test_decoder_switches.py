@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from kdump.dump_log_segments.decoders import java, switches
-from kdump.dump_log_segments.decoders.control import control_text
+from kdump.dump_log_segments.decoders.texts import control_text
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.errors import DamageError
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state

@@ -7,13 +7,12 @@ import struct
 
 import pytest
 
-from kdump.dump_log_segments import index_checks
+from kdump.dump_log_segments import index_printer
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.dump_log_segments.dispatch import dump_files
-from kdump.dump_log_segments.java_paths import java_split, snapshot_id
-from kdump.dump_log_segments.options import Options
-from kdump.dump_log_segments.run import DumpRun
+from kdump.dump_log_segments.java_files import java_split, snapshot_id
+from kdump.dump_log_segments.run import DumpRun, Options
 from kdump.errors import KdumpError, UnreadableError
 from testing import GOLDEN, ROOT, forge, goldens
 from testing.processes import kdump
@@ -178,7 +177,7 @@ def test_headers_alone_give_the_same_offset_index_findings_as_whole_batches(
         (tmp_path / "0.log").write_bytes(log)
         quick = reported()
         with monkeypatch.context() as patch:
-            patch.setattr(index_checks.Heads, "last_offset", lambda *_: None)
+            patch.setattr(index_printer.Heads, "last_offset", lambda *_: None)
             assert quick == reported(), log
 
 

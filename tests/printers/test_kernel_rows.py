@@ -18,10 +18,9 @@ from kdump.primitives import compression
 from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.timestamps import FIRST, LAST
 from kdump.printers.classic_text import DumpText
-from kdump.printers.csv_rows import Separated
-from kdump.printers.format_string import Plain
-from kdump.printers.format_template import parse, raw
+from kdump.printers.format_string import Plain, parse, raw
 from kdump.printers.jsonl import JsonArray, JsonLines
+from kdump.printers.record_rows import Separated
 from kdump.printers.table import Tables
 from kdump.records import magic_2
 from kdump.rows import columns as rows

@@ -11,8 +11,8 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.encodings import ENCODINGS, to_text
 from kdump.primitives.java_text import java_text, java_text_in_pieces
-from kdump.printers import cells, csv_rows, format_string, json_text, jsonl, table
-from kdump.printers.format_template import parse
+from kdump.printers import cells, format_string, json_text, jsonl, record_rows, table
+from kdump.printers.format_string import parse
 from kdump.records import magic_2
 from kdump.rows import columns, pieces
 from kdump.segments import lazy_records
@@ -38,7 +38,7 @@ TEXTS = [
 def in_small_pieces(monkeypatch, size=3):
     """Take every record for a large one, and make pieces of a few bytes."""
     monkeypatch.setattr(pieces, "PIECE", size)
-    for module in (cells, csv_rows, format_string, json_text, jsonl, lazy_records, pieces):
+    for module in (cells, record_rows, format_string, json_text, jsonl, lazy_records, pieces):
         monkeypatch.setattr(module, "LARGE", 0, raising=False)
     monkeypatch.setattr(json_text, "_GATHERED", 2)
     monkeypatch.setattr(lazy_records, "LARGE_BATCH", 0)
@@ -73,7 +73,7 @@ FORMAT = parse("%t %p %o %T %k %s %h %K %S %%")
 FORMS = {
     "jsonl": lambda out, encoding: jsonl.JsonLines(out, ALL, encoding=encoding),
     "json": lambda out, encoding: jsonl.JsonArray(out, ALL, encoding=encoding),
-    "csv": lambda out, encoding: csv_rows.Separated(out, ALL, encoding=encoding),
+    "csv": lambda out, encoding: record_rows.Separated(out, ALL, encoding=encoding),
     "table": lambda out, encoding: table.Tables(Utf8(out), ALL, encoding=encoding),
     "format": lambda out, _: format_string.Plain(out, FORMAT),
 }

@@ -53,7 +53,7 @@ LAYERS = """
 LAYER = {room: layer for layer, line in enumerate(LAYERS.strip().splitlines()) for room in line.split()}
 OWNERS = {
     "click": {"cli", "command_line", "commands"},
-    "rich": {"printers.table", "printers.pages", "printers.answer_terminal", "report.short"},
+    "rich": {"printers.table", "printers.answer_terminal", "report.short"},
     "jinja2": {"report.page"},
     "vl_convert": {"report.drawing"},
     "pyspark": {"spark"},

@@ -9,7 +9,7 @@ from functools import cache, lru_cache, partial
 from string import Formatter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.dump_log_segments.decoders import java, remote_log
+from kdump.dump_log_segments.decoders import framed, java
 from kdump.dump_log_segments.decoders.coordinator import (
     CONSUMER,
     GROUP,
@@ -150,12 +150,12 @@ def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, Struc
 
 
 def _of_class(struct: Struct, *, txn_index: bool, before: str = "") -> StructText:
-    """Return what writes a struct as its class does (:func:`kdump.dump_log_segments.decoders.remote_log.text`)."""
+    """Return what writes a struct as its class does (:func:`.framed.remote_log_text`)."""
     slots = {slot.name: slot for slot in struct.slots}
     fields, literal = [], before
-    for text, name, _, _ in Formatter().parse(remote_log.TEXTS[struct.name]):
+    for text, name, _, _ in Formatter().parse(framed.TEXTS[struct.name]):
         literal += text
-        if name is not None and (txn_index or name != remote_log.TXN_INDEX):
+        if name is not None and (txn_index or name != framed.TXN_INDEX):
             fields.append(_class_field(slots[name], literal.encode(), txn_index=txn_index))
             literal = ""
     return StructText(fields, b"", literal.encode(), b"", ESCAPES)
@@ -166,12 +166,12 @@ def _class_field(slot: Slot, literal: bytes, *, txn_index: bool) -> FieldText:
         return FieldText(literal, slot.name, "struct", _of_class(slot.struct, txn_index=txn_index))
     if slot.type in PLAIN:
         return FieldText(literal, slot.name, PLAIN[slot.type])
-    if slot.name in remote_log.NAMES:
-        return FieldText(literal, slot.name, "name", tuple(name.encode() for name in remote_log.NAMES[slot.name]))
-    if slot.name == remote_log.EPOCHS:
+    if slot.name in framed.NAMES:
+        return FieldText(literal, slot.name, "name", tuple(name.encode() for name in framed.NAMES[slot.name]))
+    if slot.name == framed.EPOCHS:
         return FieldText(literal, slot.name, "map", ("leaderEpoch", "offset"))
-    if slot.name == remote_log.END:
-        return FieldText(literal, slot.name, "end", remote_log.START)
-    if slot.name == remote_log.CUSTOM:
-        return FieldText(literal, slot.name, "optional_size", tuple(text.encode() for text in remote_log.CUSTOM_TEXTS))
+    if slot.name == framed.END:
+        return FieldText(literal, slot.name, "end", framed.START)
+    if slot.name == framed.CUSTOM:
+        return FieldText(literal, slot.name, "optional_size", tuple(text.encode() for text in framed.CUSTOM_TEXTS))
     return FieldText(literal, slot.name, WAYS[slot.type])

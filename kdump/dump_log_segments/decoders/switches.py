@@ -22,9 +22,9 @@ def _offsets(dialect: PayloadDialect) -> Parser:
         from kdump.internal_topics.consumer_offsets import MESSAGES
 
         return CoordinatorParser(MESSAGES, dialect.offsets, dialect.definitions, limited=dialect.limited)
-    from kdump.dump_log_segments.decoders.offsets import parser
+    from kdump.dump_log_segments.decoders.before_json import offsets_parser
 
-    return parser(dialect.offsets, dialect.definitions)
+    return offsets_parser(dialect.offsets, dialect.definitions)
 
 
 def _transactions(dialect: PayloadDialect) -> Parser:
@@ -33,9 +33,9 @@ def _transactions(dialect: PayloadDialect) -> Parser:
         from kdump.internal_topics.transaction_state import MESSAGES
 
         return CoordinatorParser(MESSAGES, dialect.transactions, dialect.definitions, limited=dialect.limited)
-    from kdump.dump_log_segments.decoders.transactions import parser
+    from kdump.dump_log_segments.decoders.before_json import transactions_parser
 
-    return parser(dialect.transactions, dialect.definitions)
+    return transactions_parser(dialect.transactions, dialect.definitions)
 
 
 def _share_group_state(dialect: PayloadDialect) -> Parser:

@@ -22,7 +22,7 @@ TOOLS_API: Final = tuple(f"org.apache.kafka.tools.api.{name}" for name in DECODE
 class Dialect(NamedTuple):
     """The output of a group of releases.
 
-    Lines are in the notation of :mod:`kdump.dump_log_segments.line_template`. Where a line is a tuple, the original
+    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. Where a line is a tuple, the original
     prints its parts one after the other: when a field of a later part cannot be read, the earlier ones stand.
     """
 

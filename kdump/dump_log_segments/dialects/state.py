@@ -17,7 +17,7 @@ MOST_ELEMENTS: Final = 1_000_000
 class StateDialect(NamedTuple):
     """What a group of releases prints of indexes, producer snapshots and checkpoints, and what it checks.
 
-    Lines are in the notation of :mod:`kdump.dump_log_segments.line_template`, titles and single lines in that of
+    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`, titles and single lines in that of
     ``str.format``: ``{path}`` is the path as given, ``{file}`` that or the name, as reports tell files apart.
     """
 

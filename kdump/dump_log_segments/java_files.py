@@ -7,6 +7,9 @@ import posixpath
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump.errors import UnreadableError
+from kdump.log_dirs.files import read_whole
+from kdump.log_dirs.local import LocalFile
+from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.segments import Dialect
@@ -81,3 +84,14 @@ def number(path: str, text: str, bits: int) -> int:
             "name it as the broker did, such as 00000000000000000000.log; kdump dump reads a segment of any name",
         )
     return int(text)
+
+
+def content(path: str) -> bytes:
+    """Return the bytes of a file. It is never created, as the original does with a missing index.
+
+    Raises UnreadableError, also for a file that Java could not map or hold.
+    """
+    with LocalFile(path) as file:
+        if file.size > INT32_MAX:
+            raise UnreadableError(path, f"has {file.size} bytes, and no broker writes such a file of 2 GiB or more")
+        return read_whole(file)

@@ -1,11 +1,17 @@
-"""The value of each field of a line: of a batch, of a record, of key and value."""
+"""Output lines as data, and the value of each field of a batch, a record, a key or a value.
+
+``"| offset: {offset} isControl: {is_control:bool}"`` is parsed once into literals and fields. The word after the
+colon is the field's type, which is how Java writes it: ``bool`` (true, false), ``optional`` (OptionalLong),
+``option`` (Scala's Option), ``int`` (the number, or -1 without one), ``long`` (the number, or null without one;
+this is also the default type).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias
 
-from kdump.dump_log_segments.java_paths import absolute
-from kdump.dump_log_segments.line_template import line
+from kdump.dump_log_segments.java_files import absolute
 from kdump.errors import DamageError
 from kdump.formats.record import Record
 from kdump.formats.record_layout import TIMESTAMP_TYPES
@@ -14,7 +20,7 @@ from kdump.primitives.java_text import java_utf8
 from kdump.primitives.wire import to_int64
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.dialects.segments import Dialect
@@ -25,6 +31,90 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 
     FieldValues: TypeAlias = Callable[[str], object]
+
+
+class Field(NamedTuple):
+    """One field of a line: its name, and the type that says how to write it."""
+
+    name: str
+    type: str
+
+
+class Line(NamedTuple):
+    """A parsed line: literals and fields in the order of the output."""
+
+    parts: tuple[str | Field, ...]
+
+    def render(self, value: Callable[[str], object]) -> str:
+        """Return the text, each field's value asked for by name, in order."""
+        return "".join(part if isinstance(part, str) else WRITE[part.type](value(part.name)) for part in self.parts)
+
+
+def _long(value: object) -> str:
+    return "null" if value is None else str(value)
+
+
+def _int(value: object) -> str:
+    return "-1" if value is None else str(value)
+
+
+def _bool(value: object) -> str:
+    return "true" if value else "false"
+
+
+def _optional(value: object) -> str:
+    return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
+
+
+def _option(value: object) -> str:
+    return "None" if value is None else f"Some({value})"
+
+
+WRITE: Final[dict[str, Callable[[object], str]]] = {
+    "": _long,
+    "long": _long,
+    "int": _int,
+    "bool": _bool,
+    "optional": _optional,
+    "option": _option,
+}
+
+_BRACE: Final = "\0"
+"""What stands for a brace of the text while it is parsed."""
+NUMBERS: Final = {"", "long", "int"}
+"""The types of what Java writes as it is."""
+KINDS: Final = 64
+"""Kinds of lines that a printer keeps with their literals filled in, at most."""
+
+
+def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
+    """Yield the literals of ``lines`` and the slots of their fields; what has none is literal: ``value`` gives it."""
+    for line in lines:
+        for part in line.parts:
+            if isinstance(part, str):
+                yield part
+            elif part.name in slots and part.type in NUMBERS:
+                yield slots[part.name]
+            else:
+                yield WRITE[part.type](value(part.name))
+
+
+@cache
+def line(text: str) -> Line:
+    """Parse ``text``. Raises ValueError for a type that is none of those above."""
+    begin, *fields = text.replace("{{", _BRACE).split("{")
+    parts: list[str | Field] = [_literal(begin)]
+    for field in fields:
+        inside, _, behind = field.partition("}")
+        name, _, kind = inside.partition(":")
+        if kind not in WRITE:
+            raise ValueError(f"{text!r}: no such type of a field: {kind}")
+        parts += [Field(name, kind), _literal(behind)]
+    return Line(tuple(filter(None, parts)))
+
+
+def _literal(text: str) -> str:
+    return text.replace(_BRACE, "{").replace("}}", "}")
 
 
 RECORD_FIELDS = frozenset({"offset", "timestamp", "key_size", "value_size", "sequence", "crc"})

@@ -1,4 +1,4 @@
-"""The offsets decoder before it printed JSON of all record types (up to 3.7)."""
+"""The decoders of coordinators before they printed JSON: of offsets (up to 3.7), of transactions (up to 4.0)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final, cast
 from kdump.dump_log_segments.decoders import java
 from kdump.dump_log_segments.decoders.texts import DELETE, Parser, Texts, broken, no_key, unknown
 from kdump.errors import DamageError
-from kdump.internal_topics import consumer_protocol
+from kdump.internal_topics import consumer_protocol, transaction_state
 from kdump.internal_topics.consumer_offsets import MESSAGES
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
-from kdump.primitives.java_hash_order import java_hash
+from kdump.primitives.java_hash_order import java_hash, partition_hash
 
 if TYPE_CHECKING:
-    from kdump.dump_log_segments.dialects.payload import OffsetsWords
+    from kdump.dump_log_segments.dialects.payload import OffsetsWords, TransactionWords
     from kdump.internal_topics.schema import MessageSchema, Release, Values
 
 
@@ -25,7 +25,7 @@ NEWEST_ASSIGNMENT: Final = 3
 SUBSCRIPTION: Final = consumer_protocol.MESSAGES["ConsumerProtocolSubscription"].struct(0)
 
 
-def parser(words: OffsetsWords, release: Release) -> Parser:
+def offsets_parser(words: OffsetsWords, release: Release) -> Parser:
     """Return what prints offsets and classic groups as ``release`` knows them."""
     offset_types = MESSAGES["OffsetCommitKey"].types.at(release)
     group_types = MESSAGES["GroupMetadataKey"].types.at(release)
@@ -145,3 +145,66 @@ def _hex(words: OffsetsWords, data: bytes, offset: int) -> str:
     if data and not words.prints_bytes:
         raise DamageError("payload", f"the record at offset {offset}: this release cannot print the bytes of a member")
     return java.hex_number(data)
+
+
+TRANSACTION_KEY: Final = transaction_state.MESSAGES["TransactionLogKey"]
+TRANSACTION_VALUE: Final = transaction_state.MESSAGES["TransactionLogValue"]
+
+
+def transactions_parser(words: TransactionWords, release: Release) -> Parser:
+    """Return what prints transactions as ``release`` knows them."""
+    types = TRANSACTION_KEY.types.at(release)
+
+    def parse(offset: int, key: bytes | None, value: bytes | None) -> Texts:
+        if key is None:
+            raise no_key(offset)
+        reader = Reader(key)
+        try:
+            number = reader.int16()
+            if number in types:
+                named = read_fields(TRANSACTION_KEY.struct(0, release), reader)
+                return Texts(words.key.format(id=named["transactionalId"]), _transaction(words, release, offset, value))
+        except PayloadError as error:
+            raise broken(error, f"the record at offset {offset}") from None
+        if not words.unknown_key:
+            raise unknown("type", number, offset)
+        return Texts(words.unknown_key.format(version=number), None)
+
+    return parse
+
+
+def _transaction(words: TransactionWords, release: Release, offset: int, value: bytes | None) -> str:
+    if value is None:
+        if words.deletes:
+            return DELETE
+        raise PayloadError(None, "the value is null, which this release cannot print", 0)
+    reader = Reader(value)
+    version = reader.int16()
+    versions = TRANSACTION_VALUE.versions(release)
+    if versions is None or not versions.has(version):
+        raise unknown(f"version of {TRANSACTION_VALUE.name}", version, offset)
+    values = read_fields(TRANSACTION_VALUE.struct(version, release), reader)
+    status = cast("int", values["transactionStatus"])
+    if not 0 <= status < words.states:
+        raise unknown("transaction state", status, offset)
+    client = cast("int", values.get("clientTransactionVersion", 0))
+    if words.client_versions is not None and not 0 <= client <= words.client_versions:
+        raise unknown("transaction version of the client", client, offset)
+    left, between, right = words.partitions
+    return words.value.format(
+        producer_id=values["producerId"],
+        producer_epoch=values["producerEpoch"],
+        state=transaction_state.STATES[status],
+        partitions=left + between.join(_partitions(words, values) if status else []) + right,
+        last_update=values["transactionLastUpdateTimestampMs"],
+        timeout=values["transactionTimeoutMs"],
+    )
+
+
+def _partitions(words: TransactionWords, values: Values) -> list[str]:
+    """Return the partitions, in the order of the hash set that holds them."""
+    topics = cast("list[Values] | None", values["transactionPartitions"])
+    if topics is None:
+        raise PayloadError(None, "a transaction that is not empty has no list of partitions", 0)
+    sets = [[(str(topic["topic"]), number) for number in cast("list[int]", topic["partitionIds"])] for topic in topics]
+    return [f"{name}-{number}" for name, number in words.partitions_order(sets, partition_hash)]

@@ -1,6 +1,6 @@
 import pytest
 
-from kdump.dump_log_segments.line_template import Field, line
+from kdump.dump_log_segments.lines import Field, line
 
 
 def test_fields_are_written_by_their_type():

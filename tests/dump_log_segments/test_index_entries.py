@@ -8,11 +8,10 @@ import struct
 import pytest
 
 from kdump import kernel
-from kdump.dump_log_segments import confirmed_entries
+from kdump.dump_log_segments import index_printer
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
-from kdump.dump_log_segments.options import Options
-from kdump.dump_log_segments.run import DumpRun
+from kdump.dump_log_segments.run import DumpRun, Options
 from kdump.errors import KdumpError
 from kdump.log_dirs.local import LocalFile
 from kdump.primitives import compression
@@ -64,8 +63,8 @@ def doubtful(folder, suffix, release="4.3"):
     """The answers of the kernel."""
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        judge = confirmed_entries._doubtful
-        patch.setattr(confirmed_entries, "_doubtful", lambda *args: found.append(judge(*args)) or found[-1])
+        judge = index_printer._doubtful
+        patch.setattr(index_printer, "_doubtful", lambda *args: found.append(judge(*args)) or found[-1])
         run = DumpRun(dialects.find(release), Options(), io.BytesIO(), release=release)
         dump_files(run, [f"{folder}/{7:020}.{suffix}"])
     return bytes(found[0])
