@@ -709,7 +709,7 @@ def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], boo
 
 def _with_payloads(run: Run, agrees: bytearray, is_payload: Callable[[bytes | None, bytes | None], bool]) -> bytearray:
     """Return ``agrees`` with 0 for each batch of a run that holds a record with another payload."""
-    records, whole = run.unpack()
+    records, whole = run.brief_records()
     at = 0
     for row, count in enumerate(run.column("records_count", 0, whole)):
         until = at + count

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kdump.parallel.turns import OutputTurn
     from kdump.rows.selection import SegmentFacts
     from kdump.schemas.decoder import PayloadDecoder
+    from kdump.segments.kernel_ahead import MadeLines
     from kdump.transaction_replay.outcomes import Scan
 
 FORMATS: Final = (*(name for name in PRINTERS if name != "format"), *COLUMN_FILES)
@@ -339,9 +340,12 @@ class Dump:
         printer = None if self.options.count else self.printer(out)
         if printer is not None:
             printer.begin()
-            reader.make = None if self.options.stops_early or self.options.batches else printer.make
-        items = (item for partition in map(self.met, partitions) for item in self.stream(reader, partition))
-        found, counted = self.print_items(self.first(items, self.options.limit), printer)
+        if printer is not None and not (self.options.stops_early or self.options.batches):
+            pairs = (reader.read_making(partition, printer.make) for partition in map(self.met, partitions))
+            found, counted = self.print_made(chain.from_iterable(pairs), printer)
+        else:
+            items = (item for partition in map(self.met, partitions) for item in self.stream(reader, partition))
+            found, counted = self.print_items(self.first(items, self.options.limit), printer)
         if printer is not None:
             printer.end()
         self.finish(out, counted, found=found)
@@ -358,14 +362,20 @@ class Dump:
 
     def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
         """Print items, or count records where there is no printer; return whether there were any, and how many."""
+        return self.print_made(((item, None) for item in items), printer)
+
+    def print_made(
+        self, pairs: Iterable[tuple[SelectedBatch | DamagedRange, MadeLines | None]], printer: Printer | None
+    ) -> tuple[bool, int]:
+        """Print items, some with lines that a thread has made; see :meth:`print_items`."""
         found, counted = False, 0
-        for item in items:
+        for item, made in pairs:
             found = True
             if isinstance(item, DamagedRange):
                 self.lost(item, printer)
                 continue
             if printer is not None:
-                printer.found(item)  # it may end a run before a batch that is not well-formed
+                printer.found(item, made)  # it may end a run before a batch that is not well-formed
             counted += self._count(item)
         return found, counted
 

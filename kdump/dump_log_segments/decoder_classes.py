@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.dump_log_segments.dialects.segments import Dialect
-    from kdump.dump_log_segments.run import Options
+    from kdump.dump_log_segments.options import Options
 
     Decoder: TypeAlias = Callable[[bytes], bytes]
 

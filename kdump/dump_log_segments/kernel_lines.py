@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
     from kdump.records.magic_2 import Batch
     from kdump.segments.batch_runs import Run
+    from kdump.segments.kernel_ahead import MadeLines
 
 CHUNK: Final = 1 << 20
 """Bytes of output after which an uncompressed batch's lines go out."""
@@ -89,35 +90,34 @@ class KernelLines:
                 return 0
         return self.records(shapes[0] if head else None, shapes[1], limit, header.records_count)
 
-    def print_batches(self, batches: Run, first: int, behind: int, *, head: bool, deep: bool) -> tuple[int, int]:
-        """Print batches that are like each other, from row ``first`` to the one before ``behind``, as far as it can.
+    def print_batches(
+        self, batches: Run, first: int, stop: int, made: MadeLines | None, *, head: bool, deep: bool
+    ) -> tuple[int, int]:
+        """Print batches of a run from row ``first`` to before ``stop`` as far as possible; ``made`` are first lines.
 
-        Return the number of the row behind those that are printed whole, and how many records of its batch are, the
-        line of that batch with them: with 0, nothing at all.
+        Return the row after the batches that are printed whole, and how many records of its batch are printed: its own
+        line with them, and with 0 nothing at all.
         """
         shapes = self._shapes(batches.first, deep=deep)
         if shapes is None:
             return first, 0
         printer = self.printer
         self.kernel.memory = getattr(printer.out, "room", None)  # no thread writes there
-        kernel, lines = self.ahead.begin(batches, first, behind)
+        kernel, lines = self.ahead.begin(batches, first, stop, made)
         if lines:
             printer.follow(kernel, lines)
         printer.lead(kernel)
-        while not kernel.stuck and (kernel.left or kernel.row < behind):
+        while not kernel.stuck and (kernel.left or kernel.row < stop):
             printer.follow(kernel, kernel.run(shapes[0] if head else None, shapes[1] if deep else None, CHUNK))
         self.ahead.end(kernel)
         if not kernel.left:
             return kernel.row, 0
         return kernel.row - 1, batches.batch(kernel.row - 1).count - kernel.left
 
-    def make(self, batches: Run, *, head: bool) -> int:
-        """Make the first lines of batches and their records, for a thread: :meth:`print_batches` takes them up.
-
-        Return how many bytes these are.
-        """
+    def make(self, batches: Run, *, head: bool) -> MadeLines | None:
+        """Return the first lines of batches and their records for :meth:`print_batches`; a thread may call this."""
         shapes = self._shapes(batches.first, deep=True)
-        return 0 if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
+        return None if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
 
     def _shapes(self, batch: Batch, *, deep: bool) -> tuple[Shape, Shape] | None:
         """Return the shapes of batches like ``batch``, None where the kernel cannot print them."""

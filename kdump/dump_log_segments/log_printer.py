@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 
     from kdump.dump_log_segments.decoder_classes import Decoders
     from kdump.dump_log_segments.kernel_messages import KernelEntries
-    from kdump.dump_log_segments.run import DumpRun, Options
+    from kdump.dump_log_segments.options import Options
+    from kdump.dump_log_segments.run import DumpRun
     from kdump.log_dirs.files import Source
     from kdump.parallel.turns import OutputTurn
+    from kdump.segments.kernel_ahead import MadeLines
     from kdump.segments.regions import Region
 if kernel.COMPILED:
     from kdump.dump_log_segments.kernel_lines import KernelLines
@@ -51,10 +53,10 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
     run, path = printer.run, printer.path
     options = run.options
     deep = is_deep(run)
-    with closing(_regions(read_ahead.Leash(source), printer, part, deep=deep)) as regions:
-        for region in regions:
+    with closing(_regions(read_ahead.RevocableSource(source), printer, part, deep=deep)) as regions:
+        for region, made in regions:
             if isinstance(region, Run):
-                printer.batches(region, 0, region.batch_count, deep=deep)
+                printer.batches(region, 0, region.batch_count, made, deep=deep)
             elif isinstance(region, Entries):
                 printer.messages(region, deep=deep)
             elif isinstance(region, RecordBatch):
@@ -74,22 +76,23 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
 
 
 def _regions(
-    leash: read_ahead.Leash, printer: LogPrinter, part: SegmentPart, *, deep: bool
-) -> Generator[Region, None, None]:
-    """Yield the regions of a part. Headers are printed sooner than a thread hands over what it has read."""
+    revocable: read_ahead.RevocableSource, printer: LogPrinter, part: SegmentPart, *, deep: bool
+) -> Generator[tuple[Region, MadeLines | None], None, None]:
+    """Yield the regions of a part, with lines made ahead. Headers are printed sooner than a thread hands them over."""
     options = printer.run.options
-    end = end_of(leash.size, options)
-    window = Window(leash, end)
+    end = end_of(revocable.size, options)
+    window = Window(revocable, end)
     if part.start or part.stop < end:
         window.narrow(part.start, part.stop)
     limit = options.max_batch_bytes
     runs = RunKinds(CODEC_MASK if deep else 0, messages=True)
-    regions = walk.walk(leash, part.start, end, window, limit=limit, runs=runs, stop=part.stop)
+    regions = walk.walk(revocable, part.start, end, window, limit=limit, runs=runs, stop=part.stop)
     if not deep:
-        yield from part.cut(regions, end)
+        for region in part.cut(regions, end):
+            yield region, None
         return
     make = printer.make if kernel.COMPILED and printer.run.parser is None else None
-    yield from read_ahead.read(part.cut(regions, end), leash, end, unpack=True, make=make)
+    yield from read_ahead.read_making(part.cut(regions, end), revocable, end, make, unpack=True)
 
 
 def is_deep(run: DumpRun) -> bool:
@@ -130,22 +133,25 @@ class LogPrinter(LineValues):
         if self._entries is not None:
             self._entries.end()
 
-    def batches(self, batches: Run, row: int, behind: int, *, deep: bool) -> None:
-        """Print batches of a run, from ``row`` to the one before ``behind``, and their records when ``deep``."""
+    def batches(self, batches: Run, row: int, stop: int, made: MadeLines | None = None, *, deep: bool) -> None:
+        """Print batches of a run from ``row`` to before ``stop``, and their records when ``deep``.
+
+        ``made`` are the first lines of the run if they are made.
+        """
         head = not deep or self.run.dialect.batches_beside_records
-        while row < behind:
-            row, done = self.fast.print_batches(batches, row, behind, head=head, deep=deep)
-            if row < behind:
+        while row < stop:
+            row, done = self.fast.print_batches(batches, row, stop, made, head=head, deep=deep)
+            made = None
+            if row < stop:
                 if done:
                     self.rest(batches.batch(row), done, head=head, deep=deep)
                 else:
                     self.batch(batches.batch(row), deep=deep)
                 row += 1
 
-    def make(self, region: Region) -> int:
-        """Make the first lines of a run ahead of time, for a thread; return how many bytes they are."""
-        head = self.run.dialect.batches_beside_records
-        return self.fast.make(region, head=head) if isinstance(region, Run) else 0
+    def make(self, run: Run) -> MadeLines | None:
+        """Return the first lines of a run; a thread may call this."""
+        return self.fast.make(run, head=self.run.dialect.batches_beside_records)
 
     def messages(self, messages: Entries, *, deep: bool) -> None:
         """Print messages of magic 0 and 1 in a row, and their records when ``deep``."""

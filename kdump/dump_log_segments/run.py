@@ -12,9 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias
 
 from kdump.dump_log_segments.java_files import by_file
-from kdump.primitives import compression
 from kdump.primitives.terminal import harmless
-from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.payload import PayloadDialect
     from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.dialects.state import StateDialect
+    from kdump.dump_log_segments.options import Options
     from kdump.log_dirs.local import LocalFile
 
 
@@ -112,30 +111,6 @@ def _parser(payloads: PayloadDialect, switch: str) -> Parser:
 def tell(text: str) -> None:
     """Print a line to standard error; to a terminal without what a file's name could steer it with."""
     print(harmless(text) if sys.stderr.isatty() else text, file=sys.stderr)
-
-
-DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20
-
-
-class Options(NamedTuple):
-    """What the original's command line says."""
-
-    print_data_log: bool = False
-    deep_iteration: bool = False
-    verify_index_only: bool = False
-    index_sanity_check: bool = False
-    skip_record_metadata: bool = False
-    max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
-    """Bytes."""
-    max_bytes: int = INT32_MAX
-    """Bytes of a segment that are looked at."""
-    max_batch_bytes: int = compression.DEFAULT_LIMIT
-    """Bytes that a batch may have, and may unpack to. Not the original's."""
-    key_decoder_class: str | None = None
-    """The name as given; "" for the default class."""
-    value_decoder_class: str | None = None
-    decoder_switch: str | None = None
-    """The decoder of one of Kafka's own topics, named without its dashes; it goes before the classes."""
 
 
 MISMATCH: Final = "  Index offset: {0}, log offset: {1}"

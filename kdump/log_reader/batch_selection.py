@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
 from kdump.errors import DamageError
+from kdump.formats.record_layout import CODEC_MASK, MAGIC_2
 from kdump.log_reader.filter import Prefilter
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kdump.kernel.records import Cursor
     from kdump.log_reader.filter import Filter
     from kdump.log_reader.payload_search import DecodedSearch
-    from kdump.records.record_batch import RecordBatch
+    from kdump.records.record_batch import Batches, RecordBatch
     from kdump.rows.selection import SegmentFacts
     from kdump.segments.batch_runs import Run
     from kdump.segments.regions import Damage
@@ -190,13 +191,16 @@ class BatchSelection:
             else:
                 yield from self.select(batch, file)
 
-    def first_past(self, run: Run) -> int:
-        """Return the first row of a run after the last offset that is wanted, after all rows where there is none."""
-        last = self._filter.last_offset
-        if last is None:
-            return run.batch_count
-        offsets = zip(run.column("base_offset"), run.column("last_offset"), strict=True)
-        return next((row for row, both in enumerate(offsets) if min(both) > last), run.batch_count)
+    def first_past(self, batches: Batches) -> int:
+        """Return the row of the first batch after the last offset that is wanted, the number of batches without one.
+
+        The base offset of a compressed wrapper of magic 0 or 1 is not known without decompression: it is not past.
+        """
+        last, first = self._filter.last_offset, batches.first
+        if last is None or (first.magic < MAGIC_2 and first.attributes & CODEC_MASK):
+            return batches.batch_count
+        offsets = zip(batches.column("base_offset"), batches.column("last_offset"), strict=True)
+        return next((row for row, both in enumerate(offsets) if min(both) > last), batches.batch_count)
 
     def _wanted(self, batch: RecordBatch) -> int:
         """Return how many records of a batch the filter may take, -1 where only reading them tells."""
@@ -208,13 +212,6 @@ class BatchSelection:
         """Return whether all records of a batch are taken, of which ``wanted`` may be."""
         exact = self._prefilter is not None and self._prefilter.exact and not self._filter.committed
         return exact and self._take is not Take.RECORDS and not self._of_batches and 0 < wanted == batch.count
-
-    def is_past(self, batch: RecordBatch) -> bool:
-        """Return whether a batch lies after the last offset that is wanted, and with it all that follow."""
-        last = self._filter.last_offset
-        if last is None or batch.last_offset <= last:
-            return False
-        return batch.base_offset > last if batch.magic > 1 else batch.codec == compression.NONE
 
     def _read(
         self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool

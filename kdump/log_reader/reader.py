@@ -6,7 +6,7 @@ Segments and bytes that cannot hold what is wanted are skipped (:mod:`kdump.log_
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kdump.errors import UnreadableError, raise_it
 from kdump.log_dirs import local
@@ -15,17 +15,17 @@ from kdump.log_reader.batch_selection import BatchSelection, Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.last_records import TailMarks, joined, without_first
 from kdump.log_reader.segment_choice import CheckpointMarks
-from kdump.records.record_batch import RecordBatch
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch, last_batches_of, last_of
 from kdump.segments import log_end
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from kdump.formats.record import Record
-    from kdump.log_dirs.files import Source
+    from kdump.log_dirs.files import OpenSource, Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.batch_selection import Offer
     from kdump.log_reader.last_records import TailStretch
@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from kdump.parallel.costs import SegmentPart
     from kdump.rows.selection import SegmentFacts
     from kdump.schemas.decoder import PayloadDecoder
+    from kdump.segments.read_ahead import SizedResult
     from kdump.segments.regions import OnError, Region
     from kdump.transaction_replay.outcomes import Outcomes, Scan
+
+M = TypeVar("M", bound="SizedResult")
 
 
 class PartitionReader:
@@ -49,8 +52,6 @@ class PartitionReader:
     """What reads batches itself (:class:`kdump.log_reader.batch_selection.BatchSelection`)."""
     offer_all = False
     """Whether what reads batches itself applies the filter: it is offered all batches that may hold what is taken."""
-    make: Callable[[SelectedBatch, Run], int] | None = None
-    """Makes something of all records of a run before it comes, in any thread; returns how many bytes it holds."""
     stats: ReadStats | None = None
     """Counts what is read, where that is wanted."""
 
@@ -94,13 +95,31 @@ class PartitionReader:
 
         ``only`` names those of its segments that are read.
         """
+        for item, _ in self._read(partition, None, only):
+            yield item
+
+    def read_making(
+        self, partition: Partition, make: Callable[[SelectedBatch, Run], M | None]
+    ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
+        """Yield what :meth:`read` yields, each with a result of ``make`` or None.
+
+        Threads that read ahead call ``make`` with runs of batches, all of whose records are selected.
+        """
+        return self._read(partition, make)
+
+    def _read(
+        self,
+        partition: Partition,
+        make: Callable[[SelectedBatch, Run], M | None] | None,
+        only: Sequence[Segment] | None = None,
+    ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
         whole = only is None or only[:1] == partition.segments[:1]
         selection, facts = self._begin(partition, told=not whole)
         paths = None if only is None else {segment.path for segment in only}
         note = self.note if whole else _told
         for segment in segment_choice.segments(partition, self.filter, self.progress, note):
             if paths is None or segment.path in paths:
-                yield from self._segment(segment, selection, facts._replace(name=segment.name))
+                yield from self._pairs(segment, selection, facts._replace(name=segment.name), None, make)
 
     def records(
         self, partitions: Iterable[Partition], lost: Callable[[DamagedRange], None] = lambda _: None
@@ -267,38 +286,37 @@ class PartitionReader:
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, part: SegmentPart | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield what the filter takes of one segment, or of a part of it."""
+        for item, _ in self._pairs(segment, selection, file, part, None):
+            yield item
+
+    def _pairs(
+        self,
+        segment: Segment,
+        selection: BatchSelection,
+        file: SegmentFacts,
+        part: SegmentPart | None,
+        make: Callable[[SelectedBatch, Run], M | None] | None,
+    ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
+        """Yield the same, each with the result of ``make`` or None."""
         done, end = (0, segment.size) if part is None else (part.start, part.stop)
         if self.stats is not None:
             self.stats.segments.add(segment.name)
         try:
             with segment.open() as source:
-                span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
-                runs = self._runs or selection.in_runs
-                if part is None:
-                    make = None if self.make is None or not self._runs else _making(self.make, selection, file)
-                    stream = region_stream.stream(
-                        segment,
-                        source,
-                        span,
-                        self.on_error,
-                        runs=runs,
-                        packed=self._packed,
-                        check=self._runs and self.take is Take.RUNS,  # who only counts has nothing else to do
-                        make=make,
-                    )
-                else:
-                    stream = region_stream.part_of(segment, source, part, self.on_error, runs=runs, packed=self._packed)
-                with closing(stream) as regions:
-                    for region in regions:
-                        if isinstance(region, RecordBatch) and selection.is_past(region):
+                with closing(self._regions(segment, source, selection, file, part, make)) as regions:
+                    for region, made in regions:
+                        stop = selection.first_past(region) if isinstance(region, Batches) else 1
+                        if not stop and isinstance(region, RecordBatch):
                             break
                         if self.stats is not None:
                             self.stats.add(region)
                         if isinstance(region, Trailing) and not (found := log_end.tail(segment, region)).is_damage:
                             self.note(f"{segment.name}: byte {region.position}: {found.text}")
                         else:
-                            yield from self._region(region, source, selection, file)
-                        if isinstance(region, Run) and selection.first_past(region) < region.batch_count:
+                            for item in self._region(region, source, selection, file):
+                                yield item, made
+                                made = None  # it is of the first item, which is all of the run
+                        if isinstance(region, Batches) and stop < region.batch_count:
                             break
                         self.progress(region.position + region.size - done)
                         done = region.position + region.size
@@ -312,6 +330,31 @@ class PartitionReader:
                 part.is_over = True
             self.fail(error)
         self.progress(end - done)
+
+    def _regions(
+        self,
+        segment: Segment,
+        source: OpenSource,
+        selection: BatchSelection,
+        file: SegmentFacts,
+        part: SegmentPart | None,
+        make: Callable[[SelectedBatch, Run], M | None] | None,
+    ) -> Generator[tuple[Region, M | None], None, None]:
+        """Return the regions of a segment or of a part of it, each with the result of ``make`` or None."""
+        span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
+        runs = self._runs or selection.in_runs
+        if part is not None:
+            return region_stream.part_of(segment, source, part, self.on_error, runs=runs, packed=self._packed)
+        return region_stream.stream(
+            segment,
+            source,
+            span,
+            self.on_error,
+            runs=runs,
+            packed=self._packed,
+            check=self._runs and self.take is Take.RUNS,  # a reader that counts has nothing else to do
+            make=None if make is None or not self._runs else _making(make, selection, file),
+        )
 
     def tell_lost(self, segment: Segment, lost: int) -> None:
         """Say that a segment became shorter while it was read."""
@@ -351,14 +394,14 @@ def _told(_: object) -> None:
 
 
 def _making(
-    make: Callable[[SelectedBatch, Run], int], selection: BatchSelection, file: SegmentFacts
-) -> Callable[[Region], int]:
-    """Return what hands a run to ``make`` where all of its records come at once."""
+    make: Callable[[SelectedBatch, Run], M | None], selection: BatchSelection, file: SegmentFacts
+) -> Callable[[Run], M | None]:
+    """Return a function that calls ``make`` with a run if all of its records are selected at once."""
 
-    def made(region: Region) -> int:
-        found = selection.in_one(region, file) if isinstance(region, Run) else None
+    def made(run: Run) -> M | None:
+        found = selection.in_one(run, file)
         if found is None or found[1].behind < found[1].run.batch_count:
-            return 0
+            return None
         item, records = found
         return make(item, records.run)
 

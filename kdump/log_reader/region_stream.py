@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kdump.errors import DamageError
 from kdump.formats import record_layout
@@ -11,7 +11,6 @@ from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import read_ahead, resync, walk
-from kdump.segments import resync as segments_read
 from kdump.segments.regions import DATA, PLAIN_DATA, Range, RunKinds
 
 if TYPE_CHECKING:
@@ -20,7 +19,11 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
     from kdump.parallel.costs import SegmentPart
+    from kdump.segments.batch_runs import Run
+    from kdump.segments.read_ahead import SizedResult
     from kdump.segments.regions import Damage, OnError, Region, RunKinds
+
+M = TypeVar("M", bound="SizedResult")
 
 
 def stream(
@@ -32,34 +35,40 @@ def stream(
     runs: bool,
     packed: bool = True,
     check: bool = True,
-    make: Callable[[Region], int] | None = None,
-) -> Generator[Region, None, None]:
-    """Yield the regions of a range of bytes; None is an empty one.
+    make: Callable[[Run], M | None] | None = None,
+) -> Generator[tuple[Region, M | None], None, None]:
+    """Yield the regions of a range of bytes, each with the result of ``make`` or None; None is an empty range.
 
-    With ``runs`` batches that are alike may come as one Run, with ``packed`` no compressed ones. Where all of a local
-    file is wanted so, threads read ahead; with ``check`` they look whether records are well-formed. Some regions are
-    handed to ``make``, in any thread, as :func:`kdump.segments.read_ahead.read` does. Without ``packed`` only headers
-    are wanted, and threads would bring nothing. Raises UnreadableError.
+    With ``runs`` batches that are alike may come as one Run, with ``packed`` no compressed ones. Threads read
+    ahead if all of a local file is wanted (:func:`kdump.segments.read_ahead.read_making`). With ``check`` they look
+    whether records are well-formed. Without ``packed`` only headers are wanted, and no thread is started.
+    Raises UnreadableError.
     """
     if span is None:
         return
     kinds = _kinds(source, runs=runs, packed=packed)
     if kinds is None or not isinstance(source, local.LocalFile) or span != Range():
-        yield from _range(segment, source, span, on_error, kinds)
+        for region in _range(segment, source, span, on_error, kinds):
+            yield region, None
         return
-    leash = read_ahead.Leash(source)
-    regions = segments_read.read(leash, on_error=on_error, first_offset=segment.base_offset, runs=kinds)
-    yield from read_ahead.read(regions, leash, source.size, unpack=True, check=check, make=make) if packed else regions
+    revocable = read_ahead.RevocableSource(source)
+    regions = resync.read(revocable, on_error=on_error, first_offset=segment.base_offset, runs=kinds)
+    if packed:
+        yield from read_ahead.read_making(regions, revocable, source.size, make, unpack=True, check=check)
+    else:
+        for region in regions:
+            yield region, None
 
 
 def part_of(
     segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool, packed: bool
-) -> Generator[Region, None, None]:
+) -> Generator[tuple[Region, None], None, None]:
     """Yield the regions of a part of a segment as :func:`stream` would; then complete ``part``."""
     first = segment.base_offset if part.start == 0 else None
     kinds = _kinds(source, runs=runs, packed=packed)
     reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=kinds)
-    yield from reader.read_part(part.stop, part.hops)
+    for region in reader.read_part(part.stop, part.hops):
+        yield region, None
     part.reached, part.hops = reader.reached, reader.hops
 
 
@@ -67,11 +76,11 @@ def stretch(source: Source, start: int, end: int, *, runs: bool, packed: bool) -
     """Yield the batches of bytes that held nothing else when they were read before."""
     kinds = _kinds(source, runs=runs, packed=packed)
     if kinds is not None and packed and isinstance(source, local.LocalFile):
-        leash = read_ahead.Leash(source)
-        regions = segments_read.read(leash, start, end, runs=kinds)
-        yield from read_ahead.read(regions, leash, end - start, unpack=True, check=True)
+        revocable = read_ahead.RevocableSource(source)
+        regions = resync.read(revocable, start, end, runs=kinds)
+        yield from read_ahead.read(regions, revocable, end - start, unpack=True, check=True)
     else:
-        yield from segments_read.read(source, start, end, runs=kinds)
+        yield from resync.read(source, start, end, runs=kinds)
 
 
 def _kinds(source: Source, *, runs: bool, packed: bool) -> RunKinds | None:
@@ -87,14 +96,14 @@ def _range(
     """Yield the regions of a range; where its end, given by an index, is not the end of a batch, go on."""
     start = span.start
     first_offset = segment.base_offset if start == 0 else None
-    for region in segments_read.read(source, start, span.end, on_error=on_error, first_offset=first_offset, runs=kinds):
+    for region in resync.read(source, start, span.end, on_error=on_error, first_offset=first_offset, runs=kinds):
         if span.end is not None and not isinstance(region, Batches):
             start = region.position
             break
         yield region
     else:
         return
-    yield from segments_read.read(source, start, on_error=on_error, runs=kinds)
+    yield from resync.read(source, start, on_error=on_error, runs=kinds)
 
 
 def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:

@@ -58,9 +58,9 @@ def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
     for _, group in itertools.groupby(chains, lambda each: id(each.segment)):
         alike = list(group)
         with alike[0].segment.open() as source:
-            reading = read_ahead.Leash(source)
-            regions = itertools.chain.from_iterable(each.regions(reading) for each in alike)
-            yield from ahead(regions, source, reading, sum(each.size for each in alike))
+            revocable = read_ahead.RevocableSource(source)
+            regions = itertools.chain.from_iterable(each.regions(revocable) for each in alike)
+            yield from ahead(regions, source, revocable, sum(each.size for each in alike))
 
 
 def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:

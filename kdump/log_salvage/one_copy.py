@@ -12,8 +12,7 @@ from kdump.log_salvage.chains import BatchPlace, PlacesInARow, in_rows
 from kdump.log_salvage.valid_batches import ahead, judged
 from kdump.records.record_batch import Batches
 from kdump.segments import resync
-from kdump.segments.batch_runs import Run
-from kdump.segments.read_ahead import Leash
+from kdump.segments.read_ahead import RevocableSource
 from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
@@ -58,9 +57,9 @@ def batches(
 
 def _regions(each: Segment) -> Generator[Region, None, None]:
     with each.open() as source:
-        reading = Leash(source)
-        regions = resync.read(reading, on_error="resync", first_offset=each.base_offset, runs=DATA)
-        yield from ahead(regions, source, reading, source.size)
+        revocable = RevocableSource(source)
+        regions = resync.read(revocable, on_error="resync", first_offset=each.base_offset, runs=DATA)
+        yield from ahead(regions, source, revocable, source.size)
 
 
 def _rows(
@@ -78,7 +77,7 @@ def _cut(region: Batches, spans: list[tuple[int, int]]) -> Iterator[Batches]:
     """Yield the batches of a region within ``spans``, positions in the file."""
     if region.size == sum([end - start for start, end in spans]):
         yield region
-    elif isinstance(region, Run):
+    else:
         starts = region.column("position")
         for start, end in spans:
-            yield region.part(bisect_left(starts, start), bisect_left(starts, end))
+            yield from map(region.batch, range(bisect_left(starts, start), bisect_left(starts, end)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
-    from kdump.segments.read_ahead import Leash
+    from kdump.segments.read_ahead import RevocableSource
     from kdump.segments.regions import Region
 
     T = TypeVar("T", bound=Region)
@@ -58,9 +58,9 @@ class Account:
         self.last_offset = place.last_offset
 
 
-def ahead(regions: Iterator[T], source: Source, reading: Leash, size: int) -> Iterator[T]:
-    """Return ``regions``, ``size`` bytes that ``reading`` reads; a thread reads a file of this machine ahead."""
-    return read_ahead.read(regions, reading, size, unpack=False) if isinstance(source, LocalFile) else regions
+def ahead(regions: Iterator[T], source: Source, revocable: RevocableSource, size: int) -> Iterator[T]:
+    """Return ``regions``, ``size`` bytes that ``revocable`` reads; a thread reads a file of this machine ahead."""
+    return read_ahead.read(regions, revocable, size, unpack=False) if isinstance(source, LocalFile) else regions
 
 
 def judged(

@@ -10,7 +10,8 @@ from kdump.dump_log_segments.decoder_classes import Decoders
 from kdump.dump_log_segments.dialects.segments import NEWEST
 from kdump.dump_log_segments.java_files import offset_in_name
 from kdump.dump_log_segments.log_printer import LogPrinter
-from kdump.dump_log_segments.run import DumpRun, Options
+from kdump.dump_log_segments.options import Options
+from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record import Record
 from kdump.primitives.java_text import java_text
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
     from kdump.segments.batch_runs import Run
+    from kdump.segments.kernel_ahead import MadeLines
 
 
 class DumpText:
@@ -68,22 +70,22 @@ class DumpText:
     def begin(self) -> None:
         """Nothing stands before the first line."""
 
-    def found(self, item: SelectedBatch) -> None:
+    def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         printer = self._of(item)
         records = item.records
         if self._by_kernel and isinstance(records, RunRecords):
-            printer.unread(records, deep=not self.batches)
+            printer.of_run(records, made, deep=not self.batches)
         elif self._by_kernel and isinstance(records, BatchRecords) and (self.batches or not holds_large(records)):
             printer.batch(item.batch, deep=not self.batches)
         else:
             for one in item.each(batches=self.batches):
                 self._records(printer, one.batch, one.records)
 
-    def make(self, item: SelectedBatch, run: Run) -> int:
-        """Make the first lines of a run ahead of time, for a thread; return how many bytes they are."""
+    def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
+        """Return the first lines of a run if they can be made; a thread may call this."""
         printer = self._printer
         if printer is None or not self._by_kernel or printer.path != item.file.name:
-            return 0
+            return None
         return printer.make(run)
 
     def _records(self, printer: _Printer, batch: RecordBatch, records: Sequence[Record]) -> None:
@@ -148,12 +150,13 @@ class _Printer(LogPrinter):
         if not values:
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
-    def unread(self, records: RunRecords, *, deep: bool) -> None:
+    def of_run(self, records: RunRecords, made: MadeLines | None, *, deep: bool) -> None:
         """Print the batches of a run, unchecked ones up to the first that cannot be printed whole."""
         if not records.may_break:
-            self.batches(records.run, records.row, records.behind, deep=deep)
+            self.batches(records.run, records.row, records.behind, made, deep=deep)
             return
-        row, done = self.fast.print_batches(records.run, records.row, records.behind, head=True, deep=deep)
+        run = records.run
+        row, done = self.fast.print_batches(run, records.row, records.behind, made, head=True, deep=deep)
         if done:  # of a large batch; more of it cannot be printed now
             self.rest(records.run.batch(row), done, head=True, deep=deep)
         records.behind = row + (done > 0)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kdump.rows.redaction import Redactor, Secrets
     from kdump.rows.selection import DamagedRange, SegmentFacts, SelectedBatch
     from kdump.segments.batch_runs import Run
+    from kdump.segments.kernel_ahead import MadeLines
 
 
 class Printer(Protocol):
@@ -29,10 +30,12 @@ class Printer(Protocol):
     def go_on(self, name: str) -> bytes:
         """Begin amid a segment; return what stands before the first line of it, where nothing of it is printed yet."""
 
-    def make(self, item: SelectedBatch, run: Run) -> int:
-        """Make the first lines of a run, of which ``item`` is all, for a thread; return how many bytes they are."""
+    def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
+        """Return the first lines of a run, all of which is ``item``, or None; a thread may call this."""
 
-    def found(self, item: SelectedBatch) -> None: ...
+    def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
+        """Print a batch or a run of batches; ``made`` is the result of :meth:`make`."""
+
     def lost(self, item: DamagedRange) -> None: ...
     def end(self) -> None: ...
 
@@ -46,14 +49,14 @@ class HidingPrinter:
         self.shows_damage = printer.shows_damage
         self.begin, self.go_on, self.lost, self.end = printer.begin, printer.go_on, printer.lost, printer.end
 
-    def make(self, item: SelectedBatch, run: Run) -> int:
-        """Make the first lines of a run for a thread, where nothing is hidden; return how many bytes they are."""
-        return 0 if self._hides(item) else self._printer.make(item, run)
+    def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
+        """Return the first lines of a run in which nothing is hidden."""
+        return None if self._hides(item) else self._printer.make(item, run)
 
-    def found(self, item: SelectedBatch) -> None:
+    def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         """Print the records of a batch, or of a run of batches."""
         if not self._hides(item) or self._secrets is None:
-            self._printer.found(item)
+            self._printer.found(item, made)
             return
         for one in self._secrets.without(item):
             self._printer.found(one)
@@ -141,13 +144,15 @@ def _table(_: BinaryIO, options: PrintOptions) -> Printer:
 
 
 def _raw(out: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.format_string import Plain, raw
+    from kdump.printers.format_string import raw
+    from kdump.printers.record_rows import Plain
 
     return Plain(out, raw(options.delimiter), redactor=options.redactor)
 
 
 def _format(out: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.format_string import Plain, parse
+    from kdump.printers.format_string import parse
+    from kdump.printers.record_rows import Plain
 
     return Plain(out, parse(options.template), redactor=options.redactor)
 

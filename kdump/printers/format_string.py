@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UsageError
-from kdump.formats.record import LARGE
-from kdump.printers.record_rows import RecordRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kdump.formats.record import Header, Record
-    from kdump.printers.kernel_rows import FormatRows
-    from kdump.rows.redaction import Redactor
     from kdump.rows.selection import SelectedBatch
 
 
@@ -92,36 +88,3 @@ def parse(text: str) -> list[bytes | Letter]:
             known = " ".join(f"%{name}" for name in FIELDS)
             raise UsageError(f"'%{letter}' is no field of a format: known are {known}")
     return parts
-
-
-class Plain(RecordRows):
-    """Prints every record after a template of texts and letters."""
-
-    def __init__(self, out: BinaryIO, template: Sequence[bytes | Letter], *, redactor: Redactor | None = None) -> None:
-        super().__init__(out, redactor=redactor)
-        self.template = template
-
-    def records(self, item: SelectedBatch) -> None:
-        for record in item.records:
-            if record.size >= LARGE:
-                self._large(item, record)
-                continue
-            parts = [part if isinstance(part, bytes) else part.write(item, record) for part in self.template]
-            self.out.write(b"".join(parts))
-
-    def _large(self, item: SelectedBatch, record: Record) -> None:
-        """Print a large record field by field, its headers one by one."""
-        for part in self.template:
-            if isinstance(part, bytes):
-                self.out.write(part)
-            elif part.letter == "h":
-                for number, header in enumerate(record.headers):
-                    self.out.write(b"," if number else b"")
-                    self.out.write(headers((header,)))
-            else:
-                self.out.write(part.write(item, record))
-
-    def kernel_rows(self) -> FormatRows:
-        from kdump.printers.kernel_rows import FormatRows  # for rows of the kernel alone
-
-        return FormatRows(self.template, self.redactor)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import SegmentFacts, SelectedBatch
     from kdump.segments.batch_runs import Run
+    from kdump.segments.kernel_ahead import MadeLines
     from kdump.segments.lazy_records import BatchRecords
 
 CHUNK: Final = 1 << 22
@@ -116,27 +117,27 @@ class KernelRows:
         hidden = [pair if pair.value is None else Header(pair.key, self.shown(pair.value)) for pair in pairs]
         return json_text.headers(hidden, self.encoding).encode()
 
-    def rows(self, item: SelectedBatch, records: BatchRecords | RunRecords) -> Iterator[Bytes] | None:
-        """Return the rows of a batch, or of a run of them, in regions, each good until the next.
+    def rows(
+        self, item: SelectedBatch, records: BatchRecords | RunRecords, made: MadeLines | None
+    ) -> Iterator[Bytes] | None:
+        """Yield the rows of a batch, or of a run of them, as blocks, each valid until the next.
 
-        None leaves them to the general path; the batches of a run may be given to this one by one.
+        ``made`` are the first rows of a run. None leaves them to the general path. The batches of a run may be given to
+        this one by one.
         """
         shape = self.shape_of(item)
         if shape is None:
             return None
         if isinstance(records, RunRecords):
-            return self._of_run(shape, records)
+            return self._of_run(shape, records, made)
         return self._of_batch(shape) if self.begin(records) else None
 
-    def make(self, item: SelectedBatch, run: Run) -> int:
-        """Make the first rows of a run ahead of time, for a thread; return how many bytes they are.
-
-        It does so for batches of a kind that others before were of.
-        """
+    def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
+        """Return the first rows of a run for a kind of batches that was met before; a thread may call this."""
         if item.file is not self.file or (marks := self._marks(item)) is None:
-            return 0
+            return None
         shape = self.shapes.get(self._kind(item, marks))
-        return 0 if shape is None else self.ahead.make(run, None, shape)
+        return None if shape is None else self.ahead.make(run, None, shape)
 
     def begin(self, records: BatchRecords) -> bool:
         """Turn the kernel to the records of a batch; return whether it can."""
@@ -179,10 +180,10 @@ class KernelRows:
                 raise self._stuck()
             yield lines
 
-    def _of_run(self, shape: Shape, records: RunRecords) -> Iterator[Bytes]:
+    def _of_run(self, shape: Shape, records: RunRecords, made: MadeLines | None) -> Iterator[Bytes]:
         """Yield the rows of batches of a run, of unchecked ones up to the first that cannot be printed whole."""
         head, of_record = self.lines(shape)
-        kernel, lines = self.ahead.begin(records.run, records.row, records.behind)
+        kernel, lines = self.ahead.begin(records.run, records.row, records.behind, made)
         while True:
             kernel.gaps.clear()
             if kernel.stuck and (kernel.left or not records.may_break):

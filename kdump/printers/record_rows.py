@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from kdump import kernel
 from kdump.formats.record import LARGE
 from kdump.printers.cells import cell_in_pieces, damage_cell, quoted, quoted_in_pieces, rows
+from kdump.printers.format_string import headers
 from kdump.rows.columns import KIND
 from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large, in_chunks
 
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
     from kdump.formats.record import Record
     from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
-    from kdump.printers.kernel_rows import CsvRows, KernelRows
+    from kdump.printers.format_string import Letter
+    from kdump.printers.kernel_rows import CsvRows, FormatRows, KernelRows
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
     from kdump.segments.batch_runs import Run
+    from kdump.segments.kernel_ahead import MadeLines
 
 
 class RecordRows:
@@ -39,15 +42,15 @@ class RecordRows:
         """Begin amid a segment, before which nothing stands."""
         return b""
 
-    def found(self, item: SelectedBatch) -> None:
-        """Print the records of a batch, or of a run of batches."""
+    def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
+        """Print the records of a batch, or of a run of batches; ``made`` are the first rows of a run."""
         records = item.records
         if not records and not self.batches:
             return
         rows = None
         unread = RunRecords if self.batches else (BatchRecords, RunRecords)
         if kernel.COMPILED and isinstance(records, unread) and (self.batches or not holds_large(records)):
-            rows = self._of_kernel().rows(item, records)
+            rows = self._of_kernel().rows(item, records, made)
         if rows is not None:
             for region in rows:
                 self.region(region)
@@ -62,9 +65,9 @@ class RecordRows:
         else:
             self.records(item if self.redactor is None else self.redactor(item))
 
-    def make(self, item: SelectedBatch, run: Run) -> int:
-        """Make the first rows of a run ahead of time, for a thread; return how many bytes they are."""
-        return 0 if self._kernel is None else self._kernel.make(item, run)
+    def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
+        """Return the first rows of a run if they can be made; a thread may call this."""
+        return None if self._kernel is None else self._kernel.make(item, run)
 
     def batch(self, item: SelectedBatch) -> None:
         """Print a batch."""
@@ -143,3 +146,36 @@ class Separated(RecordRows):
 
     def _line(self, cells: Sequence[str | None]) -> None:
         self.out.write((",".join(map(quoted, cells)) + "\n").encode())
+
+
+class Plain(RecordRows):
+    """Prints every record after a template of texts and letters."""
+
+    def __init__(self, out: BinaryIO, template: Sequence[bytes | Letter], *, redactor: Redactor | None = None) -> None:
+        super().__init__(out, redactor=redactor)
+        self.template = template
+
+    def records(self, item: SelectedBatch) -> None:
+        for record in item.records:
+            if record.size >= LARGE:
+                self._large(item, record)
+                continue
+            parts = [part if isinstance(part, bytes) else part.write(item, record) for part in self.template]
+            self.out.write(b"".join(parts))
+
+    def _large(self, item: SelectedBatch, record: Record) -> None:
+        """Print a large record field by field, its headers one by one."""
+        for part in self.template:
+            if isinstance(part, bytes):
+                self.out.write(part)
+            elif part.letter == "h":
+                for number, header in enumerate(record.headers):
+                    self.out.write(b"," if number else b"")
+                    self.out.write(headers((header,)))
+            else:
+                self.out.write(part.write(item, record))
+
+    def kernel_rows(self) -> FormatRows:
+        from kdump.printers.kernel_rows import FormatRows  # for rows of the kernel alone
+
+        return FormatRows(self.template, self.redactor)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
     from kdump.segments.batch_runs import Run
+    from kdump.segments.kernel_ahead import MadeLines
 
 WIDEST: Final = 4096
 """Characters of a line where no terminal sets a width."""
@@ -103,9 +104,8 @@ class Tables:
         """Whether the lines before the rows of a group are drawn, and how many rows and damaged stretches it has."""
         self._kernel: TableRows | None = None
 
-    def make(self, item: SelectedBatch, run: Run) -> int:  # noqa: ARG002  rows wait for the widths of the columns
-        """Make nothing ahead of time."""
-        return 0
+    def make(self, item: SelectedBatch, run: Run) -> None:
+        """Make nothing ahead of time: rows wait for the widths of the columns."""
 
     def begin(self) -> None:
         """Nothing stands before the first line."""
@@ -114,7 +114,7 @@ class Tables:
         """Begin amid a segment, before which nothing stands."""
         return b""
 
-    def found(self, item: SelectedBatch) -> None:
+    def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:  # noqa: ARG002  none are made
         records = item.records
         if not isinstance(records, (BatchRecords, RunRecords)):
             self._records(item)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.errors import DamageError
 from kdump.primitives import compression
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.formats.record import Record
 
 
+BriefRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]
+"""Offset, timestamp in ms, key, value, and size in bytes of a record."""
 _PROPERTIES: Final = {"records_count": "count"}
 """Properties of a batch that have another name than the header field."""
 
@@ -31,6 +34,10 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
     """Where the first batch starts in the file, in bytes."""
     size: int
     """The size of all batches in bytes, the log overhead of 12 bytes included."""
+    rows: array[int] | None
+    """The kernel's table of numbers, a row for each batch (:class:`kdump.segments.batch_runs.Run`); None for no run."""
+    block: memoryview
+    """The bytes that a run is a part of."""
 
     @property
     def end(self) -> int:
@@ -71,6 +78,10 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
         return map(self.batch, range(row, self.batch_count))
 
     @abstractmethod
+    def brief_records(self) -> tuple[list[BriefRecord], int]:
+        """Return the records of the first batches that the kernel can read, and the number of these batches."""
+
+    @abstractmethod
     def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:
         """Return a header field of the batches from ``row`` to before ``stop``, by default of all.
 
@@ -101,6 +112,10 @@ class RecordBatch(Batches):
     limit: int
     """Largest uncompressed size in bytes; a larger one is damage."""
     batch_count = 1
+    rows = None
+
+    def brief_records(self) -> tuple[list[BriefRecord], int]:
+        return [], 0
 
     @property
     def first(self) -> RecordBatch:

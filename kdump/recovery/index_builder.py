@@ -15,7 +15,6 @@ from kdump.formats import offset_index, time_index, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.formats.time_index import NO_TIMESTAMP
 from kdump.primitives.wire import INT32_MAX
-from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from kdump.formats.txn_index import AbortedTxn
@@ -62,7 +61,7 @@ class IndexBuilder:
         DamageError where an offset does not fit into the segment.
         """
         position = batches.position if position is None else position
-        taken = add_run(self, batches.rows, position) if isinstance(batches, Run) else 0
+        taken = 0 if batches.rows is None else add_run(self, batches.rows, position)
         for batch in batches.batches(taken):  # the first of a run does not fit, unless the kernel cannot decide
             self._add(batch, ended, position + batch.position - batches.position)
 

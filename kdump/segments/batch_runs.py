@@ -7,29 +7,24 @@ that are like it; anything else ends the run and is left to the walk. Without th
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kdump import kernel
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, LOG_OVERHEAD
 from kdump.records.magic_0_1 import Message
 from kdump.records.magic_2 import Batch
-from kdump.records.record_batch import Batches
+from kdump.records.record_batch import Batches, BriefRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.kernel.lines import Lines
-    from kdump.primitives.wire import Bytes
 if kernel.COMPILED:
     from kdump.kernel import batches
     from kdump.kernel.batches import COLUMNS, WIDTH
     from kdump.kernel.records import FAR, Cursor, Records
 
     C = TypeVar("C", bound=Cursor)
-BriefRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]
-"""Offset, timestamp in ms, key, value, and size in bytes of a record."""
 LARGE: Final = 1 << 20
 """Bytes of a batch from which on it is no part of a run."""
 
@@ -41,8 +36,9 @@ class Run(Batches):
     its header, and OTHERS.
     """
 
-    __slots__ = ("_sound", "batch_count", "block", "first", "made", "position", "rows", "size", "start")
+    __slots__ = ("_sound", "batch_count", "block", "first", "position", "rows", "size", "start")
     first: Batch
+    rows: array[int]
     batch_count: int
     found: bytearray | None = None
     """The result of a check of each batch, a byte, where one was made: see BriefRun."""
@@ -57,8 +53,6 @@ class Run(Batches):
         self.batch_count = len(rows) // WIDTH
         self.size = size
         self._sound: int | None = None
-        self.made: tuple[Lines, Bytes] | None = None
-        """Its first lines, and the kernel's object that continues them, where they are made already: see LinesAhead."""
 
     @property
     def last_offset(self) -> int:
@@ -67,11 +61,6 @@ class Run(Batches):
     @property
     def raw(self) -> memoryview:
         return self.block[self.position - self.start :][: self.size]
-
-    def position_of_batch_at(self, position: int) -> int:
-        """Return the position of the batch that holds a byte of the run."""
-        starts = self.column("position")
-        return starts[bisect_right(starts, position) - 1]
 
     def batch(self, row: int) -> Batch:
         position, size = self.rows[(row + 1) * WIDTH - 2 : (row + 1) * WIDTH]
@@ -104,7 +93,7 @@ class Run(Batches):
         cursor.stack(self.block, self.rows, WIDTH, row, row if packed else stop)
         return cursor
 
-    def unpack(self) -> tuple[list[BriefRecord], int]:
+    def brief_records(self) -> tuple[list[BriefRecord], int]:
         """Return the records of the first ``sound`` batches, and the number of these batches."""
         reader = self.stack(Records())
         return reader.stacked(), reader.row
@@ -147,6 +136,7 @@ class Entries(Batches):
     """Messages of magic 0 and 1 that follow each other in a log from ``first`` on, whole and not compressed."""
 
     __slots__ = ("at", "block", "limit", "position", "size", "start", "stop")
+    rows = None
 
     def __init__(self, first: Message, block: memoryview, start: int, stop: int) -> None:
         """They end at ``stop`` in ``block``."""
@@ -177,6 +167,9 @@ class Entries(Batches):
 
     def batch(self, row: int) -> Message:
         return next(islice(self.batches(), row, None))
+
+    def brief_records(self) -> tuple[list[BriefRecord], int]:
+        return [], 0
 
     def batches(self, row: int = 0) -> Iterator[Message]:
         return islice(self._entries(), row, None)

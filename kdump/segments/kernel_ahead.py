@@ -1,12 +1,12 @@
-"""The kernel's lines of batches in a row, the first of which a thread may have made ahead of time.
+"""The kernel's lines of batch runs, the first of which a thread may have made ahead of time.
 
-A thread that reads ahead (:func:`kdump.segments.read_ahead.read`) makes lines of a run and leaves them with it. The
-printer of the run prints them, and makes the rest.
+A thread that reads ahead (:func:`kdump.segments.read_ahead.read_making`) makes the first lines of a run. The printer
+prints them, and makes the rest.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from kdump.kernel.batches import WIDTH
 from kdump.kernel.lines import Lines
@@ -25,7 +25,19 @@ L = TypeVar("L", bound=Lines)
 AHEAD: Final = 6 << 20
 """Bytes of output after which a thread stops; the printer makes the other lines of the run."""
 SPARE: Final = 4
-"""Kernels that wait for the next run, each with the memory of its lines: more are let go."""
+"""Kernels that are kept for the next run, each with the memory of its lines."""
+
+
+class MadeLines(NamedTuple):
+    """The first lines of a run, and the kernel that makes the others."""
+
+    kernel: Lines
+    lines: Bytes
+
+    @property
+    def size(self) -> int:
+        """The bytes of the lines."""
+        return len(self.lines)
 
 
 class LinesAhead(Generic[L]):
@@ -36,33 +48,27 @@ class LinesAhead(Generic[L]):
         self._make_kernel = make_kernel
         self._spare: list[Lines] = []
 
-    def make(self, run: Run, head: Shape | None, shape: Shape) -> int:
-        """Make the first lines of a run, ``head`` for each batch and ``shape`` for each record, and leave them there.
-
-        Return how many bytes they are.
-        """
+    def make(self, run: Run, head: Shape | None, shape: Shape) -> MadeLines | None:
+        """Return the first lines of a run, None for a small one: ``head`` for each batch, ``shape`` for each record."""
         if run.size < costs.PRINTED_AHEAD:
-            return 0
+            return None
         try:
             kernel: Lines = self._spare.pop()
         except IndexError:
             kernel = self._make_kernel()
         kernel.stack(run.block, run.rows, WIDTH, 0, run.batch_count)
         kernel.last_offset = UNKNOWN
-        lines = kernel.run(head, shape, AHEAD)
-        run.made = kernel, lines
-        return len(lines)
+        return MadeLines(kernel, kernel.run(head, shape, AHEAD))
 
-    def begin(self, run: Run, row: int, behind: int) -> tuple[Lines, Bytes]:
-        """Return what makes the lines of batches from ``row`` to the one before ``behind``, and those it has made."""
-        made, run.made = run.made, None
-        if made is not None and (row, behind) == (0, run.batch_count):
+    def begin(self, run: Run, row: int, stop: int, made: MadeLines | None) -> MadeLines:
+        """Return the first lines of the batches from ``row`` to before ``stop``: ``made`` if it is of all of them."""
+        if made is not None and (row, stop) == (0, run.batch_count):
             return made
-        self.kernel.stack(run.block, run.rows, WIDTH, row, behind)
+        self.kernel.stack(run.block, run.rows, WIDTH, row, stop)
         self.kernel.stuck = False
-        return self.kernel, b""
+        return MadeLines(self.kernel, b"")
 
     def end(self, kernel: Lines) -> None:
-        """Take back what :meth:`begin` returned."""
+        """Take back the kernel that :meth:`begin` returned."""
         if kernel is not self.kernel and len(self._spare) < SPARE:
             self._spare.append(kernel)

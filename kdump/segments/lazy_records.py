@@ -17,13 +17,13 @@ from kdump.errors import DamageError
 from kdump.formats.record import LARGE, LARGE_BATCH, Record
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK
 from kdump.records.magic_2 import CHUNK, Batch
-from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kdump.primitives.wire import Bytes
     from kdump.records.record_batch import Batches, RecordBatch
+    from kdump.segments.batch_runs import Run
 if kernel.COMPILED:
     from kdump.kernel.batches import WIDTH
     from kdump.kernel.records import Cursor, Records, Sizes
@@ -239,7 +239,7 @@ def record_sizes(batches: Batches) -> tuple[RecordSizes, int]:
 
     Raises DamageError where a single batch has one.
     """
-    return _of_run(batches) if isinstance(batches, Run) else (_of_batch(batches.first), 1)
+    return (_of_batch(batches.first), 1) if batches.rows is None else _of_run(batches, batches.rows)
 
 
 def _of_batch(batch: RecordBatch) -> RecordSizes:
@@ -258,9 +258,9 @@ def _of_batch(batch: RecordBatch) -> RecordSizes:
     )
 
 
-def _of_run(run: Run) -> tuple[RecordSizes, int]:
+def _of_run(run: Batches, rows: array[int]) -> tuple[RecordSizes, int]:
     if not run.first.attributes & CODEC_MASK:
-        columns, taken = _columns(run.block, run.rows, WIDTH, run.batch_count)
+        columns, taken = _columns(run.block, rows, WIDTH, run.batch_count)
         return RecordSizes(columns[0], columns[1], columns[2], sum(run.column("size", 0, taken))), taken
     offsets, keys, values = array("q"), array("q"), array("q")
     size = 0

@@ -1,15 +1,17 @@
-"""A segment read by threads ahead of whoever reads its regions, in the same order and with the same outcome.
+"""A segment that threads read ahead: the same regions in the same order, and the same errors.
 
-Reading a file, unpacking a batch and the kernel's printing go without Python's global lock, so that several processors
-do it. Threads take turns at the walk. Each makes ready what it has taken: it reckons checksums, unpacks large batches
-and makes lines of runs. A batch that it cannot unpack stays as it was, so that its reader meets the same damage as
-without threads. The reader of the regions does the same while it waits for a thread. A processor takes longer to print
-bytes that another has read.
+Reading a file, decompression and the kernel's printing run without the GIL, so that several cores do it. Threads take
+chunks of regions in turns (:mod:`kdump.parallel.chunks`): they compute checksums, decompress large batches and make
+lines of runs. A batch that a thread cannot decompress stays as it was, so that its reader meets the same damage as
+without threads. The caller prepares chunks too while it waits. Formatting is faster on the core that read the bytes:
+they are in its cache.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kdump.errors import DamageError
 from kdump.formats.record_layout import CODEC_MASK
@@ -22,25 +24,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from kdump.log_dirs.files import Source
+    from kdump.parallel.chunks import Turn
     from kdump.segments.regions import Region
 
+
+class SizedResult(Protocol):
+    """The result that a thread made of a region, and its size in bytes."""
+
+    @property
+    def size(self) -> int: ...
+
+
 T = TypeVar("T", bound="Region")
+M = TypeVar("M", bound=SizedResult)
 
 FIRST: Final = 1 << 17
-"""Bytes that are read before it is decided whether threads are started: what they would do shows by then."""
-STRETCH: Final = 1 << 19
-"""Bytes of a stretch, at least: what a thread takes at a time. A run that fills a block is a stretch of its own."""
-PIECES: Final = 1024
-"""Regions of a stretch, at most: the smallest batches are the slowest."""
+"""Bytes that are read before the decision whether threads pay off."""
+CHUNK_BYTES: Final = 1 << 19
+"""Bytes of a chunk, at least. A run that fills a block is a chunk of its own."""
+CHUNK_REGIONS: Final = 1024
+"""Regions of a chunk, at most: the smallest batches are the slowest."""
+HELD: Final = 16 << 20
+"""Decompressed and made bytes that wait for the caller and keep a thread from preparing more."""
+THREADS: Final = 2
 _alone = False
 
 
 class _EndedError(Exception):
-    """The reader has ended: what a thread goes on to read is not used."""
+    """The caller has ended: the bytes that a thread would read are not used."""
 
 
-class Leash:
-    """A source that threads read only until they are called back: a search through damage may go on for gigabytes."""
+class RevocableSource:
+    """A source whose reads raise once ``is_over`` is set: a search through damage may take gigabytes."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -59,97 +74,151 @@ class Leash:
         return files.next_hole(self._source, position)
 
 
-class Stretches(Generic[T]):
-    """Regions, cut into lists of some. Not for two threads at once.
+class RegionChunks(Generic[T]):
+    """Cuts regions into lists. ``unpack``: compressed batches count as the work of their decompression."""
 
-    With ``unpack`` somebody is going to look into the batches, with ``check`` to ask whether records are well-formed.
-    """
-
-    def __init__(self, regions: Iterator[T], *, unpack: bool, check: bool) -> None:
-        self._regions = regions
-        self._unpack = unpack
-        self._check = check
+    def __init__(self, regions: Iterator[T], *, unpack: bool) -> None:
+        self._regions, self._unpack = regions, unpack
         self._failure: BaseException | None = None
 
     def take(self, most: int | None = None) -> list[T]:
-        """Return the next regions, ``most`` bytes of them (STRETCH) or a region more; none at the end.
+        """Return the next regions, ``most`` bytes (CHUNK_BYTES) or a region more; none at the end.
 
-        What ends them is raised behind what stands before it.
+        An error is raised after the regions before it.
         """
         if self._failure is not None:
             raise self._failure
         regions: list[T] = []
         size = 0
-        most = STRETCH if most is None else most
+        most = CHUNK_BYTES if most is None else most
         try:
-            while not regions or (size < most and len(regions) < PIECES):
+            while not regions or (size < most and len(regions) < CHUNK_REGIONS):
                 region = next(self._regions, None)
                 if region is None:
                     break
                 size += region.size * costs.UNPACKING if self._unpack and _is_packed(region) else region.size
                 regions.append(region)
-        except BaseException as failure:  # it is raised again, behind these regions
+        except BaseException as failure:  # raised again, after these regions
             if not regions:
                 raise
             self._failure = failure
         return regions
 
-    def prepare(self, region: T) -> int:
-        """Reckon what whoever reads the region will ask for; return how many bytes are unpacked for it."""
+
+class PreparedRegions(NamedTuple, Generic[T, M]):
+    """Regions, each with its result; ``held`` counts the bytes that were decompressed and made."""
+
+    pairs: list[tuple[T, M | None]]
+    held: int
+
+
+class _SameStart(NamedTuple):
+    """The state before a chunk: its result depends on no other chunk."""
+
+    start: bool = True
+
+
+class Preparation(Generic[T, M]):
+    """The work on chunks of regions. ``check``: the reader wants to know whether records are well-formed."""
+
+    def __init__(self, make: Callable[[Run], M | None] | None, *, unpack: bool, check: bool) -> None:
+        self._make, self._unpack, self._check = make, unpack, check
+        self._lock = threading.Lock()
+        self._held = 0
+
+    def assume(self, _: list[T]) -> bool:
+        """Return the only start there is."""
+        return True
+
+    def make(self, chunk: list[T], _: bool, turn: Turn[_SameStart]) -> PreparedRegions[T, M]:
+        """Prepare regions as far as HELD allows; in the turn of the chunk its caller does the work itself."""
+        pairs: list[tuple[T, M | None]] = []
+        held = 0
+        for region in chunk:
+            made = None
+            if turn.state is None and self._held <= HELD:
+                run = region if isinstance(region, Run) else None
+                size = self._prepare(region, run)
+                made = None if run is None else self._made(run)
+                size += 0 if made is None else made.size
+                if size:
+                    held += size
+                    self.hold(size)
+            pairs.append((region, made))
+        return PreparedRegions(pairs, held)
+
+    def carry(self, before: _SameStart, _: PreparedRegions[T, M]) -> _SameStart:
+        """Return the state after a chunk."""
+        return before
+
+    def hold(self, size: int) -> None:
+        """Count bytes that wait for the caller; a negative size counts those that it has read."""
+        with self._lock:
+            self._held += size
+
+    def _prepare(self, region: T, run: Run | None) -> int:
+        """Compute what the reader of a region will need; return how many bytes were decompressed."""
         try:
-            if self._check and isinstance(region, Run):
-                _ = region.sound
+            if self._check and run is not None:
+                _ = run.sound
             if not isinstance(region, Batch):
                 return 0
             _ = region.crc_valid
             return region.unpack() if self._unpack and region.size >= costs.UNPACKED_AHEAD else 0
-        except (DamageError, MemoryError, ImportError):  # whoever reads the batch meets it too, in its place
+        except (DamageError, MemoryError, ImportError):  # the reader of the batch meets it too, in its place
             return 0
+
+    def _made(self, run: Run) -> M | None:
+        try:
+            return None if self._make is None else self._make(run)
+        except (DamageError, MemoryError):  # the caller meets it too, in its place
+            return None
 
 
 def read(
+    regions: Iterator[T], source: RevocableSource, size: int, *, unpack: bool, check: bool = False
+) -> Generator[T, None, None]:
+    """Yield the regions of :func:`read_making`."""
+    with closing(read_making(regions, source, size, None, unpack=unpack, check=check)) as pairs:
+        for region, _ in pairs:
+            yield region
+
+
+def read_making(
     regions: Iterator[T],
-    leash: Leash,
+    source: RevocableSource,
     size: int,
+    make: Callable[[Run], M | None] | None,
     *,
     unpack: bool,
     check: bool = False,
-    make: Callable[[T], int] | None = None,
-) -> Generator[T, None, None]:
-    """Yield ``regions``, ``size`` bytes that are read by ``leash``; threads take them ahead of time when that is much.
+) -> Generator[tuple[T, M | None], None, None]:
+    """Yield ``regions``, ``size`` bytes that ``source`` reads, each with the result of ``make`` or None.
 
-    With ``unpack``, compressed batches may be unpacked already, with ``check`` the records of runs looked at. ``make``
-    may be called with a region before it is yielded, in any thread; it returns how many bytes it made. A MemoryError or
-    a DamageError of ``make`` is passed over: the reader of the region meets it again. An error of ``regions`` is raised
-    after the regions before it. The source must stay open until this is closed.
+    Threads take regions ahead of time if that pays off. With ``unpack``, compressed batches may be decompressed
+    already, with ``check`` the records of runs are looked at. ``make`` may be called with a run in any thread before it
+    is yielded. There is no result if it raises MemoryError or DamageError: the caller meets it again. An error of
+    ``regions`` is raised after the regions before it. The source must stay open until this is closed.
     """
-    stretches = Stretches(regions, unpack=unpack, check=check)
+    chunks = RegionChunks(regions, unpack=unpack)
     threads = helpers()
     done = 0
     taken: list[T] = []
     while threads <= 0 or done < FIRST or not _is_much(taken, size - done, unpack=unpack):
-        taken = stretches.take(FIRST)
+        taken = chunks.take(FIRST)
         if not taken:
             return
-        yield from taken
+        for region in taken:
+            yield region, None
         done += sum([region.size for region in taken])
-    from kdump.segments.reader_threads import Crew  # needed for large segments alone
+    from kdump.parallel.chunks import Threads  # needed for large segments alone
 
-    crew = Crew(stretches, leash, make)
-    try:
-        crew.start(threads)
-        while (task := crew.next()) is not None:
-            if task.failure is not None:
-                raise task.failure
-            if not task.regions:
-                return
-            yield from task.regions
-            crew.done(task)
-    finally:
-        crew.end()
-    leash.is_over = False
-    while taken := stretches.take():  # there is no thread, or none is left
-        yield from taken
+    work: Preparation[T, M] = Preparation(make, unpack=unpack, check=check)
+    engine = Threads(min(threads, THREADS), source)
+    with closing(engine.run(iter(chunks.take, []), work, _SameStart())) as results:
+        for prepared, _ in results:
+            yield from prepared.pairs
+            work.hold(-prepared.held)
 
 
 def _is_packed(region: Region) -> bool:
@@ -157,9 +226,9 @@ def _is_packed(region: Region) -> bool:
 
 
 def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
-    """Tell whether threads are worth it for ``left`` bytes, assuming that these are like ``taken``.
+    """Return whether threads pay off for ``left`` bytes, assuming that these are like ``taken``.
 
-    They are not where most of the bytes are of compressed batches that are too small for threads.
+    They do not if most of the bytes are of compressed batches that are too small for threads.
     """
     size = sum([region.size for region in taken])
     packed = [region.size for region in taken if _is_packed(region)] if unpack else []
@@ -169,7 +238,7 @@ def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
 
 def alone() -> None:
     """Start no threads in this process from now on: others of the same work use the processors."""
-    global _alone  # noqa: PLW0603  it is said once in the life of a process
+    global _alone  # noqa: PLW0603  it is set once in the life of a process
     _alone = True
 
 

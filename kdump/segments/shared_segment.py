@@ -18,7 +18,6 @@ from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import Batches
 from kdump.segments import batch_runs, read_ahead, resync
-from kdump.segments import resync as segments_read
 from kdump.segments.batch_runs import Run
 from kdump.segments.regions import DATA
 from kdump.segments.resync import ResyncReader
@@ -110,9 +109,9 @@ def read_in_threads(
     """
     from kdump.parallel.chunks import Threads  # needed for large segments alone
 
-    leash = read_ahead.Leash(source)
-    work = _PartWork(leash, first_offset, make)
-    with closing(Threads(1, leash).run(pieces, work, _Before(), _steps)) as results:
+    revocable = read_ahead.RevocableSource(source)
+    work = _PartWork(revocable, first_offset, make)
+    with closing(Threads(1, revocable).run(pieces, work, _Before(), _steps)) as results:
         yield from _made(results)
 
 
@@ -137,7 +136,7 @@ def read_headers(source: Source) -> Generator[Region, None, None]:
     """
     pieces = parts_for_threads(source) if kernel.COMPILED else []
     if not pieces:
-        yield from segments_read.read(source, on_error="resync", runs=DATA)
+        yield from resync.read(source, on_error="resync", runs=DATA)
         return
 
     def make(regions: Iterator[Region]) -> Headers:

@@ -13,10 +13,10 @@ from kdump.formats.record_layout import TRANSACTIONAL_FLAG
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.log_dirs.partition import Partition, Segment
-from kdump.parallel import costs, turns
+from kdump.parallel import chunks, costs, turns
 from kdump.parallel.costs import Effort
 from kdump.parallel.turns import Forks
-from kdump.segments import read_ahead, reader_threads, walk
+from kdump.segments import read_ahead, walk
 from testing import GOLDEN, damages, forge
 from tests.helpers import forked
 
@@ -33,7 +33,7 @@ THREADS = [
     (costs, "PRINTING", 1 << 60),
     (read_ahead, "FIRST", 500),
     (costs, "READING_AHEAD", 500),
-    (read_ahead, "STRETCH", 3000),
+    (read_ahead, "CHUNK_BYTES", 3000),
     (costs, "PRINTED_AHEAD", 0),
     (costs, "processors", lambda: 3),
     (walk, "BLOCK", 4000),
@@ -340,18 +340,18 @@ def test_threads_begin_where_they_are_counted_on(tmp_path, words, effort, monkey
     """One process is chosen for the sake of its threads where these make lines, and nowhere else."""
     path = log(tmp_path, batches(2000))
     seen = tmp_path / "seen"
-    workers = reader_threads.Crew
+    threads = chunks.Threads
 
     def chosen(partitions, jobs, effort):
         seen.write_text(effort.name)
         return 1
 
-    def begun(ranges, guard, make):
+    def begun(count, source):
         (tmp_path / "begun").touch()
-        return workers(ranges, guard, make)
+        return threads(count, source)
 
     monkeypatch.setenv("KDUMP_REDACT_KEY", "0123456789abcdef")
-    replaced = [(costs, "processes_of_dump", chosen), (reader_threads, "Crew", begun), *THREADS[1:6]]
+    replaced = [(costs, "processes_of_dump", chosen), (chunks, "Threads", begun), *THREADS[1:6]]
     done = forked.kdump(tmp_path, "dump", path, *words, replaced=replaced)
     assert (done.status, done.errors) == (0, b"")
     assert seen.read_text() == effort.name

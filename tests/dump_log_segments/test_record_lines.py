@@ -7,8 +7,9 @@ import pytest
 
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
+from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.record_lines import LegacyLines
-from kdump.dump_log_segments.run import DumpRun, Options
+from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError
 from kdump.primitives import compression
 from testing import forge

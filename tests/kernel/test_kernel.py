@@ -11,7 +11,8 @@ from kdump import kernel
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.log_printer import LogPrinter
-from kdump.dump_log_segments.run import DumpRun, Options
+from kdump.dump_log_segments.options import Options
+from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError
 from kdump.formats import record_layout
 from kdump.internal_topics import DECODER_SWITCHES
@@ -85,14 +86,14 @@ def made_ahead(path, monkeypatch, **options):
     """The same, but all that a thread may make ahead of time is made so, each other region."""
     taken = []
 
-    def ahead(regions, *_, make, **__):
+    def ahead(regions, _source, _size, make, **_):
         for number, region in enumerate(regions):
-            if number % 2 == 0 and make is not None:
-                taken.append(make(region))
-            yield region
+            made = make(region) if number % 2 == 0 and make is not None and isinstance(region, Run) else None
+            taken.append(0 if made is None else made.size)
+            yield region, made
 
     with monkeypatch.context() as patch:
-        patch.setattr(read_ahead, "read", ahead)
+        patch.setattr(read_ahead, "read_making", ahead)
         patch.setattr(costs, "PRINTED_AHEAD", 0)
         return dumped(path, **options), sum(taken)
 

@@ -10,7 +10,8 @@ import pytest
 
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
-from kdump.dump_log_segments.run import DumpRun, Options
+from kdump.dump_log_segments.options import Options
+from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import UnreadableError
 from kdump.log_dirs.local import LocalFile
 from kdump.output.stdout import OutputError, open_output

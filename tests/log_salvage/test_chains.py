@@ -54,7 +54,7 @@ def test_memory_does_not_grow_with_the_number_of_batches(tmp_path, monkeypatch, 
     monkeypatch.setattr(chains, "AT_ONCE", 1 << 14)
     monkeypatch.setattr(read_ahead, "FIRST", 1 << 14)
     monkeypatch.setattr(costs, "READING_AHEAD", 1 << 14)
-    monkeypatch.setattr(read_ahead, "PIECES", 1)
+    monkeypatch.setattr(read_ahead, "CHUNK_REGIONS", 1)
     taken = {}
     for count in (2000, 8000):
         found = copies(tmp_path / f"{count}", count)

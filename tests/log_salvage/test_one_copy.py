@@ -67,7 +67,7 @@ def small(request, monkeypatch):
         (walk, "BLOCK", 4000),
         (read_ahead, "FIRST", 500),
         (costs, "READING_AHEAD", 500),
-        (read_ahead, "STRETCH", 3000),
+        (read_ahead, "CHUNK_BYTES", 3000),
     ):
         monkeypatch.setattr(place, name, value)
     monkeypatch.setattr(costs, "processors", lambda: request.param)

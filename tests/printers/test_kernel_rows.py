@@ -14,20 +14,22 @@ from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.parallel import costs
+from kdump.parallel.chunks import _ChunkCrew
 from kdump.primitives import compression
 from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.timestamps import FIRST, LAST
 from kdump.printers.classic_text import DumpText
-from kdump.printers.format_string import Plain, parse, raw
+from kdump.printers.format_string import parse, raw
 from kdump.printers.jsonl import JsonArray, JsonLines
-from kdump.printers.record_rows import Separated
+from kdump.printers.record_rows import Plain, Separated
 from kdump.printers.table import Tables
 from kdump.records import magic_2
 from kdump.rows import columns as rows
 from kdump.rows.redaction import Redactor
 from kdump.rows.selection import SegmentFacts
 from kdump.rows.values import MARKS
-from kdump.segments import read_ahead, reader_threads
+from kdump.segments import read_ahead
+from kdump.segments.batch_runs import Run
 from kdump.segments.lazy_records import BatchRecords, RunRecords
 from testing import GOLDEN, forge
 from tests.helpers.in_place import InPlace
@@ -78,17 +80,16 @@ def printed(
         include_damaged=runs is None,
     )
     printer = kind(out, columns, **options)
-    reader.make = printer.make
     taken = 0
     for partition in Finder().find([str(path)]):
-        for item in reader.read(partition):
+        for item, made in reader.read_making(partition, printer.make):
             if hasattr(item, "damage"):
                 printer.lost(item)
                 continue
             if isinstance(item.records, RunRecords):
                 taken += 1 if runs else item.records.count_of_batches
             taken += isinstance(item.records, BatchRecords) and not runs
-            printer.found(item if mark is None else item._replace(file=mark))
+            printer.found(item if mark is None else item._replace(file=mark), made)
     printer.end()
     return out.getvalue(), taken
 
@@ -630,19 +631,19 @@ def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
     path = tmp_path / NAME
     path.write_bytes(b"".join(batches(5000)))
     beside = threading.Event()
-    plain, following = read_ahead.Stretches.take, reader_threads.Crew.next
+    plain, following = read_ahead.RegionChunks.take, _ChunkCrew.next
 
-    def take(ranges, *most):
-        if threading.current_thread().name == "reader":
+    def take(chunks, *most):
+        if threading.current_thread().name == "chunks":
             beside.set()
-        return plain(ranges, *most)
+        return plain(chunks, *most)
 
     def after_a_thread(workers):
         assert beside.wait(60)
         return following(workers)
 
-    monkeypatch.setattr(read_ahead.Stretches, "take", take)
-    monkeypatch.setattr(reader_threads.Crew, "next", after_a_thread)
+    monkeypatch.setattr(read_ahead.RegionChunks, "take", take)
+    monkeypatch.setattr(_ChunkCrew, "next", after_a_thread)
     monkeypatch.setattr(costs, "processors", lambda: 3)
     monkeypatch.setattr(costs, "READING_AHEAD", 0)
     assert same_in_runs(path) > 1
@@ -655,13 +656,13 @@ def test_rows_made_ahead_of_time_print_the_same(kind, least, tmp_path, monkeypat
     """Each other run is made before it comes, whole or in part, as a thread does it; kinds of batches change."""
     made = []
 
-    def ahead(regions, *_, make, **__):
+    def ahead(regions, _source, _size, make, **_):
         for number, region in enumerate(regions):
-            if number % 2:
-                made.append(make(region))
-            yield region
+            lines = make(region) if number % 2 and isinstance(region, Run) else None
+            made.append(0 if lines is None else lines.size)
+            yield region, lines
 
-    monkeypatch.setattr(read_ahead, "read", ahead)
+    monkeypatch.setattr(read_ahead, "read_making", ahead)
     monkeypatch.setattr(costs, "PRINTED_AHEAD", 0)
     monkeypatch.setattr(kernel_ahead, "AHEAD", least)
     some = batches(200)

@@ -22,7 +22,8 @@ from kdump.dump_log_segments.decoders.texts import Parser
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
-from kdump.dump_log_segments.run import DumpRun, Options
+from kdump.dump_log_segments.options import Options
+from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot
 from kdump.formats.offset_index import OffsetIndex
@@ -41,7 +42,7 @@ from kdump.primitives import compression
 from kdump.primitives.wire import Bytes, write_varint
 from kdump.printers.classic_text import DumpText
 from kdump.printers.endings import Printer
-from kdump.printers.format_string import Plain
+from kdump.printers.record_rows import Plain
 from kdump.printers.format_string import parse as parse_format
 from kdump.printers.jsonl import JsonLines
 from kdump.printers.record_rows import Separated

@@ -12,7 +12,6 @@ from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch, misnumbered
 from kdump.segments import log_end, resync
-from kdump.segments.batch_runs import Run
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import DATA, Damage, Trailing
 
@@ -319,11 +318,11 @@ def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[byte
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
     for _, region in _regions(segments, since, unsaid):
-        batches: Iterable[RecordBatch] = (region,) if isinstance(region, RecordBatch) else ()
-        if isinstance(region, Run):
+        batches: Iterable[RecordBatch] = ()
+        if isinstance(region, Batches):
             is_plain = not (region.first.is_control or region.first.is_transactional)
             whole = is_plain and region.least("last_offset") >= since
-            records, taken = region.unpack() if whole else ([], 0)
+            records, taken = region.brief_records() if whole else ([], 0)
             newest.update({key: offset for offset, _, key, _, _ in records if key is not None and key in keys})
             batches = region.batches(taken)
         for batch in batches:

@@ -21,7 +21,7 @@ from kdump.records import control
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from kdump.segments.batch_runs import BriefRecord
+    from kdump.records.record_batch import BriefRecord
 
 
 KEY_TYPES: Final = {

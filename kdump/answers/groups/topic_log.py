@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.records.record_batch import Batches, RecordBatch
-    from kdump.segments.batch_runs import BriefRecord
+    from kdump.records.record_batch import Batches, BriefRecord, RecordBatch
     from kdump.segments.regions import Trailing
 
 
@@ -77,7 +76,7 @@ class TopicLog:
     def _add_run(self, run: Run) -> int:
         if run.first.is_transactional:
             return 0
-        records, taken = run.unpack()
+        records, taken = run.brief_records()
         if taken:
             self.end_offset = run.field("last_offset", taken - 1) + 1
         if records:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
-    from kdump.segments.batch_runs import BriefRecord
+    from kdump.records.record_batch import BriefRecord
 
 Ranking: TypeAlias = Literal["bytes", "commits"]
 

@@ -1,0 +1,31 @@
+"""The options of the original's command line."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kdump.primitives import compression
+from kdump.primitives.wire import INT32_MAX
+
+DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20
+
+
+class Options(NamedTuple):
+    """What the original's command line says."""
+
+    print_data_log: bool = False
+    deep_iteration: bool = False
+    verify_index_only: bool = False
+    index_sanity_check: bool = False
+    skip_record_metadata: bool = False
+    max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
+    """Bytes."""
+    max_bytes: int = INT32_MAX
+    """Bytes of a segment that are looked at."""
+    max_batch_bytes: int = compression.DEFAULT_LIMIT
+    """Bytes that a batch may have, and may unpack to. Not the original's."""
+    key_decoder_class: str | None = None
+    """The name as given; "" for the default class."""
+    value_decoder_class: str | None = None
+    decoder_switch: str | None = None
+    """The decoder of one of Kafka's own topics, named without its dashes; it goes before the classes."""
