@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 ROWS: Final = 1 << 14
 """Rows of a record batch at most."""
-_NOT_TOLD: Final = {"kind", "crcValid", "transactionState"}
-"""What only a text form needs, and what only the batch's bytes or other batches tell."""
+_LEFT_OUT: Final = {"kind", "crcValid", "transactionState"}
+"""What only a text form needs, and what depends on the batch's bytes or on other batches."""
 COLUMNS: Final = tuple(
-    column for column in rows.BATCH if column.name not in _NOT_TOLD and column.scope in ("file", "batch")
+    column for column in rows.BATCH if column.name not in _LEFT_OUT and column.scope in ("file", "batch")
 )
 FIELDS: Final = schema.fields(COLUMNS)
 _FILE: Final = tuple(dict.fromkeys(column.source for column in COLUMNS if column.scope == "file"))
@@ -55,10 +55,10 @@ def _made(facts: list[tuple[Any, ...]]) -> pa.RecordBatch:
     import pyarrow as pa
 
     shape = schema.arrow(FIELDS)
-    told = dict(zip((*_FILE, *_BATCH), zip(*facts, strict=True), strict=True))
+    facts_of = dict(zip((*_FILE, *_BATCH), zip(*facts, strict=True), strict=True))
     arrays = []
     for column, field in zip(COLUMNS, shape, strict=True):
-        values = told[column.source]
+        values = facts_of[column.source]
         if column.type == "codec":
             arrays.append(pa.array([compression.NAMES[number] for number in values], field.type))
         elif column.type == "timestamp":

@@ -15,7 +15,7 @@ from kdump.arrow import typed as typed_columns
 from kdump.primitives import compression
 from kdump.printers import json_text
 from kdump.rows import values as found
-from kdump.rows.columns import DECODED, RECORD
+from kdump.rows.columns import DECODED, FIELD, RECORD, decoded_field
 from kdump.rows.selection import SelectedBatch
 
 if TYPE_CHECKING:
@@ -52,13 +52,15 @@ def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Sch
     """Return the schema of columns with these names; ``typed`` has those of a subject."""
     import pyarrow as pa
 
-    own = () if typed is None else typed.names
-    return pa.schema(
-        [
-            typed.field(name) if typed is not None and name in own else schema.arrow(schema.chosen([name])).field(0)
-            for name in names
-        ]
-    )
+    fields = []
+    for name in names:
+        if typed is not None and name in typed.names:
+            fields.append(typed.field(name))
+        elif name in _COLUMNS:
+            fields.append(schema.arrow(schema.chosen([name])).field(0))
+        else:
+            fields.append(pa.field(name, pa.string()))
+    return pa.schema(fields)
 
 
 class Rows:
@@ -81,7 +83,7 @@ class Rows:
         self._file, self.wanted, self._null_headers, self._typed = file, wanted, null_headers, typed
         self._schema = schema_of(names, typed)
         self._objects = recorded.Objects()
-        needs_objects = not _PAYLOADS_DECODED.isdisjoint(names)
+        needs_objects = any(name in _PAYLOADS_DECODED or name not in _COLUMNS for name in names)
         self._columns = None if needs_objects else recorded.columns(_fields(names), wanted)
         self._reads_markers = not _OF_CONTROL.isdisjoint(names)
         self._takes_all = {wanted.first_offset, wanted.last_offset, wanted.since, wanted.until} == {None}
@@ -150,7 +152,7 @@ class Rows:
         if self._typed is not None and not _TYPED.isdisjoint(self._schema.names):
             made = self._typed.arrays((item, item.records) for item in self._batches)
         columns = [
-            made[field.name] if field.name in made else self._column(_COLUMNS[field.name], field.type)
+            made[field.name] if field.name in made else self._column(_column_of(field.name), field.type)
             for field in self._schema
         ]
         self._recorded.clear()
@@ -168,8 +170,8 @@ class Rows:
             return self._spread(column, kind)
         if column.name in _OF_CONTROL:
             return self._of_markers(column, kind)
-        if column.name == DECODED.name:
-            return self._decoded(kind)
+        if column.name == DECODED.name or column.scope == FIELD:
+            return self._decoded(column, kind)
         if column.name in _MARKS:
             return self._against_mark(column, kind)
         if column.name == "timestamp":
@@ -214,13 +216,13 @@ class Rows:
             )
         return pa.array(values, kind)
 
-    def _decoded(self, kind: pa.DataType) -> pa.Array:
-        """Return records of Kafka's own topics in words, as the JSON lines have them."""
+    def _decoded(self, column: Column, kind: pa.DataType) -> pa.Array:
+        """Return decoded records, or a field of their payloads, as JSON text; a field that is a text as it is."""
         import pyarrow as pa
 
-        read = found.source(DECODED)
-        told = (read(item, record) for item in self._batches for record in item.records)
-        return pa.array([None if value is None else json_text.scalar(DECODED, value) for value in told], kind)
+        read = found.source(column)
+        values = (read(item, record) for item in self._batches for record in item.records)
+        return pa.array([None if value is None else json_text.plain(column, value) for value in values], kind)
 
     def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
         """Return how each offset stands to a checkpoint's mark; null where there is no checkpoint."""
@@ -232,6 +234,12 @@ class Rows:
         if mark is None:
             return self._constant(column, None, kind)
         return getattr(pc, compare)(self._recorded.array("offset", pa.int64()), mark)
+
+
+def _column_of(name: str) -> Column:
+    """Return the column of a name: a declared one, or a field of decoded payloads."""
+    column = decoded_field(name)
+    return _COLUMNS[name] if column is None else column
 
 
 def _fields(names: Iterable[str]) -> set[str]:

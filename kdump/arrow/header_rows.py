@@ -35,7 +35,7 @@ RECORD_COLUMNS: Final = frozenset(
     if column.name not in _NOT_OF_HEADERS
     and (column.scope in {"file", "batch"} or column.source == "state.transaction")
 )
-"""Columns of a record that a header of its batch tells."""
+"""Columns of a record that need only its batch's header."""
 _RUN_COLUMNS: Final = {
     "batch.base_offset": "base_offset",
     "batch.last_offset": "last_offset",
@@ -178,7 +178,7 @@ def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
     if run is None:
         try:
             return [values.source(column)(item, None)]
-        except DamageError:  # a wrapper that cannot be decompressed tells no more
+        except DamageError:  # a wrapper that cannot be decompressed has no more
             return [None]
     if column.source in _RUN_COLUMNS:
         return run.run.column(_RUN_COLUMNS[column.source], run.row, run.behind)

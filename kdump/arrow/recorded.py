@@ -102,7 +102,7 @@ class KernelColumns:
     def add(self, batch: Batch) -> bool:
         """Add the records of a batch that are wanted.
 
-        Return False, and add none, where one may not be well-formed: the general path tells.
+        Return False, and add none, where one may not be well-formed: the general path decides.
         """
         if batch.count == 0:
             return True

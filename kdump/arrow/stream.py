@@ -29,12 +29,15 @@ NAMES: Final = tuple(column.name for column in columns.RECORD if column.name in 
 
 
 def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedColumns | None = None) -> tuple[str, ...]:
-    """Return the names of columns, by default all but ``decoded``, or all. Raises UsageError for others."""
+    """Return the names of columns, by default all but ``decoded``, or all. Raises UsageError for others.
+
+    With ``decoded`` a name may be a field of a payload, such as ``value.customer.id``.
+    """
     own = () if typed is None else typed.names
     known = (*NAMES, columns.DECODED.name, *own)
     chosen = (known if decoded else (*NAMES, *own)) if wanted is None else tuple(wanted)
     for name in chosen:
-        if name not in known:
+        if name not in known and not (decoded and columns.decoded_field(name)):
             raise UsageError(f"{name!r} is no column{did_you_mean(name, known)}")
     return chosen
 

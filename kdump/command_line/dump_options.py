@@ -159,7 +159,8 @@ class DumpOptions:
         from kdump.arrow import stream  # for such files alone
 
         if self.fields:
-            return stream.names((column.name for column in self.columns), typed=typed)
+            chosen = [column.name for column in self.columns]
+            return stream.names(chosen, decoded=self.decode != "none", typed=typed)
         known = stream.names(None, decoded=True, typed=typed)
         return tuple(column.name for column in self.columns if column.name in known)
 
@@ -197,9 +198,11 @@ class DumpOptions:
         if self.no_payload:
             hidden |= shared.KEY_COLUMNS
         if self.fields:
-            columns = tuple(option_values.one_of(self.fields, known, lambda column: column.name, "column"))
+            columns = tuple(
+                option_values.one_of(self.fields, (*known, *self._of_payloads()), lambda column: column.name, "column")
+            )
             for column in columns:
-                if column.name in hidden:
+                if column.name in hidden or (column.scope == rows.FIELD and column.name.partition(".")[0] in hidden):
                     raise UsageError(f"--fields {column.name}: --keys-only and --no-payload leave that out")
             return columns
         names = {column.name for column in known}
@@ -208,6 +211,14 @@ class DumpOptions:
             if self.decode != "none":
                 names = names - {"key", "value"} | {"decoded"}
         return tuple(column for column in known if column.name in names - hidden)
+
+    def _of_payloads(self) -> list[Column]:
+        """Return the columns of --fields that are fields of decoded payloads. Raises UsageError without --decode."""
+        names = [part.strip() for part in ",".join(self.fields).split(",")]
+        columns = [column for column in map(rows.decoded_field, names) if column is not None]
+        if columns and self.decode == "none":
+            raise UsageError(f"--fields {columns[0].name} is a field of a decoded payload: add --decode auto")
+        return columns
 
     @property
     def ending(self) -> str:

@@ -78,7 +78,7 @@ def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: E
     if column.type == "headers":
         return json_text.headers(value, encoding)  # type: ignore[arg-type]  # the column is of headers
     if column.type == "json":
-        return json_text.scalar(column, value)
+        return json_text.plain(column, value)
     if isinstance(value, int):
         return _WORDS[column.type](value) if column.type in _WORDS else str(value)
     return path_text(str(value))

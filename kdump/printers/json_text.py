@@ -75,6 +75,11 @@ def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = 
     yield before if pieces.encoding is None else f'{before},"{mark}":"{pieces.encoding}"'
 
 
+def plain(column: Column, value: object) -> str:
+    """Return a JSON value as a cell: a field of a decoded payload that is a text as it is, anything else as JSON."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else scalar(column, value)
+
+
 def scalar(column: Column, value: object) -> str:
     """Return a value that is neither payload nor headers."""
     if value is None:

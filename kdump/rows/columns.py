@@ -191,6 +191,18 @@ DECODED: Final = Column(
 )
 """The column after those of a record that ``kdump dump --decode auto`` adds."""
 
+FIELD: Final = "field"
+"""The scope of a column that is a field of a decoded key or value."""
+
+
+def decoded_field(name: str) -> Column | None:
+    """Return the column of a field such as ``value.customer.id``; None for a name of another form."""
+    side, dot, path = name.partition(".")
+    if side not in ("key", "value") or not dot or not path:
+        return None
+    return Column(name, "json", f"{FIELD}.{name}", f"The field {path} of the decoded {side}.", nullable=True)
+
+
 TYPED: Final = (
     Column("keyDecoded", "json", "typed.key", "The key with the types of its subject; null if it has no such value."),
     Column(

@@ -6,12 +6,13 @@ checkpoints say. :func:`value` gives the value of any column of :mod:`kdump.rows
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import DamageError
 from kdump.records import control
+from kdump.rows import columns as rows
 from kdump.rows.selection import DamagedRange, SelectedBatch
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ def source(column: Column) -> Callable[[SelectedBatch | DamagedRange, Record | N
     special = SOURCES.get(column.source)
     if special is not None:
         return special
+    if column.scope == rows.FIELD:
+        side, _, path = column.attribute.partition(".")
+        return partial(_field, side, tuple(path.split(".")))
     get = attrgetter(column.attribute)
     if column.scope == "record":
         return lambda _, record: get(record)
@@ -137,6 +141,30 @@ def decoded(found: SelectedBatch, record: Record | None) -> Any:
     if decoder is None or record is None or found.batch.is_control:
         return None
     return decoder.decode(topic or "", record.key, record.value, record.headers)
+
+
+def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Record | None) -> object:
+    """Return a field of a decoded key or value; None if it has none."""
+    made = decoded(found, record)
+    part = None if made is None else made.get(side)
+    return within(part.get("data"), path) if isinstance(part, dict) else None
+
+
+def within(value: object, path: tuple[str, ...]) -> object:
+    """Return the part of a JSON value at a path of names, and numbers of list items; None if there is none.
+
+    A name that holds dots itself is found, too: the longest name counts.
+    """
+    if not path:
+        return value
+    if isinstance(value, dict):
+        for count in range(len(path), 0, -1):
+            name = ".".join(path[:count])
+            if name in value:
+                return within(value[name], path[count:])
+    if isinstance(value, list) and path[0].isdecimal() and int(path[0]) < len(value):
+        return within(value[int(path[0])], path[1:])
+    return None
 
 
 SOURCES: Final[dict[str, Callable[..., object]]] = {

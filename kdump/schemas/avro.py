@@ -1,10 +1,11 @@
 """Avro payloads to values of JSON, with the writer's schema (Apache Avro 1.12 specification, binary encoding).
 
 A reader is a Python function per record, array and map, generated as source text from the schema: names and symbols of
-the schema enter that text as literals made by ``repr`` only. It reads as many payloads a second as
-``fastavro.schemaless_reader``, which gives values that are no JSON, raises for a date outside the years 1 to 9999, is
-silent about bytes that are left over, and does not know durations, UUIDs of 16 bytes and nanoseconds. A reader that
-interprets the schema takes seven times as long. In JSON lines the kernel writes most payloads (:mod:`kernel_avro`).
+the schema enter that text as literals made by ``repr`` only. A reader that interprets the schema takes seven times as
+long. In JSON lines the kernel writes most payloads (:mod:`kernel_avro`).
+
+``fastavro.schemaless_reader`` reads as many payloads a second. Its values are no JSON, it raises for a date outside the
+years 1 to 9999, and it ignores bytes after the value. It has no durations, UUIDs of 16 bytes and nanoseconds.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ENDINGS: Final = {"AVRO": ".avsc", "PROTOBUF": ".proto", "JSON": ".json"}
 _MAX_NAME: Final = 200
-"""Bytes of a file's name, which leaves room for an ending."""
+"""Bytes of a file's name, which leaves room for a suffix."""
 
 
 class ExportedSchemas:

@@ -54,7 +54,7 @@ class FieldType:
     group: bool = False
     """Whether its bytes stand between two tags, not after a length."""
     presence: bool = False
-    """Whether a message tells a value that is not set from its default."""
+    """Whether a message distinguishes an unset value from its default."""
     oneof: str | None = None
     scope: str = ""
     """The full name of the message, or the package, in which the type is looked up."""

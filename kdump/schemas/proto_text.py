@@ -1,8 +1,8 @@
 """Reads the text of a .proto file (proto2, proto3 and editions; protobuf's language specification).
 
-protoc is not used: it would run a C++ compiler on text from a log, and no Python package reads .proto text to
-descriptors without it (proto-schema-parser gives a syntax tree only, and takes 14 times as long as protoc). Options are
-read over, but for those that change the wire format or the presence of fields.
+protoc is not used: it would run a C++ compiler on text from a log. No Python package makes descriptors of .proto text
+without it: proto-schema-parser gives a syntax tree only, and takes 14 times as long as protoc. Options are skipped,
+except those that change the wire format or the presence of fields.
 """
 
 from __future__ import annotations

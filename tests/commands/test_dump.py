@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import pyarrow as pa
 import pytest
 
 from kdump.command_line import option_values, usage_hints
@@ -666,3 +667,42 @@ def test_payload_words():
     assert option_values.header("k=v=w") == (b"k", b"v=w")
     assert option_values.header("k") == (b"k", None)
     assert option_values.header("k=") == (b"k", b"")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "arrow"])
+def test_fields_of_decoded_payloads_are_columns(registries, form):
+    where = ["dump", registries / "confluent" / "logs", "--topic", "evolve", "--decode", "auto", "-q"]
+    lines = [json.loads(line) for line in kdump(*where, "-o", "jsonl", check=True).stdout.splitlines()]
+    values = [((line.get("decoded") or {}).get("value") or {}).get("data") or {} for line in lines]
+    want = [[value.get("tax"), value.get("owner_at")] for value in values]
+    assert any(tax is not None for tax, _ in want)
+    out = kdump(*where, "-o", form, "--fields", "value.tax,value.owner_at", check=True).stdout
+    if form == "jsonl":
+        found = [[line["value.tax"], line["value.owner_at"]] for line in map(json.loads, out.splitlines())]
+    else:
+        plain = [[None if cell is None else as_cell(cell) for cell in row] for row in want]
+        if form == "csv":
+            found = list(csv.reader(io.StringIO(out.decode())))[1:]
+            plain = [["" if cell is None else cell for cell in row] for row in plain]
+        else:
+            found = [list(row.values()) for row in pa.ipc.open_stream(out).read_all().to_pylist()]
+        want = plain
+    assert found == want
+
+
+def as_cell(value):
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--fields", "value.tax"], b"--fields value.tax is a field of a decoded payload: add --decode auto"),
+        (["--fields", "value.tax", "--decode", "auto", "--keys-only"], b"--keys-only and --no-payload leave that out"),
+        (["--fields", "valu.tax", "--decode", "auto"], b"'valu.tax' is no column"),
+    ],
+)
+def test_a_field_that_cannot_be_shown_is_wrong_usage(registries, words, why):
+    done = kdump("dump", registries / "confluent" / "logs", "--topic", "evolve", "-o", "jsonl", *words)
+    assert done.returncode == 2
+    assert why in done.stderr

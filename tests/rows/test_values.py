@@ -1,0 +1,29 @@
+import pytest
+
+from kdump.rows.columns import decoded_field
+from kdump.rows.values import within
+
+DATA = {"id": 1, "a": {"b": None, "c": [10, {"d": "x"}]}, "a.b": "dotted", "m": {"x.y": {"z": 5}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("id", 1),
+        ("a.c.0", 10),
+        ("a.c.1.d", "x"),
+        ("a.c.2", None),
+        ("a.c.-1", None),
+        ("a.b", "dotted"),
+        ("m.x.y.z", 5),
+        ("id.deeper", None),
+        ("none", None),
+    ],
+)
+def test_a_path_finds_a_part_of_a_value(path, found):
+    assert within(DATA, tuple(path.split("."))) == found
+
+
+@pytest.mark.parametrize("name", ["value", "value.", "headers.x", "topic"])
+def test_other_names_are_no_fields_of_payloads(name):
+    assert decoded_field(name) is None
