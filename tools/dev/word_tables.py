@@ -35,7 +35,6 @@ ANSWERED_BY = {
     "recompression": "stats",
     "replica_diff": "diff",
     "segment_listing": "ls",
-    "sequences": "producers",
     "transactional_ids": "transactions",
 }
 """Modules of kdump.answers that are not named as the command that prints their lines."""
