@@ -166,9 +166,9 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
       kdump dump /var/kafka --topic orders --remote /var/tiered
       kdump dump orders-0 -f '%o %T %k %s\\n'
 
-    PATH is a segment of any name, a glob, a partition's folder, a log dir, an archive (tar, zip), a folder
-    in one (bundle.zip:d1), or - for standard input. Segments are read in the order of their offsets. Of several
-    replicas of a partition the one with the newest leader epoch and log end is read; a note names the others.
+    PATH is a segment of any name, a glob, a partition's folder, a log dir, an archive (tar, zip), or a
+    folder in one (bundle.zip:d1). - is standard input. Segments are read in offset order. kdump reads the replica with
+    the newest leader epoch and log end; a note names the others.
 
     Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was met, 4 only an index is wrong.
     """

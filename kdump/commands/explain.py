@@ -49,9 +49,9 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
       kdump explain orders-0@1234 --in /broker1/kafka --in /broker2/kafka
 
     OFFSET is one offset, or A..B (both included): offsets of one reason make one
-    line. Log dirs of several brokers are told apart by meta.properties: the first
-    is asked, the others are its replicas. Topics, their deletion and configs come
-    from __cluster_metadata where the paths have it.
+    line. Log dirs with another node.id in meta.properties are other brokers': the first
+    broker's log is explained, the others are its replicas. Topics, their deletion
+    and configs come from __cluster_metadata, if the paths have it.
 
     \b
     visible                      a consumer gets it
@@ -72,10 +72,10 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
                                  remote storage has it
     topic-deleted, damaged, unknown
 
-    Reasons that files cannot tell apart are listed as alternatives. The
+    If the files allow several reasons, the others are listed as alternatives. The
     checkpoint of the high watermark lags on a running broker. Properties files of
-    brokers are in no log dir: retention counts as topics and dynamic broker
-    configs say.
+    brokers are in no log dir: retention is computed from topic configs and dynamic
+    broker configs.
 
     Exit status: 0 whatever the reason, 1 something cannot be read, 2 wrong usage,
     3 a log is damaged, 4 only derived files are wrong.

@@ -85,7 +85,7 @@ def command(**options: Any) -> int:
       kdump metadata /broker1 --write-snapshot /tmp/new --voters 1@c1:9093
 
     PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot of it. The image at an
-    offset or time begins with the newest sound snapshot at or below it; then record by record is applied, metadata
+    offset or time begins with the newest valid snapshot at or below it. Then records are applied, metadata
     transactions as a whole. -o jsonl prints it, and --diff, as the records of Kafka's own snapshot.
 
     The value of a config is hidden unless Kafka knows its name and its type is not PASSWORD. SCRAM salts and keys are
@@ -258,7 +258,7 @@ def _show(run: Answering, image: ClusterImage, asked: Asked, *, list_topics: boo
     for name in topics:
         known = image.topics.by_name
         if not any(takes((name,), topic) for topic in known):
-            near = did_you_mean(name, known) or "; --events tells of topics that were deleted"
+            near = did_you_mean(name, known) or "; --events lists topics that were deleted"
             run.session.note(f"no topic {name!r} is in this image{near}")
     if list_topics:
         return run.answer(topic_lines(image, topics, **show), tables.topics)

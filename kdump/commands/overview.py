@@ -1,4 +1,4 @@
-"""``kdump PATH``: what is there, whether its headers are sound, and what to run next.
+"""``kdump PATH``: the contents, a check of the headers, and the commands to run next.
 
 The log is read where it has at most CHECKED bytes: a check of the headers of 1 GiB takes about a second.
 """
@@ -204,7 +204,7 @@ def _segment(path: str, partition: Partition, run: Session) -> int:
     is_local = os.path.isfile(path)  # noqa: PTH113  pathlib is slow to import
     for line, what in (
         (f"kdump dump {shown}", "its records"),
-        (f"kdump check {shown}", "whether it is sound, with the files beside it"),
+        (f"kdump check {shown}", "a check of it and the files beside it"),
         (f"kdump ls {shell_path(posixpath.dirname(path) or '.')}", "the segments beside it"),
         *([(f"kdump --files {shown} --print-data-log", "as kafka-dump-log.sh prints it")] if is_local else []),
     ):

@@ -86,7 +86,7 @@ def command(
     --json prints one object: "answers" has the lines of each command as -o jsonl prints them, and the command line.
     -o jsonl prints the same lines, each with "answer" first.
 
-    All files are read in one pass, batches by their headers, checksums included; records are not unpacked. Log dirs of
+    All files are read in one pass, batches by their headers and checksums; records are not decompressed. Log dirs of
     several brokers (by meta.properties) are compared, which reads them once more. What retention deletes is shown of
     topics whose configs __cluster_metadata of the given paths has, or --config gives, as in kdump retention.
 

@@ -39,8 +39,8 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     Example:
       kdump slice /var/kafka/orders-0 --offset 1000..1999 --out cut.log
 
-    Batches are copied whole and unchanged, so that their crc stays right: the first may begin before A, the last may
-    end behind B. Damage is passed over.
+    Batches are copied whole and unchanged, so that their checksums stay valid. The first may start before A, and the
+    last may end after B. Damaged ranges are skipped.
 
     Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was met.
     """

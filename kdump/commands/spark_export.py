@@ -142,7 +142,7 @@ def command(
       kdump spark-export backup --out lake --master spark://host:7077
 
     PATH is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). DIR/_damaged holds the bytes
-    that are damaged, DIR/_manifest.json says of every byte of the input what became of it. Rows are counted before
+    that are damaged, DIR/_manifest.json accounts for every byte of the input. Rows are counted before
     and after: the export fails when one is missing. DIR appears, or is replaced, when all is written: whenever an
     export is killed, run it again. One export at a time writes into DIR.
 

@@ -31,6 +31,7 @@ PARAGRAPH = "A short line.\n" * 6
         ("module.py", "x = 1  # a byte\n# offset\n# behind\n", [(3, "behind")]),
         ("module.py", 'x = f"{y} is not\nthe\ntold"\n'.replace("\n", "\\n", 2), [(1, "told")]),
         ("module.py", 'x = "told"\n', []),
+        ("module.py", f'"""Do.\n\n\\b\nkdump {LONG}\n\nExit status: 0 {LONG[:60]}, 1 {LONG[:90]}.\n"""\n', []),
         ("module.py", f'x = "{LONG}"\n', []),
         ("module.py", "def _is_told(): ...\n", [(1, "_is_told")]),
         ("module.py", "class HasTold:\n    behind = 1\n", [(1, "HasTold"), (2, "behind")]),

@@ -29,13 +29,15 @@ SUFFIXES = {".py", ".pyi", ".pyx", ".pxd", ".md"}
 
 _CODE = re.compile(r"``.+?``|`[^`]*`", re.DOTALL)
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
-_SENTENCE_END = re.compile(r"(?<=[.!?;:])[\"')*]*\s+|\n\s*\n|\n\s*(?=[-*] |\d+\. |>>> |#)")
+_SENTENCE_END = re.compile(r"(?<=[.!?;:])[\"')*]*\s+|,\s+(?=\d )|\n\s*\n|\n\s*(?=[-*] |\d+\. |>>> |#)")
 _BLOCK = re.compile(r"^( *)(```|~~~).*?^\1\2", re.DOTALL | re.MULTILINE)
 _WORDS = {
     re.compile(rf"(?<![\w.%/-])(?:{word.replace(' ', chr(92) + 's+')})(?![\w/-])", re.IGNORECASE): use
     for word, use in RULES["words"].items()
 }
 _NAMES = {*RULES["names"]}
+_AS_TYPED = re.compile(r"^ *\x08\n.*?(?=\n\s*\n|\Z)", re.DOTALL | re.MULTILINE)
+"""A paragraph of a command's help that click prints as it is typed: examples and tables."""
 _CYTHON = re.compile(
     r'"""(?P<docstring>.*?)"""|(?:^ *#[^\n]*\n)+|#[^\n]*|"(?P<message>(?:[^"\\\n]|\\.)*)"', re.DOTALL | re.MULTILINE
 )
@@ -90,6 +92,10 @@ def problems(path: Path) -> Iterator[Problem]:
         yield from _of_names(path, ast.parse(source))
 
 
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
 def _of_words(path: Path, text: Text) -> Iterator[Problem]:
     prose = _CODE.sub(lambda code: "`" + "\n" * code[0].count("\n") + "`", text.prose)
     for pattern, use in _WORDS.items():
@@ -134,7 +140,7 @@ def _of_names(path: Path, tree: ast.Module) -> Iterator[Problem]:
 
 
 def _of_markdown(source: str) -> Iterator[Text]:
-    prose = _BLOCK.sub(lambda block: "\n" * block[0].count("\n"), source)
+    prose = _BLOCK.sub(_blank, source)
     prose = re.sub(r"^\s*[|<].*$", "", prose, flags=re.MULTILINE)  # rows of tables, HTML
     prose = re.sub(r"^ {4,}(?![-*] |\d+\. )\S.*$", "", prose, flags=re.MULTILINE)
     yield Text(1, prose, is_paragraph=True, longest_paragraph=RULES["longest_paragraph"])
@@ -147,7 +153,7 @@ def _of_python(source: str) -> Iterator[Text]:
         match node:
             case ast.Expr(value=ast.Constant(value=str() as prose) as constant):
                 docstrings.add(id(constant))
-                yield Text(node.lineno, prose, is_paragraph=True)
+                yield Text(node.lineno, _AS_TYPED.sub(_blank, prose), is_paragraph=True)
     for node in ast.walk(tree):
         match node:
             case ast.Constant(value=str() as prose) if id(node) not in docstrings and prose.count(" ") >= 2:
