@@ -30,7 +30,7 @@ def _number(size: int) -> Decoder:
 
 
 def _identity(data: bytes) -> bytes:
-    """Java prints the identity hash of the array, which no run repeats; a checksum at least tells equal from other."""
+    """Java prints the identity hash of the array, which no run repeats; a checksum at least distinguishes them."""
     return f"[B@{crc32(data):x}".encode()
 
 

@@ -45,7 +45,7 @@ NEAR: Final = 1 << 18
 
 
 def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
-    """Return the end of a log, and the greatest size of a batch in it, for what is told from headers alone.
+    """Return the end of a log, and the greatest size of a batch in it, for checks by headers alone.
 
     The end is 0 for a release that asks for more than the last offset of a batch.
     """
@@ -214,7 +214,7 @@ class TimeEntries:
                 last = batch.position
 
     def check(self, entry: TimestampOffset, previous: int) -> bool:
-        """Hold an entry against its batch and the timestamp before (ms); tell whether a batch ends at its offset.
+        """Hold an entry against its batch and the timestamp before (ms); return whether a batch ends at its offset.
 
         Raises DamageError.
         """
@@ -324,7 +324,7 @@ def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
     if run.dialect.message and isinstance(batch, Message):
         return before_0_11.unwrapped(batch, run.dialect, run.options.max_batch_bytes)
     codec_name(run.dialect, batch.codec)
-    if isinstance(batch, Message):  # whose key and value nobody asks for here: they may lie
+    if isinstance(batch, Message):  # whose key and value are not read here: their sizes may lie
         return batch.messages(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
     # of magic 2
     return cast("Batch", batch).records(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)

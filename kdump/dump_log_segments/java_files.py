@@ -34,7 +34,7 @@ def absolute(path: str) -> str:
 
 
 def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
-    """Return a report by path as the release tells it: by absolute path or by name, in the order of its hash map."""
+    """Return a report by path as the release shows it: by absolute path or by name, in the order of its hash map."""
     merged: dict[str, list[Found]] = {}
     for path, found in report.items():
         file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)

@@ -120,7 +120,7 @@ class KernelLines:
         return None if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
 
     def _shapes(self, batch: Batch, *, deep: bool) -> tuple[Shape, Shape] | None:
-        """Return the shapes of batches like ``batch``, None where the kernel cannot print them."""
+        """Return the shapes of batches like ``batch``, or None if the kernel cannot print them."""
         if deep and batch.is_control:
             return None
         try:
@@ -175,7 +175,7 @@ class KernelLines:
 
 
 def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
-    """Tell whether some records of a large batch are large: the general path prints them in pieces."""
+    """Return whether some records of a large batch are large: the general path prints them in pieces."""
     from kdump.segments.lazy_records import BatchRecords, holds_large  # few batches are
 
     return holds_large(BatchRecords(batch, data, start))

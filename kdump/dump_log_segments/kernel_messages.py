@@ -46,7 +46,7 @@ class KernelEntries:
         self.inner: dict[tuple[int, int, int], Shape] = {}
         names = {part.name for line in printer.legacy_record_line for part in line.parts if not isinstance(part, str)}
         self.lasting = printer.run.options.skip_record_metadata or not names & OF_WRAPPER
-        """Whether lines of inner messages tell nothing that differs from wrapper to wrapper."""
+        """Whether lines of inner messages show nothing that differs from wrapper to wrapper."""
 
     def end(self) -> None:
         """Print no more: let go of the memory of lines."""
@@ -101,7 +101,7 @@ class KernelEntries:
                 if message.magic != batch.magic or message.codec != NONE:
                     break
                 self.print(self.of_inner(batch, message), message, CHUNK, deep=True)
-        except DamageError:  # likewise, in its place
+        except DamageError:  # the same, in its place
             pass
         return int(kernel.done) if kernel.position() < len(data) else None
 

@@ -166,7 +166,7 @@ class LineValues:
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
 
     def lead(self, kernel: Lines) -> None:
-        """Tell the kernel where it goes on."""
+        """Hand the state over to the kernel."""
         kernel.last_offset, kernel.armed = self.last_offset, self.armed
 
     def follow(self, kernel: Lines, lines: Bytes) -> None:

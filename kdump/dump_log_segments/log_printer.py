@@ -96,7 +96,7 @@ def _regions(
 
 
 def is_deep(run: DumpRun) -> bool:
-    """Tell whether records are printed, not batches alone."""
+    """Return whether records are printed, not batches alone."""
     options = run.options
     return options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
 
@@ -191,7 +191,7 @@ class LogPrinter(LineValues):
             raise told from damage
 
     def overflow(self, source: Source, position: int, *, deep: bool) -> None:
-        """Die as the original does of a batch whose end, reckoned in 32 bits, is negative: it is not behind the file's.
+        """Die as the original does of a batch whose end, reckoned in 32 bits, is negative: it is not after the file's.
 
         The first part of its line, which needs the header alone, is printed. Does nothing where the end is no such one.
         """

@@ -23,7 +23,7 @@ class Options(NamedTuple):
     max_bytes: int = INT32_MAX
     """Bytes of a segment that are looked at."""
     max_batch_bytes: int = compression.DEFAULT_LIMIT
-    """Bytes that a batch may have, and may unpack to. Not the original's."""
+    """Bytes that a batch may have, and may decompress to. Not the original's."""
     key_decoder_class: str | None = None
     """The name as given; "" for the default class."""
     value_decoder_class: str | None = None

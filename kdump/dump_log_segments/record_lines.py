@@ -1,7 +1,7 @@
 """Lines of records that the kernel does not print, their fields asked for once: magic 0 and 1, decoded, control.
 
 What is the same in all messages of a kind is literal; the numbers of a message are filled in. Where a field cannot be
-read there is no line: the general path then prints what stands in front of it.
+read there is no line: the general path then prints what precedes it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OF_RECORD: Final = {
 
 
 class RecordLines:
-    """Makes what stands in front of key and value of a record of magic 2, where the kernel does not print it."""
+    """Makes what precedes key and value of a record of magic 2, where the kernel does not print it."""
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
@@ -77,18 +77,18 @@ class RecordLines:
 
 
 class LegacyLines:
-    """Makes the lines of messages: of entries of the log, and of what wrappers hold; None where one cannot be read."""
+    """Makes the lines of messages: of entries of the log, and of what wrappers hold; None if one cannot be read."""
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
         self.kinds: dict[tuple[bool, int, int, int, bool], Template] = {}
 
     def head(self, batch: Message) -> bytes | None:
-        """Return the line of an entry without its end. That of a wrapper may tell what is inside: it has none here."""
+        """Return the line of an entry without its end. That of a wrapper may show what is inside: it has none here."""
         return self._text(batch, batch, head=True)
 
     def meta(self, batch: Message, message: Message) -> bytes | None:
-        """Return what stands in front of key and value."""
+        """Return what precedes key and value."""
         return self._text(batch, message, head=False)
 
     def _text(self, batch: Message, message: Message, *, head: bool) -> bytes | None:

@@ -66,7 +66,7 @@ class DumpRun:
 
     @property
     def fronts(self) -> tuple[str, str]:
-        """What stands in front of a decoded record, and of one that has a payload alone."""
+        """The texts before a decoded record, and before one that has a payload alone."""
         return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
 
     def print(self, text: str) -> None:
@@ -74,7 +74,7 @@ class DumpRun:
         self.out.write(text.encode(errors="surrogateescape") + b"\n")
 
     def trailing(self, source: LocalFile, size: int) -> None:
-        """Tell of bytes behind the last whole batch; of a file that became shorter, those that are still there."""
+        """Report the bytes after the last whole batch: of a file that became shorter, those that are left."""
         if size > source.lost:
             name = posixpath.basename(source.name)
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
@@ -87,7 +87,7 @@ class DumpRun:
             )
 
     def complain(self, text: str) -> None:
-        """Print a line to standard error, behind what was printed so far."""
+        """Print a line to standard error, after what was printed so far."""
         self.out.flush()
         tell(text)
 

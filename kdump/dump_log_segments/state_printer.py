@@ -46,7 +46,7 @@ def dump_txn_index(run: DumpRun, path: str) -> None:
 
 
 def dump_snapshot(run: DumpRun, path: str) -> None:
-    """Print the producers of a ``.snapshot``; a broken one is told of, and in one release ends the run."""
+    """Print the producers of a ``.snapshot``; a broken one is reported, and in one release ends the run."""
     parts = producer_snapshot.inspect(content(path))
     state = run.state
     fault = _structure_fault(run, parts)

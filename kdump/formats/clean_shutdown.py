@@ -17,7 +17,7 @@ CURRENT_VERSION = 0
 
 
 class CleanShutdown(NamedTuple):
-    """The file's version and the broker's epoch; None in an empty file, and for an epoch that is not told."""
+    """The file's version and the broker's epoch; None in an empty file, and for an epoch that is not reported."""
 
     version: int | None = None
     broker_epoch: int | None = None

@@ -1,7 +1,7 @@
 """``.index``: where in the log some offsets stand.
 
-Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. Up to 1.0 an entry names
-the first offset of the append at its position, from 2.0 the last offset of the append, from 3.9 of the batch.
+Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. An entry names
+the first offset of the append at its position up to 1.0, its last offset from 2.0, that of the batch from 3.9.
 """
 
 from __future__ import annotations

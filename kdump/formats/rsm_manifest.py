@@ -61,7 +61,7 @@ class Manifest(NamedTuple):
     is_compressed: bool
     encryption: Encryption | None
     end_offset: int | None
-    """The last offset of the segment, where the manifest tells it."""
+    """The last offset of the segment, where the manifest shows it."""
     last_epoch: int | None
     """The last leader epoch in it, if the manifest has it."""
 

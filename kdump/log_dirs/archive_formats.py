@@ -1,8 +1,8 @@
 """Archives and compressed files by how they begin: those that kdump reads, and those that it names.
 
-No segment begins like any of them: its base offset would be 10^17 or higher. Sources of the magic numbers: RFC 1952
-(gzip), RFC 8878 (zstd), the LZ4 frame format 1.6, the .xz file format 1.2, bzip2 1.0, PKWARE's APPNOTE 6.3 (zip),
-POSIX.1-2008 (tar), and ``magic(5)`` of file 5.45 for the rest.
+No segment begins like any of them: its base offset would be 10^17 or higher. Sources of the magic numbers:
+RFC 1952 (gzip), RFC 8878 (zstd), LZ4 frame format 1.6, .xz file format 1.2, bzip2 1.0, PKWARE's APPNOTE 6.3 (zip) and
+POSIX.1-2008 (tar). Those of all others are from ``magic(5)`` of file 5.45.
 """
 
 from __future__ import annotations

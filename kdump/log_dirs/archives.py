@@ -247,7 +247,7 @@ class TarArchive(Archive):
         size, behind = os.fstat(self._held.fd).st_size, 0
         try:
             headers = _Headers(self._held.fd)
-            with tarfile.open(fileobj=headers, mode="r:", tarinfo=_headers_within(size, headers)) as tar:  # type: ignore[call-overload]  # it reads, seeks and tells
+            with tarfile.open(fileobj=headers, mode="r:", tarinfo=_headers_within(size, headers)) as tar:  # type: ignore[call-overload]  # it reads, seeks and shows
                 while (info := tar.next()) is not None:
                     headers.next_member()
                     if tar.offset <= behind:  # a size below zero, from a PAX header: it would be read for ever
@@ -350,7 +350,7 @@ class _Headers:
     """An archive as tarfile reads it to list the members: headers alone, PAX records after a check of their framing.
 
     tarfile takes time that is quadratic in the digits of a PAX header (CVE-2024-6232, Python before 3.11.10 and
-    3.12.6), ends quietly at one that it cannot read, and copies every global record for each member.
+    3.12.6). It ends quietly at one that it cannot read, and copies every global record for each member.
     """
 
     def __init__(self, descriptor: int) -> None:

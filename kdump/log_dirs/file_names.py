@@ -108,7 +108,7 @@ TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
 
 
 class Name(NamedTuple):
-    """Topic and partition of a folder, or None if its name tells none."""
+    """Topic and partition of a folder, or None if its name shows none."""
 
     topic: str | None
     partition: int | None

@@ -50,7 +50,7 @@ class OpenSource(Source, Protocol):
 class Entry(NamedTuple):
     """A file or folder: its name in its folder, its path in its place, its size in bytes (0 for a folder).
 
-    ``identity`` is the same for two paths to one file, where the place can tell. ``modified`` is the time in ms of the
+    ``identity`` is the same for two paths to one file, where the place can show. ``modified`` is the time in ms of the
     last write, ``disk_size`` what the file occupies in bytes: less than its size where it has holes. None = not known.
     """
 

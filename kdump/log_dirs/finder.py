@@ -61,7 +61,7 @@ class Wanted(NamedTuple):
     siblings: bool = False
     """Whether files that hold no records count where they are named; they stand in ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
-    """Bytes that one batch may take, as it is and decompressed; it says nothing of which files to take."""
+    """Bytes that one batch may take, as it is and decompressed; it does not choose files."""
     log_dirs: bool = False
     """Whether folders without a segment count too: snapshots of the metadata log, or the files of a log dir."""
     logs_only: bool = False
@@ -94,8 +94,8 @@ def _is_text(head: bytes) -> bool:
 class Finder:
     """Finds partitions.
 
-    ``note`` is called with what is left out, ``fail`` with what cannot be read (by default that raises), ``wrong`` with
-    a derived file that is not used (by default ``note`` is).
+    ``note`` is called with what is left out, ``fail`` with an unreadable file (by default it raises),
+    ``wrong`` with a derived file that is not used (by default ``note`` is).
     """
 
     def __init__(

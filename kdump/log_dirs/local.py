@@ -72,7 +72,7 @@ class LocalFiles:
                 for item in inside:
                     try:
                         found.append(_entry(item.name, item.path, item.stat()))
-                    except OSError:  # a link to nowhere, or gone since: opening it tells the user why
+                    except OSError:  # a link to nowhere, or gone since: opening it shows the user why
                         found.append(Entry(item.name, item.path, False, 0, item.path))
         except OSError as reason:
             raise UnreadableError(folder, reason.strerror or str(reason)) from reason
@@ -143,11 +143,11 @@ class LocalFile:
 
     @property
     def descriptor(self) -> int | None:
-        """The open file for who reads it without :meth:`read`; None if the page cache is watched meanwhile."""
+        """The open file for readers without :meth:`read`; None if the page cache is watched meanwhile."""
         return None if self._guard is not None else self._fd
 
     def expect(self, position: int, size: int) -> None:
-        """Tell the system that much of these bytes will be read, so that it fetches them at once."""
+        """Advise the system that much of these bytes will be read, so that it fetches them at once."""
         if self._guard is not None or not hasattr(os, "posix_fadvise"):  # it would take them for the broker's
             return
         last = min(position + size, self.size) - 1
@@ -161,7 +161,7 @@ class LocalFile:
             return False
         try:
             return bool(os.preadv(self._fd, [bytearray(1)], position, os.RWF_NOWAIT))
-        except OSError:  # it is not, or the file system cannot tell
+        except OSError:  # it is not, or the file system does not know
             return False
 
     def next_data(self, position: int) -> int:

@@ -100,7 +100,7 @@ class Partition(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Topic and partition, or the folder where its name tells none."""
+        """Topic and partition, or the folder where its name shows none."""
         return self.files.shown(self.folder) if self.topic is None else f"{self.topic}-{self.partition}"
 
     @property

@@ -188,7 +188,7 @@ class RemoteSource:
         return self._patience.ask(self.name, lambda: self._read(position, wanted)) if wanted else b""
 
     def _read(self, position: int, size: int) -> bytes:
-        """Read once; a store that closes the connection early has not told the end of the file. Raises OSError."""
+        """Read once; a store that closes the connection early has not reported the end of the file. Raises OSError."""
         if self._has_failed:
             self._file, now = self._opened()
             if now != self._whole:

@@ -151,7 +151,7 @@ def locked(segment: Segment) -> UnreadableError | None:
 
 
 def _ending(segment: Segment, offset: int) -> Segment:
-    """Return a segment that ends with an offset. Its indexes tell of more, and are left out."""
+    """Return a segment that ends with an offset. Its indexes have more entries, and are left out."""
     return segment._replace(until=offset, siblings={})
 
 
@@ -161,7 +161,7 @@ def _order(segment: Segment) -> tuple[int, int, int]:
 
 
 def _end(segment: Segment) -> int | None:
-    """Return the offset after a remote segment, as its manifest tells."""
+    """Return the offset after a remote segment, as its manifest shows."""
     manifest = segment.files.manifest(segment.path) if isinstance(segment.files, TieredFiles) else None
     return None if manifest is None or manifest.end_offset is None else manifest.end_offset + 1
 

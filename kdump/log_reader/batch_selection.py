@@ -58,7 +58,7 @@ class Take(Enum):
     BATCH_RUNS = auto()
     """The same; many batches may come as one RunRecords, whose records may be malformed."""
     HEADERS = auto()
-    """Batches of magic 2, of which the header tells the number of records: they come without records, many as one
+    """Batches of magic 2, whose header has the number of records: they come without records, many as one
     RunRecords, and no compressed one is decompressed. Those of magic 0 and 1 have their records.
     """
     COUNT = auto()
@@ -203,13 +203,13 @@ class BatchSelection:
         return next((row for row, both in enumerate(offsets) if min(both) > last), batches.batch_count)
 
     def _wanted(self, batch: RecordBatch) -> int:
-        """Return how many records of a batch the filter may take, -1 where only reading them tells."""
+        """Return how many records of a batch the filter may take, -1 where only reading them shows."""
         if self._prefilter is None or not self._prefilter.looks or not isinstance(batch, Batch) or batch.is_control:
             return -1
         return self._prefilter.of_batch(batch)
 
     def _takes_all(self, batch: RecordBatch, wanted: int) -> bool:
-        """Return whether all records of a batch are taken, of which ``wanted`` may be."""
+        """Return whether all records of a batch are taken; ``wanted`` may be taken."""
         exact = self._prefilter is not None and self._prefilter.exact and not self._filter.committed
         return exact and self._take is not Take.RECORDS and not self._of_batches and 0 < wanted == batch.count
 

@@ -98,7 +98,7 @@ class Filter(NamedTuple):
         )
 
     def may_hold_rows(self, run: Run) -> list[bool]:
-        """Tell the same of each batch of a run."""
+        """Return the same of each batch of a run."""
         first = run.first
         if not self._may_be_held_by(first):
             return [False] * run.batch_count
@@ -171,7 +171,7 @@ class Filter(NamedTuple):
 
 
 def _latest(batch: RecordBatch) -> int:
-    """Return a time that no record of a batch is behind; the wrappers of old producers do not tell it."""
+    """Return a time that no record of a batch is after; the wrappers of old producers do not show it."""
     if batch.magic == 1 and batch.codec != compression.NONE and batch.timestamp_type != LOG_APPEND_TIME:
         return INT64_END
     return batch.max_timestamp
@@ -246,7 +246,7 @@ class Prefilter:
         return [count if match else 0 for count, match in zip(counts, matched, strict=True)]
 
     def of_batch(self, batch: Batch) -> int:
-        """Return how many records a batch may have, -1 where the kernel cannot tell."""
+        """Return how many records a batch may have, -1 where the kernel does not know."""
         if batch.count <= 0:
             return -1
         try:
@@ -292,7 +292,7 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
 
 
 def literal(grep: re.Pattern[bytes]) -> bytes:
-    """Return a text that stands in all that a local expression matches: the longest that is easy to tell, b"" for none.
+    """Return a text that stands in all that a local expression matches: the longest that is easy to find, b"" for none.
 
     To look for it takes a fraction of the time that the expression does.
     """

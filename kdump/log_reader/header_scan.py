@@ -1,6 +1,6 @@
-"""What the headers of a segment tell: where it can be cut, how many records it holds, which transactions it ends.
+"""What the headers of a segment show: where it can be cut, how many records it holds, which transactions it ends.
 
-One pass over the headers of each segment, which can run anywhere; what the segments of a partition tell is then put
+One pass over the headers of each segment, which can run anywhere; what the segments of a partition show is then put
 together on the driver.
 """
 
@@ -39,8 +39,8 @@ FAR: Final = 4096
 class Stretch:
     """A part of a segment, from ``start`` to ``end`` (bytes), which is read by one task, and what its bytes are.
 
-    ``told`` says whether the counts hold: an entry of magic 0 or 1 that cannot be decompressed does not tell how many
-    records it has. Offsets are None if there is no batch. What no header tells is not in it: a wrong checksum, a
+    ``told`` says whether the counts hold: an entry of magic 0 or 1 that cannot be decompressed does not show how many
+    records it has. Offsets are None if there is no batch. What no header shows is not in it: a wrong checksum, a
     bad record.
     """
 
@@ -110,9 +110,9 @@ def _count(batch: RecordBatch) -> int:
 
 
 class Survey(NamedTuple):
-    """What one segment tells. ``told`` is of its transactions.
+    """What one segment shows. ``told`` is of its transactions.
 
-    ``runs`` are the offsets it holds without a gap, by leader epoch; told only where checksums were looked at.
+    ``runs`` are the offsets it holds without a gap, by leader epoch; reported only where checksums were looked at.
     """
 
     stretches: list[Stretch]
@@ -145,7 +145,7 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
     """Like :func:`survey`. A segment on a failing disk is one range with unknown counts: its reader raises the error.
 
-    Then its ``.txnindex`` alone tells the outcomes of its transactions. Raises UnreadableError for every other reason:
+    Then its ``.txnindex`` alone shows the outcomes of its transactions. Raises UnreadableError for every other reason:
     a reader to which the file is open again would take these for all outcomes.
     """
     try:
@@ -194,7 +194,7 @@ def _plain(source: files.Source, stretches: list[Stretch], follower: Transaction
 
 
 def _headers(source: files.Source, start: int) -> Iterator[Region]:
-    """Yield the batches that the headers tell, and zeros at the end. Raises _AstrayError."""
+    """Yield the batches that the headers show, and zeros at the end. Raises _AstrayError."""
     for region in log.walk(source, start):
         if isinstance(region, RecordBatch):
             if not 0 <= region.magic <= MAGIC_2:

@@ -106,7 +106,7 @@ def without_first(
     size: Callable[[SelectedBatch], int],
     last: Callable[[SelectedBatch, int], Iterator[SelectedBatch]],
 ) -> Iterator[SelectedBatch]:
-    """Yield what is after the first ``less`` records or batches, and none in front that is empty.
+    """Yield what is after the first ``less`` records or batches, and no empty item before it.
 
     ``size`` says how many an item has, ``last`` yields the last of them.
     """

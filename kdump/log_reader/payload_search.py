@@ -2,7 +2,7 @@
 
 Python's ``re`` tries every start and every way to repeat: ``\\w+@`` takes time that is quadratic in a value, ``(a+)+b``
 exponential time. RE2 (google-re2) does not. It finds the same texts where both read an expression alike. These go to
-``re``: references to groups, looking ahead and behind, atomic groups, possessive repetitions, flags other than ``(?s)``
+``re``: references to groups, lookahead and lookbehind, atomic groups, possessive repetitions, flags other than ``(?s)``
 and ``(?m)``, ``\\Z``, ``$`` anywhere but at the end, and more than 1,000 repetitions.
 """
 

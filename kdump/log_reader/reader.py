@@ -43,9 +43,9 @@ M = TypeVar("M", bound="SizedResult")
 class PartitionReader:
     """Reads partitions through a filter.
 
-    ``wrong_index`` is called with what is wrong with a file that a broker rebuilds, ``damage`` with a file beside the
-    log that a broker refuses, ``fail`` with a file that cannot be read (by default that raises), ``progress`` with the
-    bytes that are done.
+    ``wrong_index`` is called with a fault of a file that a broker rebuilds, ``damage`` with a file beside the log that
+    a broker refuses. ``fail`` is called with an unreadable file (by default it raises), ``progress`` with the bytes
+    that are done.
     """
 
     offer: Offer | None = None
@@ -70,7 +70,7 @@ class PartitionReader:
         progress: Callable[[int], None] = lambda _: None,
         decoder: PayloadDecoder | None = None,
     ) -> None:
-        """Without ``outcomes`` it does not tell the outcome of transactions, which may take a second look at headers.
+        """Without ``outcomes`` it does not show the outcome of transactions, which may take a second look at headers.
 
         ``decoder`` decodes payloads for the column ``decoded``.
         With ``include_damaged`` batches with a wrong crc are yielded too, as far as they can be read.
@@ -208,7 +208,7 @@ class PartitionReader:
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailMarks]
     ) -> Iterator[SelectedBatch]:
         """Yield the batches that are marked in a segment, without the damage, which has been yielded."""
-        if all(marks.is_empty for marks in parts):  # also where it cannot be read, which has been told
+        if all(marks.is_empty for marks in parts):  # also where it cannot be read, which has been reported
             return
         try:
             with segment.open() as source:
@@ -252,7 +252,7 @@ class PartitionReader:
     def _begin(self, partition: Partition, *, told: bool = False) -> tuple[BatchSelection, SegmentFacts]:
         """Return what selects the batches of a partition, and what rows say of its segments.
 
-        ``told`` says that what is held back has been told already.
+        ``told`` says that what is held back has been reported already.
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None

@@ -84,7 +84,7 @@ def stretch(source: Source, start: int, end: int, *, runs: bool, packed: bool) -
 
 
 def _kinds(source: Source, *, runs: bool, packed: bool) -> RunKinds | None:
-    """Return the kinds of batches that come in runs: none where a limit for batches must hold for each."""
+    """Return the kinds of batches that come in runs: none if a limit for batches must hold for each."""
     if not runs or source.limit < compression.DEFAULT_LIMIT:
         return None
     return PLAIN_DATA if packed else DATA

@@ -152,9 +152,9 @@ def each_once_in_turn(
 
 
 def _names_below(paths: Iterable[str]) -> Counter[Name]:
-    """Return how many folders have the name of a partition, at any depth; nothing where their names do not tell.
+    """Return how many folders have the name of a partition, at any depth; nothing where their names do not show.
 
-    They tell of folders of the local disk without symbolic links. An unreadable folder counts as empty.
+    Names of folders of the local disk without symbolic links do. An unreadable folder counts as empty.
     """
     names: Counter[Name] = Counter()
     left: list[str] = []

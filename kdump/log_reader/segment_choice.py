@@ -51,7 +51,7 @@ def segments(
 
 
 def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Callable[[str], None]) -> Range | None:
-    """Return the bytes of a segment to read, as far as its indexes can tell; None for nothing."""
+    """Return the bytes of a segment to read, as far as its indexes can show; or None."""
     span: Range | None = Range()
     if not wanted.is_bounded:
         return span

@@ -61,7 +61,7 @@ THREAD_OF_HEADERS: Final = 128 << 20
 SMALL_BATCHES: Final = 1 << 11
 """Bytes of a first batch below which one worker reads a segment: to hand over the findings of each takes longer."""
 READING_AHEAD: Final = 12 << 20
-"""Bytes still to be read from which on threads pay off that read ahead. Compressed bytes count UNPACKING times."""
+"""Bytes still to be read from which on threads pay off that read ahead. Compressed bytes count as the work on them."""
 UNPACKING: Final = 8
 """How many times the cost of a byte without compression that of a compressed one is."""
 UNPACKED_AHEAD: Final = 1 << 16
@@ -71,7 +71,7 @@ PRINTED_AHEAD: Final = 1 << 16
 
 
 BUDGET: Final = 1 << 16
-"""Records that a search through damage may hop over in vain, beyond those that the size of the file grants."""
+"""Records that a search through damage may skip in vain, beyond those that the size of the file grants."""
 UNKNOWN: Final = -(1 << 63)
 """The last offset before what is read before that is known: whatever offset comes first, there is a gap."""
 

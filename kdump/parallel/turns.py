@@ -140,7 +140,7 @@ class OutputTurn(Turn[S]):
 
 
 class Forks:
-    """``count`` forked processes, each of which makes every Nth chunk."""
+    """``count`` forked processes: each makes every Nth chunk."""
 
     def __init__(self, count: int) -> None:
         self._count = count

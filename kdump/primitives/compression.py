@@ -10,7 +10,7 @@ A batch says its codec in the lowest three bits of its attributes (KIP-98; zstd:
 * zstd: RFC 8878 frames, one after the other.
 
 Libraries are imported when a batch first needs them: start-up cost is a feature. What a writer usually makes is
-decompressed in one call, but for zstd. Where that comes to no clean end, the stream is read by steps: these tell of
+decompressed in one call, but for zstd. Where that comes to no clean end, the stream is read by steps, which find
 damage. isal decompresses gzip in half the time of zlib, on machines for which it has a wheel. zlib decides what is
 damage.
 """
@@ -426,7 +426,7 @@ def _zstd_most(data: Bytes) -> int:
     """Return how many bytes a frame decompresses to at most, as the heads of its blocks say (RFC 8878).
 
     It is 0 for what is not one whole frame alone, and where its head says that it decompresses to nothing or to more
-    than that: the library would believe it.
+    than that: the library would trust it.
     """
     if len(data) < _ZSTD_HEAD or data[:4] != _ZSTD_MAGIC:
         return 0

@@ -32,13 +32,13 @@ class GoneError(Exception):
 
 
 class Children:
-    """Processes, by their numbers from 0 on, and what they tell.
+    """Processes, by their numbers from 0 on, and the results that they send.
 
     Whichever is asked for, all are heard: one whose pipe is full would wait, and others for it.
     """
 
     def __init__(self, started: Sequence[tuple[int, int]], ended: dict[int, int]) -> None:
-        """``started`` has the system's number of each, and where it tells. ``ended`` gets their exit statuses."""
+        """``started`` has the process id of each and the pipe of its results; ``ended`` gets exit statuses."""
         self._processes = [process for process, _ in started]
         self._ended = ended
         self._heard: list[deque[Any]] = [deque() for _ in started]
@@ -48,7 +48,7 @@ class Children:
             self._waiting.register(reader, select.POLLIN)
 
     def told_by(self, number: int) -> Any:
-        """Return the next thing that a process tells. Raises GoneError where it has ended."""
+        """Return the next result of a process. Raises GoneError where it has ended."""
         heard = self._heard[number]
         while not heard:
             if number not in self._talking.values():
@@ -57,7 +57,7 @@ class Children:
         return heard.popleft()
 
     def told(self) -> Any:
-        """Return the next thing that any process tells. Raises GoneError with the status of one that has failed."""
+        """Return the next result of any process. Raises GoneError with the status of one that has failed."""
         while True:
             for heard in self._heard:
                 if heard:
@@ -67,7 +67,7 @@ class Children:
                 raise GoneError(*failed[:1])
 
     def _hear(self) -> list[int]:
-        """Wait until a process tells something; return those that have told everything."""
+        """Wait until a process sends a result; return those that have sent all."""
         through = []
         for reader, _ in self._waiting.poll():
             number = self._talking[reader]
@@ -79,7 +79,7 @@ class Children:
         return through
 
     def let_end(self) -> None:
-        """Wait until all have told everything, which is forgotten."""
+        """Wait until all have sent everything, which is dropped."""
         while self._talking:
             for reader, _ in self._waiting.poll():
                 if not os.read(reader, _MUCH):
@@ -123,7 +123,7 @@ def children(count: int, work: Callable[[int, list[object], Callable[[], None]],
 
 
 def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Start a process that ends with ``child``, called with the place to tell results to; return its number and theirs.
+    """Start a process that ends with ``child``, called with a pipe for its results; return its number and theirs.
 
     Raises OSError.
     """
@@ -153,7 +153,7 @@ def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], 
 
     def tell() -> None:
         told = news[:]
-        news.clear()  # what cannot be told is not told again
+        news.clear()  # what cannot be sent is not sent again
         send(results, told)
 
     try:
@@ -311,7 +311,7 @@ class Processes:
                         told = processes.told()
                     except GoneError as gone:
                         raise failure(gone.status) from None
-                    if isinstance(told, BaseException):  # a result that cannot be told
+                    if isinstance(told, BaseException):  # a result that cannot be sent
                         raise told
                     results[told[0]] = told[1]
                 outcome = results.pop(at)

@@ -68,7 +68,7 @@ class Layout(Generic[T]):
         return self.struct.pack(*value)
 
     def write_all(self, *columns: Sequence[int]) -> bytes:
-        """Return the bytes of values in a row, of which each field is a column."""
+        """Return the bytes of consecutive values; each field is given as a column."""
         codes = self.struct.format[1:]
         numbers = [0] * (len(codes) * len(columns[0]))
         for at, column in enumerate(columns):

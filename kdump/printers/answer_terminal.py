@@ -98,7 +98,7 @@ def _sum(widths: Sequence[int]) -> int:
 
 
 def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) -> bool:
-    """Tell whether columns fit once the wide ones are cut; those of ``rows`` that hold sentences stay whole."""
+    """Return whether columns fit once the wide ones are cut; those of ``rows`` that hold sentences stay whole."""
     whole = {number for row in rows for number, cell in enumerate(row) if " " in cell}
     return _sum([wide if number in whole else min(wide, WHOLE) for number, wide in enumerate(widths)]) <= most
 

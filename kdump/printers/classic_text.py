@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class DumpText:
-    """Prints batches and records as the newest DumpLogSegments does; damaged stretches stand in lines of their own.
+    """Prints batches and records as the newest DumpLogSegments does; damaged ranges stand in lines of their own.
 
     ``keys`` and ``values`` say which payloads are printed.
     """
@@ -107,7 +107,7 @@ class DumpText:
         )
 
     def end(self) -> None:
-        """Nothing stands behind the last line."""
+        """Nothing stands after the last line."""
 
     def go_on(self, name: str) -> bytes:
         """Begin amid a segment; return the lines before its first batch."""

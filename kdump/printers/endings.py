@@ -31,7 +31,7 @@ class Printer(Protocol):
         """Begin amid a segment; return what stands before the first line of it, where nothing of it is printed yet."""
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run, all of which is ``item``, or None; a thread may call this."""
+        """Return the first lines of a run, which is all of ``item``, or None; a thread may call this."""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         """Print a batch or a run of batches; ``made`` is the result of :meth:`make`."""
@@ -62,7 +62,7 @@ class HidingPrinter:
             self._printer.found(one)
 
     def hides_in(self, file: SegmentFacts) -> bool:
-        """Tell whether values in damaged ranges of a segment may be secrets."""
+        """Return whether values in damaged ranges of a segment may be secrets."""
         return may_hold_secrets(file.topic) and self._of_secrets().may_be_in(file)
 
     def _hides(self, item: SelectedBatch) -> bool:

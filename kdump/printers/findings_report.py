@@ -176,7 +176,7 @@ class Shown(NamedTuple):
 
 
 def _verdict(shown: Sequence[Finding]) -> str:
-    """Return the sum of findings, the worst of which stands first."""
+    """Return the sum of findings, the worst first."""
     starts = f", and {NO_START[0].lower()}{NO_START[1:]}" if any(finding.fatal for finding in shown) else ""
     return (HOLES if only_holes(shown) else _worst(shown)) + starts
 
@@ -192,7 +192,7 @@ def _worst(shown: Sequence[Finding]) -> str:
 
 
 def only_holes(findings: Sequence[Finding]) -> bool:
-    """Tell whether of what is wrong with the log all is that offsets are missing."""
+    """Return whether of what is wrong with the log all is that offsets are missing."""
     wrong = [finding for finding in findings if finding.level is Level.LOG]
     return bool(wrong) and all(finding.is_hole for finding in wrong)
 
@@ -212,7 +212,7 @@ def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
 
 
 class Report(Protocol):
-    """An ending of a check."""
+    """The end of a check."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:
         """Print what was found in a partition or file, at least one finding."""
@@ -347,7 +347,7 @@ def _gone_through(summary: CheckSummary, *, is_timed: bool) -> str:
 
 
 def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) -> list[str]:
-    """Return what was gone through, how it went, and what to do next. ``status`` is the exit status."""
+    """Return what was checked, the result, and what to do next. ``status`` is the exit status."""
     findings, remarks = summary.findings, summary.levels[Level.REMARK]
     verdict = many(findings, "finding") if findings else "nothing is wrong"
     if status == UNREADABLE:

@@ -53,7 +53,7 @@ def payload(text: Text) -> str:
 
 
 def content(column: Column, data: bytes, encoding: Encoding) -> str:
-    """Return a key or value as a JSON value, and the column that tells its encoding after it where there is one."""
+    """Return a key or value as a JSON value, and the column that shows its encoding after it where there is one."""
     text = to_text(data, encoding)
     shown = payload(text)
     return shown if text.encoding is None else f'{shown},"{_ENCODING_OF[column.name]}":"{text.encoding}"'

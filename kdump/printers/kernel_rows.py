@@ -157,7 +157,7 @@ class KernelRows:
         return self.shapes.get(kind) or self._compile(kind, item)
 
     def _marks(self, item: SelectedBatch) -> tuple[object, ...] | None:
-        """Return what the columns of marks say of all rows of a batch or a run; None where rows differ in it."""
+        """Return what the columns of marks say of all rows of a batch or a run; None if rows differ in it."""
         if not self.marked:
             return ()
         offsets = (item.base_offset, item.batch.last_offset) if item.run is None else item.run.offsets
@@ -227,7 +227,7 @@ class KernelRows:
 
 _NULLS: Final = {1: "record.key", 2: "record.value"}
 LATEST: Final = "batch.max_timestamp"
-"""What differs from batch to batch in rows of batches. The kernel's slot of timestamps holds it in front of records."""
+"""What differs from batch to batch in rows of batches. The kernel's slot of timestamps holds it before records."""
 
 
 def _joined(parts: list[Part]) -> list[Part]:
@@ -247,7 +247,7 @@ def number(column: Column) -> int | None:
 
 
 def is_literal(column: Column, item: SelectedBatch) -> bool:
-    """Tell whether a column, which is no number, is the same in all rows of a shape."""
+    """Return whether a column, which is no number, is the same in all rows of a shape."""
     return column.source != LATEST and values.is_constant(column, item)
 
 
@@ -303,7 +303,7 @@ class JsonRows(KernelRows):
         return b"" if self._decoded is None else self._decoded.member(key, value, headers)
 
     def _written(self, column: Column) -> list[Part] | None:
-        """Return what follows the name of a column, None where the kernel does not know it."""
+        """Return what follows the name of a column, or None if the kernel does not know it."""
         name, encoding = column.name, self.encoding
         if column.type != "binary":
             slot = _JSON_SLOTS.get(column.source)
@@ -366,7 +366,7 @@ class CsvRows(KernelRows):
         return cells.quoted(cells.cell(column, item, cells.first_record(item), self.encoding)).encode()
 
     def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
-        """Return what stands in a cell that differs from record to record, None where the kernel does not know it."""
+        """Return what stands in a cell that differs from record to record, or None if the kernel does not know it."""
         encoding = self.encoding
         of = cells.PAYLOAD_OF.get(column.source)
         if of is not None:

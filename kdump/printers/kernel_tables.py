@@ -137,7 +137,7 @@ class TableRows(KernelRows):
                 return
 
     def _begin(self) -> None:
-        """Tell the kernel how many rows the group has."""
+        """Set the number of rows of the group in the kernel."""
         self.kernel.is_open, self.kernel.count = self.table.group
 
     def _draw(self, lines: Bytes) -> None:

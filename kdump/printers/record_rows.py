@@ -97,7 +97,7 @@ class RecordRows:
 
 
 class Separated(RecordRows):
-    """Prints CSV. A damaged range has a row only where the column ``kind`` tells it from a record, without a reason."""
+    """Prints CSV. A damaged range has a row, without a reason, only if the column ``kind`` is printed."""
 
     def __init__(
         self,

@@ -73,7 +73,7 @@ class Quiet(Console):
 
 
 class Tables:
-    """Prints records or batches as a table; damaged stretches stand in rows of their own."""
+    """Prints records or batches as a table; damaged ranges stand in rows of their own."""
 
     shows_damage = True
 
@@ -101,7 +101,7 @@ class Tables:
         self._edges: tuple[str, str] | None = None
         """The lines around rows that follow others."""
         self.group = False, 0
-        """Whether the lines before the rows of a group are drawn, and how many rows and damaged stretches it has."""
+        """Whether the lines before the rows of a group are drawn, and how many rows and damaged ranges it has."""
         self._kernel: TableRows | None = None
 
     def make(self, item: SelectedBatch, run: Run) -> None:
@@ -129,7 +129,7 @@ class Tables:
                 self._records(item._replace(records=some))
 
     def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Return what is left of unread records while the kernel prints all others; None where it prints none."""
+        """Return what is left of unread records while the kernel prints all others; None if it prints none."""
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel is None:
@@ -139,7 +139,7 @@ class Tables:
         return self._kernel.print_rows(item)
 
     def frame(self) -> tuple[bytes, bytes]:
-        """Return the lines before the rows of a group, and those behind them."""
+        """Return the lines before the rows of a group, and those after them."""
         above, below = self._frame(header=False)
         return above.encode(), below.encode()
 
@@ -216,7 +216,7 @@ class Tables:
             self._kernel.begin_anew()
 
     def _stream(self, row: list[Text | str] | Text) -> None:
-        """Draw a row without styles, or a damaged stretch. The widths are settled."""
+        """Draw a row without styles, or a damaged range. The widths are settled."""
         if isinstance(row, Text):
             if not self._begun:
                 self._open()
@@ -245,7 +245,7 @@ class Tables:
             self._begun, self.group = True, (True, count)
 
     def _close(self) -> None:
-        """Draw the lines behind the rows of a group."""
+        """Draw the lines after the rows of a group."""
         if self.group[0]:
             self.console.file.write(self._frame(header=False)[1])
         self.group = False, 0

@@ -92,7 +92,7 @@ class Secrets:
                 yield _masked(one, mask)
 
     def may_be_in(self, file: SegmentFacts) -> bool:
-        """Tell whether the fields of damaged bytes in a segment may be secrets."""
+        """Return whether the fields of damaged bytes in a segment may be secrets."""
         if file.topic is None:
             return file.name == self._file and self._known is not None
         return _of_topic(file.topic) is not None

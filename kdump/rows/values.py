@@ -1,6 +1,6 @@
 """What the stream of a partition yields, and the value of each column of it.
 
-A batch comes with what its bytes do not tell: which file, the outcome of its transaction, what the log dir's
+A batch comes with what its bytes do not show: which file, the outcome of its transaction, what the log dir's
 checkpoints say. :func:`value` gives the value of any column of :mod:`kdump.rows.columns`, before it is written as text.
 """
 
@@ -86,7 +86,7 @@ MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log
 
 
 def mark(column: Column, found: SelectedBatch) -> int | None:
-    """Return the offset that a column of ``MARKS`` tells the side of, None when the file has none."""
+    """Return the offset that a column of ``MARKS`` compares with, None when the file has none."""
     offset: int | None = getattr(found.file, MARKS[column.source])
     return offset
 

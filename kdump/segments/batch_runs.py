@@ -87,7 +87,7 @@ class Run(Batches):
         return is_near and self.least("records_count") >= 0
 
     def stack(self, cursor: C, row: int = 0, stop: int | None = None) -> C:
-        """Hand some batches to a cursor, by default all, none where they are compressed; return it."""
+        """Hand some batches to a cursor, by default all, none if they are compressed; return it."""
         packed = self.first.attributes & CODEC_MASK
         stop = self.batch_count if stop is None else stop
         cursor.stack(self.block, self.rows, WIDTH, row, row if packed else stop)
@@ -117,7 +117,7 @@ class Run(Batches):
         return batches.rises(self.rows)
 
     def follows(self, offset: int) -> bool:
-        """Tell whether the batches have all offsets from ``offset`` on, and their headers count a record for each."""
+        """Return whether the batches have all offsets from ``offset`` on, and their headers count a record for each."""
         return -FAR < offset < FAR and batches.follows(self.rows, offset)
 
     def records(self, row: int, stop: int) -> int:

@@ -1,6 +1,6 @@
-"""Where to begin and to end in a segment: what its indexes tell, where they can be shown to be right.
+"""Where to begin and to end in a segment: what its indexes show, where they can be shown to be right.
 
-An index is never believed on its own word: the batch that an entry points at is read, and must be valid and in its
+An index is never trusted on its own word: the batch that an entry points at is read, and must be valid and in its
 place. Otherwise the segment is read from its start, and what is wrong with the index is said.
 """
 
@@ -134,7 +134,7 @@ class Seeker:
         return index[slot].position
 
     def _behind(self, index: OffsetIndex, offset: int) -> int | None:
-        """Return where all batches start behind ``offset``, None when the index does not tell.
+        """Return where all batches start after ``offset``, None when the index does not show.
 
         An entry may name the last offset of its batch, so that the first entry above may still begin below.
         """
@@ -180,7 +180,7 @@ class Seeker:
         return None
 
     def _later(self, position: int, since: int) -> bool:
-        """Tell by the headers of batches from ``position`` on whether one has records of ``since`` or later."""
+        """Return whether a batch from ``position`` on has, by its header, records of ``since`` or later."""
         for region in walk.walk(self._source, position):
             if isinstance(region, RecordBatch) and region.max_timestamp < since:
                 continue

@@ -1,4 +1,4 @@
-"""The kernel's lines of batch runs, the first of which a thread may have made ahead of time.
+"""The kernel's lines of batch runs. A thread may have made the first lines ahead of time.
 
 A thread that reads ahead (:func:`kdump.segments.read_ahead.read_making`) makes the first lines of a run. The printer
 prints them, and makes the rest.

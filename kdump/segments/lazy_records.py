@@ -96,7 +96,7 @@ class ChangedRecords(LazyRecords):
 class BatchRecords(LazyRecords):
     """All records of a batch of magic 2, which are known to be well-formed. They are read when they are iterated.
 
-    ``data`` holds them unpacked, from ``start`` on.
+    ``data`` holds them decompressed, from ``start`` on.
     """
 
     __slots__ = ("batch", "data", "start")
@@ -108,7 +108,7 @@ class BatchRecords(LazyRecords):
 
     @classmethod
     def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> BatchRecords | None:
-        """Return the records of a batch, None where they take the general path.
+        """Return the records of a batch, or None if they take the general path.
 
         That is so unless they are data of magic 2, well-formed, and ``takes_all`` says yes to their lowest and highest
         offset and timestamp (ms).

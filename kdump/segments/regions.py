@@ -21,7 +21,7 @@ class Damage(NamedTuple):
 
     ``kind`` is a short stable word, ``reason`` a sentence; ``at`` the position of the field that is wrong.
     ``missing_from`` is the offset after the last valid batch before it, ``missing_until`` the first offset of the
-    next valid one: the offsets in between are missing (as far as there were any). None if nothing tells.
+    next valid one: the offsets in between are missing (as far as there were any). None if nothing shows.
     """
 
     position: int

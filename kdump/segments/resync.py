@@ -1,13 +1,13 @@
-"""The stream of regions over broken bytes: after damage, the next batch that can be believed.
+"""The stream of regions over broken bytes: after damage, the next batch that can be trusted.
 
-A batch is believed when its own fields agree and its crc is right. Magic 2 keeps offset, length, leader epoch and magic
-outside its crc, so a batch whose length or magic is damaged is not taken, though its crc may show where it ends.
+A batch is trusted when its own fields agree and its crc is right. In magic 2 no crc covers the offset, the length, the
+leader epoch and the magic. A batch whose length or magic is damaged is not taken, though its crc may show its end.
 
-**A batch inside a batch.** A record may hold a copy of a batch. Inside a valid batch nothing is searched. Inside a
-damaged one, where it ends decides: when its crc is right without its magic or length, or when its fields still frame
-its records to an end at which the log goes on with the next offset (or ends), it is one damaged batch, and nothing
-inside it is taken. Otherwise the search begins after its first byte, so that what was written or moved into it is
-found; a copy in the value of a record may then be taken for a batch of the log.
+**A batch inside a batch.** A record may hold a copy of a batch. Inside a valid batch nothing is searched. A damaged one
+is one damaged batch, and nothing inside it is taken, if its end is certain. That is so if its crc is right without its
+magic or length. It is also so if its fields frame its records to an end at which the log ends or continues with the
+next offset. Otherwise the search begins after its first byte, so that batches moved into it are found. A copy in the
+value of a record may then be taken for a batch of the log.
 
 **Time.** The search looks at each byte a bounded number of times, whatever the bytes claim: the crc of a long claim is
 computed from checksums of fixed ranges (see ``RangeChecksum``), and framing has a budget. A guess where a part
@@ -52,7 +52,7 @@ AT_ONCE: Final = 1 << 13
 STRETCH: Final = 1 << 12
 """Bytes between two of the checksums that longer claims are made of."""
 KEPT: Final = 16
-"""Blocks of STRETCH bytes that are kept for the ends of claims."""
+"""Blocks of SUM_BYTES bytes that are kept for the ends of claims."""
 FORGOTTEN: Final = 1 << 16
 """Checksums before the position that is looked at, from which on they are forgotten."""
 FRAMED: Final = 8
@@ -62,7 +62,7 @@ NEAR: Final = 1 << 21
 LOOKS: Final = 1024
 """Places, at most, at which a guess looks for a batch."""
 HASHED: Final = 16 << 20
-"""Bytes, together, that the batches may claim of which a guess computes checksums."""
+"""Bytes that all batches whose checksums a guess computes may claim together."""
 BEFORE_EPOCH: Final = record_layout.BATCH_HEADER.offsets["partition_leader_epoch"]
 """Bytes of a batch before its leader epoch, which the magic follows."""
 
@@ -84,7 +84,7 @@ _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
 class RangeChecksum:
     """The checksum of any range of a source, at the cost of its two ends.
 
-    A checksum per STRETCH bytes is kept (4 bytes each), from the first position that is asked for, as far as it is
+    A checksum per SUM_BYTES bytes is kept (4 bytes each), from the first position that is asked for, as far as it is
     needed. Positions that rise forget what lies before them, and a leap begins again: bytes between are not read.
     """
 
@@ -115,7 +115,7 @@ class RangeChecksum:
         return self._kind.of(self._block(end - left)[:left], self._sums[number]) if left else self._sums[number]
 
     def _block(self, position: int) -> bytes:
-        """Return the STRETCH bytes at a position; those that were asked for last are kept."""
+        """Return the SUM_BYTES bytes at a position; those that were asked for last are kept."""
         block = self._blocks.get(position)
         if block is None:
             if len(self._blocks) == KEPT:
@@ -289,7 +289,7 @@ class ResyncReader:
         return end if self._goes_on(end, header.base_offset + header.last_offset_delta + 1) else None
 
     def _frame(self, position: int, header: record_layout.BatchHeader) -> int | None:
-        """Hop over the records that the header claims; return where they end."""
+        """Return the end of the records that the header claims, found by their sizes."""
         if header.attributes & record_layout.CODEC_MASK or header.records_count < 0:
             return None
         at = position + record_layout.BATCH_HEADER.size
@@ -476,12 +476,11 @@ def read(
 ) -> Iterator[Region]:
     """Yield the regions of a segment, each batch checked: magic, structure of its header, codec and crc.
 
-    After damage the rest of the file is one Damage region ("stop"), the next region begins where the length of the bad
-    batch says ("skip"), or with the next valid batch anywhere in it ("resync"). Zeros at the end are Padding.
+    After damage the rest of the file is one Damage region ("stop"), or the next region begins after the length of the
+    bad batch ("skip"), or at the next valid batch ("resync"). Zeros at the end are Padding.
     ``first_offset`` is the segment's base offset: offsets from there to the first batch are missing. A batch of more
     than ``limit`` bytes (by default the source's) is damage. With ``runs``, like batches come as one region (see
     :func:`kdump.segments.walk.walk`).
     """
-
     end = source.size if end is None else min(end, source.size)
     return ResyncReader(source, start, end, on_error, first_offset, limit=limit, runs=runs).read()

@@ -1,4 +1,4 @@
-"""A large segment that processes or threads go through, a part each: what is made of it comes in the order of the file.
+"""A large segment that processes or threads go through, a part each: the results come in file order.
 
 Where a part begins is guessed, and checked when the part before is read (:mod:`kdump.parallel.costs`).
 """
@@ -42,7 +42,7 @@ STEP: Final = 1 << 21
 
 
 class _Before(NamedTuple):
-    """What is told of the part before: see :class:`kdump.parallel.costs.SegmentPart`."""
+    """The state after the part before: see :class:`kdump.parallel.costs.SegmentPart`."""
 
     reached: int = 0
     hops: int = BUDGET
@@ -132,7 +132,7 @@ def read_headers(source: Source) -> Generator[Region, None, None]:
     """Yield the regions of ``kdump.segments.resync.read(source, on_error="resync", runs=DATA)``.
 
     Two threads read the parts of a large segment. Each valid batch of magic 2 is in a run then, and a run holds no
-    records: it reads them when somebody asks.
+    records: it reads them on demand.
     """
     pieces = parts_for_threads(source) if kernel.COMPILED else []
     if not pieces:
@@ -213,14 +213,14 @@ class BriefBatch(Batch):
 
 
 class Brief(NamedTuple):
-    """A run without its records, which stay in the file: its rows, and what somebody found out, a byte for each."""
+    """A run without its records, which stay in the file: its rows, and the result of a check of each, a byte."""
 
     rows: array[int]
     found: bytearray
 
 
 class BriefRun(Run):
-    """Batches of which the headers are in memory, and what was found out about each (a byte)."""
+    """Batches whose headers are in memory, and the result of a check of each (a byte)."""
 
     __slots__ = ("_source", "found")
     found: bytearray

@@ -1,6 +1,6 @@
 """The outcome of the transactions of a partition, and up to where a read_committed consumer may read.
 
-One pass over the batches of each segment, wherever that is made; what the segments tell is then put together. The
+One pass over the batches of each segment, wherever that is made; what the segments show is then put together. The
 markers in the log decide. An entry of ``.txnindex`` counts where its marker cannot be read, and is wrong where another
 batch stands in the marker's place. What may have ended where nothing can be read is not known, unless such an entry
 says that it was aborted.
@@ -104,7 +104,7 @@ class Outcomes:
 
     @property
     def early_end(self) -> str | None:
-        """What to tell a caller who reads as a read_committed consumer; None when nothing is held back."""
+        """The note for a read_committed reader; None when nothing is held back."""
         if not self.open:
             return None
         ends = f"read_committed ends at the last stable offset, {self.last_stable_offset}"
@@ -112,7 +112,7 @@ class Outcomes:
 
     @property
     def unknown(self) -> str | None:
-        """What to tell such a reader of transactions whose outcome cannot be known; None when there are none."""
+        """The note on transactions whose outcome cannot be known; None when there are none."""
         if not self.doubts:
             return None
         told = [
@@ -127,7 +127,7 @@ class Outcomes:
 
     @property
     def held_back(self) -> list[str]:
-        """What to tell such a reader: all that it is not given, or cannot be."""
+        """All notes for a read_committed reader."""
         return [text for text in (self.early_end, self.unknown) if text is not None]
 
     def _is_in_doubt(self, batch: RecordBatch) -> bool:
@@ -162,7 +162,7 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 
 
 class Told(NamedTuple):
-    """What one segment tells: the ends of transactions in it, and those that it leaves open.
+    """What one segment shows: the ends of transactions in it, and those that it leaves open.
 
     Of those ends that change nothing for any other segment, a second commit of one producer, none is listed. ``wrong``
     says what does not fit in its ``.txnindex``. ``end`` is a hole after its last batch, which is none in the last
@@ -228,7 +228,7 @@ class TransactionFollower:
             if ended is None or not ended.aborted or ended.producer_id != entry.producer_id:
                 claim = f"abort marker of producer {entry.producer_id} at offset {entry.last_offset}"
                 self._wrong.append(f"{self._path}: the log has no {claim}")
-            elif ended.first_offset is None or self._has_hole:  # it tells what was aborted before the hole as well
+            elif ended.first_offset is None or self._has_hole:  # it shows what was aborted before the hole as well
                 first = entry.first_offset if ended.first_offset is None else ended.first_offset
                 ended = ended._replace(first_offset=min(first, entry.first_offset))
         if ended is not None:
@@ -244,7 +244,7 @@ class TransactionFollower:
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:
-        """Take what is no batch. Transactions may have ended there, unless it tells itself that it is large batches."""
+        """Take what is no batch. Transactions may have ended there, unless its headers are those of large batches."""
         if isinstance(region, Padding):
             return
         for one in walk.walk(source, region.position, region.position + region.size):
@@ -277,7 +277,7 @@ class TransactionFollower:
         self._met.add(ended.producer_id)
 
     def told(self) -> Told:
-        """Return what the segment tells, when all its batches were added."""
+        """Return what the segment shows, when all its batches were added."""
         while self._entries:
             self._believe(self._entries.pop())
         hole = self._hole() if self._after_hole else None
@@ -290,8 +290,8 @@ class TransactionFollower:
         return told._replace(ended=(*told.ended, hole, Doubt(None, hole.offset, INT64_END)))
 
 
-def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:  # noqa: C901  one case per kind of ending
-    """Put together what the segments of a partition tell, in their order."""
+def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:  # noqa: C901  one case per kind of end
+    """Put together what the segments of a partition show, in their order."""
     still_open: dict[int, OpenTransaction] = {}
     aborted: list[AbortedTxn | EndedTransaction] = []
     doubts: list[Doubt] = []
@@ -336,7 +336,7 @@ def follow(
 ) -> Outcomes:
     """Follow the transactions of a partition through all its segments.
 
-    ``wrong_index`` is called with entries that do not fit the log, ``fail`` of files that cannot be read. ``scans`` are
+    ``wrong_index`` is called with entries that do not fit the log, ``fail`` with unreadable files. ``scans`` are
     those of its segments, where a caller has made them.
     """
 
@@ -352,7 +352,7 @@ def follow(
 
 
 class Scan(NamedTuple):
-    """What a segment tells, and why no more of it could be read."""
+    """What a segment shows, and why no more of it could be read."""
 
     told: Told
     error: UnreadableError | None = None

@@ -178,10 +178,10 @@ def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Itera
 
 
 class AbortedRanges:
-    """Tells aborted data from other data: what a consumer makes of the list that a broker sends it."""
+    """Distinguishes aborted data from other data, as a consumer does by the list that a broker sends."""
 
     def __init__(self, aborted: Iterable[AbortedTxn | EndedTransaction]) -> None:
-        """``aborted`` are entries of ``.txnindex``, or ended transactions, of which the committed are left out."""
+        """``aborted`` are entries of ``.txnindex``, or ended transactions; committed ones are left out."""
         ranges: dict[int, list[tuple[int, int]]] = {}
         for transaction in aborted:
             if isinstance(transaction, EndedTransaction) and not transaction.aborted:

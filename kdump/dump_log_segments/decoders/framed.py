@@ -26,7 +26,7 @@ class FramedParser(SkippingParser):
 
     reads_key = False
     place: ClassVar[str]
-    """What an error says in front of the offset."""
+    """What an error says before the offset."""
 
     def __init__(
         self, messages: Mapping[str, MessageSchema], words: FrameWords, release: Release, *, limited: bool
@@ -62,7 +62,7 @@ class MetadataParser(FramedParser):
 
 
 class RemoteLogParser(FramedParser):
-    """Prints remote log metadata; ``txn_index`` says whether the release tells of transaction indexes."""
+    """Prints remote log metadata; ``txn_index`` says whether the release prints the state of transaction indexes."""
 
     place = "offset "
 
@@ -84,7 +84,7 @@ class RemoteLogParser(FramedParser):
 
 
 def metadata_head(struct: Struct, version: int) -> str:
-    """Return what stands in front of the fields of a message, up to a closing brace behind them."""
+    """Return what precedes the fields of a message, up to a closing brace after them."""
     return f'{{"type":"{WORD.sub("_", struct.name).upper()}","version":{version},"data":'
 
 
@@ -169,7 +169,7 @@ CUSTOM_TEXTS: Final = ("Optional.empty", "Optional[CustomMetadata{", " bytes}]")
 START: Final = "startOffset"
 END: Final = "endOffset"
 TXN_INDEX: Final = "txnIndexEmpty"
-"""The field that not every release tells of."""
+"""The field that not every release prints."""
 EPOCHS: Final = "segmentLeaderEpochs"
 """The field that is a map of offsets by leader epoch."""
 NAMES: Final = {

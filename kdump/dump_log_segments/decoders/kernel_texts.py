@@ -51,7 +51,7 @@ PLAIN: Final = {"string": "plain_string", "uuid": "plain_uuid"}
 
 
 class Fronts(NamedTuple):
-    """What stands in front of a key, of a payload behind a key, and of a payload alone."""
+    """The texts before a key, before a payload after a key, and before a payload alone."""
 
     key: str
     payload: str

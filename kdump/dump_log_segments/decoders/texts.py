@@ -22,13 +22,13 @@ DELETE: Final = "<DELETE>"
 
 
 class Texts(NamedTuple):
-    """The texts of a key and a payload; None where nothing is printed."""
+    """The texts of a key and a payload; None if nothing is printed."""
 
     key: str | None
     payload: str | None
 
     def parts(self, prefix: str, bare_payload: str) -> Iterator[bytes]:
-        """Yield what is printed, with what stands in front of a key, and of a payload without a key."""
+        """Yield what is printed, with the texts before a key, and before a payload without a key."""
         if self.key is not None:
             yield f"{prefix}key: {self.key}".encode()
         if self.payload is not None:

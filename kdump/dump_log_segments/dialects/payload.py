@@ -1,6 +1,6 @@
 """What each Kafka release's DumpLogSegments makes of the records of Kafka's own topics, as data.
 
-Told apart from :mod:`kdump.dump_log_segments.dialects` because these words and rules changed in other releases than the
+Separate from :mod:`kdump.dump_log_segments.dialects` because these words and rules changed in other releases than the
 lines of a log. A dialect is the one before it with differences; nothing outside this module knows a release. Which
 messages, versions and fields a release can read stands in the schema texts (:mod:`kdump.internal_topics.schema`).
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     PartitionsOrder: TypeAlias = Callable[[Iterable[Iterable[Partition]], Callable[[Partition], int]], list[Partition]]
 
 LAST_PATCH: Final = 1 << 16
-"""Behind a release that the user names in short, such as 4.2: it stands for its last patch."""
+"""After a release that the user names in short, such as 4.2: it stands for its last patch."""
 
 
 class OffsetsWords(NamedTuple):
@@ -81,7 +81,7 @@ class CoordinatorWords(NamedTuple):
     """A decoder that prints JSON of whatever record type there is."""
 
     checks_version: bool = True
-    """Whether a version that is too high is called with, or read as the highest known one."""
+    """Whether a version that is too high is reported, or read as the highest known one."""
     value_version: str = "version"
     """The name of the version in a value."""
     names_states: bool = False

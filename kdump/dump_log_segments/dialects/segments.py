@@ -61,14 +61,14 @@ class Dialect(NamedTuple):
     limits_message_size: bool = False
     """Whether an entry above --max-message-size ends the run."""
     smallest_size_ends_file: bool = False
-    """Whether a size below that of the smallest message ends the file in silence, as zeros behind the last batch do."""
+    """Whether a size below that of the smallest message ends the file in silence, as zeros after the last batch do."""
     empty_wrapper_ends_run: bool = True
     """Whether the release dies of a wrapper without inner messages."""
 
     reads_lz4_in_chunks: bool = False
     """Whether LZ4 streams are read in chunks, which an empty block may end (:mod:`kdump.records.record_batch`)."""
     sizes_overflow: bool = False
-    """Whether a batch's end is computed in 32 bits: a batch that ends beyond 2 GiB is believed, and ends the run."""
+    """Whether a batch's end is computed in 32 bits: a batch that ends beyond 2 GiB is trusted, and ends the run."""
     unpacks_at_once: bool = True
     """Whether all inner messages are looked at before the first is printed, or one after the other."""
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
@@ -90,7 +90,7 @@ class Dialect(NamedTuple):
     key_before_value: bool = False
     """Whether the key is printed before the value is looked at."""
     bare_payload: str = " "
-    """What stands in front of "payload:" under --skip-record-metadata when there is no key."""
+    """What precedes "payload:" under --skip-record-metadata when there is no key."""
 
     decoder_classes: tuple[str, ...] = KAFKA_SERIALIZER
     """The names that --key-decoder-class and --value-decoder-class know; the first is the default."""
@@ -107,7 +107,7 @@ class Dialect(NamedTuple):
     file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
     """The order in which the files of a report come."""
     reports_by_name: bool = False
-    """Whether reports tell files apart by their names alone, or by their absolute paths."""
+    """Whether reports name files by their names alone, or by their absolute paths."""
     trailing_bytes: str = "Found {count} invalid bytes at the end of {name}"
 
 

@@ -1,6 +1,6 @@
 """What each Kafka release's DumpLogSegments says of the files beside a log, as data.
 
-Told apart from :mod:`kdump.dump_log_segments.dialects` because these words and rules changed in other releases than the
+Separate from :mod:`kdump.dump_log_segments.dialects` because these words and rules changed in other releases than the
 lines of a log. A dialect is the one before it with differences; nothing outside this module knows a release.
 """
 
@@ -18,7 +18,7 @@ class StateDialect(NamedTuple):
     """What a group of releases prints of indexes, producer snapshots and checkpoints, and what it checks.
 
     Lines are in the notation of :mod:`kdump.dump_log_segments.lines`, titles and single lines in that of
-    ``str.format``: ``{path}`` is the path as given, ``{file}`` that or the name, as reports tell files apart.
+    ``str.format``: ``{path}`` is the path as given, ``{file}`` that or the name, as reports name files.
     """
 
     since: tuple[int, ...]
@@ -29,7 +29,7 @@ class StateDialect(NamedTuple):
     suffixes: frozenset[str] = frozenset({"log", "index"})
     """The file suffixes that the release knows, without the dot."""
     announces_unknown: bool = False
-    """Whether a file of another suffix is told of, or passed over in silence."""
+    """Whether a file of another suffix is reported, or passed over in silence."""
     needs_suffix: bool = False
     """Whether a file name without a dot ends the run."""
 
@@ -53,7 +53,7 @@ class StateDialect(NamedTuple):
     warm_section: bool = False
     """Whether the lookup of an index tries its last 8 KiB first (KAFKA-6432), which shows where it is out of order."""
     refuses_beyond_log: bool = False
-    """Whether a position behind the end of the log ends the run, or finds nothing there."""
+    """Whether a position after the end of the log ends the run, or finds nothing there."""
 
     checkpoint_title: str = "Snapshot end offset: {offset}, epoch: {epoch}"
     """What stands above a snapshot of the metadata log."""
@@ -73,11 +73,11 @@ class StateDialect(NamedTuple):
     snapshot_version_first: bool = False
     """Whether the version is checked before the rest is parsed."""
     snapshot_faults_end_run: bool = False
-    """Whether an unknown version and a broken structure end the run, or are told of."""
+    """Whether an unknown version and a broken structure end the run, or are reported."""
     snapshot_crc: str = "Snapshot is corrupt (CRC is no longer valid). Stored crc: {stored}. Computed crc: {computed}"
     snapshot_version: str = "Snapshot contained an unknown file version {version}"
     snapshot_cut: str = "Snapshot failed schema validation: Error reading field {field}"
-    """Where the file ends in a field; a field of an entry is told inside that of the entries."""
+    """Where the file ends in a field; a field of an entry is reported inside that of the entries."""
     snapshot_count: str = (
         "Snapshot failed schema validation: Error reading field 'producer_entries': "
         "Array size {count} cannot be negative"
