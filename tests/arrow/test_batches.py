@@ -56,7 +56,7 @@ def test_after_damage_they_are_what_a_reader_finds():
     found = {place(line) for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "batch"}
     rows = {place(row) for row in read(*folders)}
     assert len(found) > 100
-    assert found - rows == set(), "each valid batch has a row; headers alone do not tell of wrong checksums"
+    assert found - rows == set(), "each valid batch has a row; headers alone do not show a wrong checksum"
 
 
 def segment(folder, count, value=b"v"):

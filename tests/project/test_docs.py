@@ -192,7 +192,7 @@ def test_tools_and_links_are_there(page):
 
 def test_the_pictures_are_of_today():
     assert [path.name for path, content in pictures.files() if path.read_text() != content] == [], (
-        "python -m tools.docs.pictures draws them anew"
+        "python -m tools.docs.pictures draws them again"
     )
 
 

@@ -184,7 +184,7 @@ class Endless:
 
 
 class Signalling(read_ahead.RevocableSource):
-    """A revocable that tells its source when it is over."""
+    """A revocable that notifies its source when it is over."""
 
     def __setattr__(self, name, value):
         super().__setattr__(name, value)
