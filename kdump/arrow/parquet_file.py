@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,36 +15,49 @@ ROW_GROUP_BYTES: Final = 8 << 20
 """Bytes of Arrow columns from which on rows are written as a row group: what a writer holds is some times as much."""
 
 
+class ParquetFile:
+    """A Parquet file that is being written to ``out``. ``rows`` and ``held_bytes`` count what it has and holds."""
+
+    def __init__(self, schema: pa.Schema, out: BinaryIO) -> None:
+        from pyarrow import parquet
+
+        self._writer = parquet.ParquetWriter(out, schema, compression="zstd")
+        self._held: list[pa.RecordBatch] = []
+        self.rows = self._held_rows = self.held_bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows; what fills a row group is written."""
+        self._held.append(batch)
+        self.rows += batch.num_rows
+        self._held_rows, self.held_bytes = self._held_rows + batch.num_rows, self.held_bytes + batch.nbytes
+        if self._held_rows >= ROW_GROUP:
+            self._write(self._held_rows - self._held_rows % ROW_GROUP)
+        elif self.held_bytes >= ROW_GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that are held."""
+        self._write(self._held_rows)
+
+    def _write(self, count: int) -> None:
+        import pyarrow as pa
+
+        if count:
+            table = pa.Table.from_batches(self._held)
+            self._writer.write_table(table.slice(0, count), ROW_GROUP)
+            self._held = table.slice(count).to_batches()
+            self._held_rows, self.held_bytes = table.num_rows - count, sum(one.nbytes for one in self._held)
+
+    def close(self) -> None:
+        """Write the rest, and the footer."""
+        self.flush()
+        self._writer.close()
+
+
 def write(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
     """Write record batches; return how many rows there are. Of these one row group is held in memory."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    rows = held_rows = held_bytes = 0
-    held: list[pa.RecordBatch] = []
-    with parquet.ParquetWriter(out, schema, compression="zstd") as writer:
-        for batch in batches:
-            held.append(batch)
-            rows, held_rows, held_bytes = rows + batch.num_rows, held_rows + batch.num_rows, held_bytes + batch.nbytes
-            if held_rows >= ROW_GROUP:
-                held = _row_groups(writer, held)
-            elif held_bytes >= ROW_GROUP_BYTES:
-                writer.write_table(pa.Table.from_batches(held), ROW_GROUP)
-                held = []
-            else:
-                continue
-            held_rows, held_bytes = sum(one.num_rows for one in held), sum(one.nbytes for one in held)
-        if held:
-            writer.write_table(pa.Table.from_batches(held), ROW_GROUP)
-    return rows
-
-
-def _row_groups(writer: Any, held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Write whole row groups; return the rows after them."""
-    import pyarrow as pa
-
-    table = pa.Table.from_batches(held)
-    whole = table.num_rows - table.num_rows % ROW_GROUP
-    writer.write_table(table.slice(0, whole), ROW_GROUP)
-    rest: list[pa.RecordBatch] = table.slice(whole).to_batches()
-    return rest
+    file = ParquetFile(schema, out)
+    for batch in batches:
+        file.add(batch)
+    file.close()
+    return file.rows

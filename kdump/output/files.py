@@ -174,15 +174,16 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
         yield made[0]
 
 
-def take_place(part: Path, target: Path) -> None:
+def take_place(part: Path, target: Path, *, is_durable: bool = True) -> None:
     """Rename a file or folder durably, in one step that replaces nothing.
 
-    For callers that write the output themselves, as Spark does. Raises FileExistsError if the target exists, and
-    OSError.
+    For callers that write the output themselves, as Spark does. If not ``is_durable`` the caller flushes the folder.
+    Raises FileExistsError if the target exists, and OSError.
     """
     with signals.held():
         parts.put(part, target)
-        parts.flush_folder(target.parent)
+        if is_durable:
+            parts.flush_folder(target.parent)
 
 
 def create_text(path: Path, text: str) -> bool:

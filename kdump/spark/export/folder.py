@@ -60,6 +60,11 @@ class Folder:
         """Return the folder ``name`` in this one."""
         return Folder(self._spark, f"{self.path}/{name}", self.shown)
 
+    def make(self) -> None:
+        """Make the folder. Raises UnreadableError."""
+        with writing(self.shown):
+            self._files.mkdirs(self._at(""))
+
     def exists(self, name: str = "") -> bool:
         """Tell whether a file or folder is there; the empty name is the folder itself."""
         return bool(self._files.exists(self._at(name)))

@@ -18,7 +18,7 @@ from kdump.log_dirs.remote import HADOOP_NAMES, without_secret
 from kdump.log_reader.header_scan import attempt
 from kdump.output import files
 from kdump.spark import session
-from kdump.spark.export import account, counting
+from kdump.spark.export import account, counting, parquet
 from kdump.spark.export.commit import COMMIT, publish, recover, written
 from kdump.spark.export.hold import held
 from kdump.spark.export.output import CHECKPOINT, FOLDERS, FORMATS, WRITING, Output, exists
@@ -379,12 +379,17 @@ class Work:
             options = replace(options, columns=tuple(needed(self.export, options.columns)))
         if not any(name.lower() == "minpartitions" for name in self.export.options):
             options = replace(options, min_partitions=2 * self.spark.sparkContext.defaultParallelism)
-        frame, counts = counting.records(self.spark, self.splits, options)
         with session.watched(self.spark, "writing", self.listener.progress):
-            self.output.write(
-                frame, self.export.partition_by, self.options.names, target_file_size=self.export.target_file_size
-            )
-        counted = counts.value
+            if self.export.target_file_size is None and self.output.is_written_by_workers:
+                folders = {name: FOLDERS[name][0] for name in self.export.partition_by}
+                layout = parquet.Layout(folders, self.options.names)
+                counted = parquet.write(self.spark, self.splits, options, self.output, layout)
+            else:
+                frame, counts = counting.records(self.spark, self.splits, options)
+                self.output.write(
+                    frame, self.export.partition_by, self.options.names, target_file_size=self.export.target_file_size
+                )
+                counted = counts.value
         missing = [split.name for split in self.splits if split.number not in counted]
         if missing:
             raise KdumpError(f"{missing[0]}: no task tells what it has read of it")

@@ -76,6 +76,11 @@ class Output(Folder):
         """Return the folder ``path`` as one in which this output is prepared."""
         return Output(self._spark, path, self._format, shown)
 
+    @property
+    def is_written_by_workers(self) -> bool:
+        """Whether the Python workers write the records: Parquet on the driver's own disks."""
+        return self._format == "parquet" and self.local is not None
+
     def hidden(self, name: str) -> Folder:
         """Return the folder of that name that goes with this one: beside it, where nobody looks for its files.
 

@@ -32,6 +32,10 @@ class Table(Output):
         self._table, self._writer, self._mode = table, form, mode
         self._account: Output = self
 
+    @property
+    def is_written_by_workers(self) -> bool:
+        return False
+
     def like(self, path: str, shown: str) -> Table:
         """Return one of the same table, whose account is prepared in ``path``."""
         made = Table(self._spark, self._table, self._writer, self._mode)
