@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class ParquetFile:
         """Write the rest, and the footer."""
         self.flush()
         self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of a file that cannot be finished."""
+        with suppress(OSError):  # the disk may refuse the footer, too
+            self._writer.close()
 
 
 def write(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:

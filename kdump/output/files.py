@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
     Note: TypeAlias = Callable[[str], None]
 
+_DELETIONS: Final = 20
+_PAUSE: Final = 0.1
 LOST_AND_FOUND: Final = "lost+found"
 """The folder in the root of a new Linux file system."""
 
@@ -232,6 +235,18 @@ def make_folders(root: Path, *names: str, access: Access) -> Path:
         with suppress(FileExistsError):  # another worker may create it
             parts.make_folder(root, access)
     return root
+
+
+def delete_folder(path: Path) -> bool:
+    """Delete a folder of this run with all that is in it; return whether it is gone. Workers may still write there."""
+    from shutil import rmtree
+
+    for _ in range(_DELETIONS):
+        rmtree(path, ignore_errors=True)
+        if not path.exists():
+            return True
+        time.sleep(_PAUSE)
+    return False
 
 
 def drop(path: Path) -> None:

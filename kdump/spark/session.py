@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, UsageError
 from kdump.log_dirs import stores
+from kdump.primitives import signals
 from kdump.spark.failures import SparkFailedError, errors, try_to
 
 if TYPE_CHECKING:
@@ -305,7 +306,7 @@ def watched(spark: SparkSession, what: str, tell: Callable[[str, int, int], None
 
 @contextmanager
 def interruptible(spark: SparkSession) -> Iterator[None]:
-    """Let Ctrl-C end what Spark does in the block, and wait for that: else it writes on while the program ends.
+    """Let Ctrl-C and SIGTERM end the jobs of Spark in the block, and wait for that: else they go on writing.
 
     PySpark's own handler calls Java in the middle of another call, which fails, and logs stacks of both.
     """
@@ -317,8 +318,8 @@ def interruptible(spark: SparkSession) -> Iterator[None]:
     log.addFilter(_is_no_interrupt)
     try:
         yield
-    except KeyboardInterrupt:
-        try_to(lambda: _end_jobs(spark))  # the interrupt may have ended Java, too
+    except (KeyboardInterrupt, signals.EndedBySignal):
+        try_to(lambda: _end_jobs(spark))  # the signal may have ended Java, too
         raise
     finally:
         log.removeFilter(_is_no_interrupt)

@@ -269,7 +269,12 @@ def test_it_needs_no_listener(folder):
 
 
 @pytest.mark.xdist_group("spark-processes")
-def test_ctrl_c_leaves_nothing_half_written_and_no_stacks(folder):
+@pytest.mark.parametrize(
+    ("number", "to", "status"),
+    [(signal.SIGINT, os.killpg, 130), (signal.SIGTERM, os.kill, 143), (signal.SIGTERM, os.killpg, 143)],
+    ids=["Ctrl-C", "SIGTERM", "SIGTERM to Java too"],
+)
+def test_a_signal_leaves_nothing_half_written_and_no_stacks(folder, number, to, status):
     out = folder.parent / "out"
     values = [forge.record(b"k", Random(number).randbytes(100_000)) for number in range(300)]
     batches = [forge.batch([value], base_offset=number) for number, value in enumerate(values)]
@@ -279,9 +284,10 @@ def test_ctrl_c_leaves_nothing_half_written_and_no_stacks(folder):
             if process.poll() is not None or list(folder.parent.glob(".out.kdump-*/**/*.parquet")):
                 break
             time.sleep(0.02)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to Java, too
+        to(process.pid, number)  # a terminal and systemd send it to Java, too
         _, said = process.communicate(timeout=120)
-    assert process.returncode == 130
+    assert process.returncode == status, said
     assert not out.exists()
+    assert unfinished(out) == [path for path in unfinished(out) if path.name.endswith("kdump-lock")]
     for word in (b"Py4J", b"ERROR:root", b"\tat "):  # a worker of PySpark's may die with a message of its own
         assert word not in said

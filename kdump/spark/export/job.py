@@ -382,7 +382,7 @@ class Work:
         with session.watched(self.spark, "writing", self.listener.progress):
             if self.export.target_file_size is None and self.output.is_written_by_workers:
                 folders = {name: FOLDERS[name][0] for name in self.export.partition_by}
-                layout = parquet.Layout(folders, self.options.names)
+                layout = parquet.FolderLayout(folders, self.options.names)
                 counted = parquet.write(self.spark, self.splits, options, self.output, layout)
             else:
                 frame, counts = counting.records(self.spark, self.splits, options)

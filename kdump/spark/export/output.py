@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, UsageError
+from kdump.output import files
+from kdump.primitives import signals
 from kdump.spark.export import account
 from kdump.spark.export.folder import Folder
 from kdump.spark.failures import try_to, writing
@@ -129,10 +131,13 @@ class Output(Folder):
         """
         name = uuid.uuid4().hex[:_LENGTH]
         made = self.like(self.hidden(name).path, self.path)
+        local = made.local
         try:
-            yield name, made
+            with signals.cleaned_up(lambda: None):  # SIGTERM then raises, as Ctrl-C does
+                yield name, made
         except BaseException:
-            if not try_to(made.delete):
+            is_deleted = try_to(made.delete) or (local is not None and files.delete_folder(local))  # Java may be gone
+            if not is_deleted:
                 note(f"{made.path}: what has been written cannot be deleted; the next export into {self.path} does it")
             raise
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import socket
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ from kdump.spark.source import planning, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Self
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -57,7 +58,7 @@ class WrittenParts(NamedTuple):
 
 
 def write(
-    spark: SparkSession, splits: Sequence[Split], options: SourceOptions, output: Output, layout: Layout
+    spark: SparkSession, splits: Sequence[Split], options: SourceOptions, output: Output, layout: FolderLayout
 ) -> dict[int, counting.Counted]:
     """Write the records of splits into the folder ``output`` of the driver's disks; return what was read of each.
 
@@ -83,7 +84,7 @@ def write(
 
 
 @dataclass(frozen=True)
-class Layout:
+class FolderLayout:
     """The folders of an output, by the names of ``--partition-by``, and the columns of its files."""
 
     folders: dict[str, str]
@@ -141,7 +142,7 @@ class PartsTask:
     """The work of a task: the splits of a group, read and written."""
 
     options: SourceOptions
-    layout: Layout
+    layout: FolderLayout
     place: str
     shown: str
 
@@ -153,15 +154,13 @@ class PartsTask:
         def tell(split: int, tally: reading.Tally) -> None:
             counted[split] = counting.Counted(SplitAccount(*tally.counts), tally.lost)
 
-        made = PartsFiles(self, f"part-{number:05}-{attempt}", Path(self.place, PARTS, attempt))
-        for split in group:
-            for batch in reading.counted(split, self.options, tell):
-                if batch.num_rows:
-                    for folder, rows in self.layout.parted(batch):
+        with PartsFiles(self, f"part-{number:05}-{attempt}", Path(self.place, PARTS, attempt)) as made:
+            for split in group:
+                for batch in reading.counted(split, self.options, tell):
+                    for folder, rows in self.layout.parted(batch) if batch.num_rows else ():
                         made.add(folder, rows)
-        if not number and not self.layout.folders and not made.names:
-            made.add("", None)  # a reader learns the columns from it
-        made.close()
+            if not number and not self.layout.folders and not made.names:
+                made.add("", None)  # a reader learns the columns from it
         return WrittenParts(counted, attempt, made.names)
 
 
@@ -177,8 +176,8 @@ class PartsFiles:
     def add(self, folder: str, rows: pa.RecordBatch | None) -> None:
         """Add rows to the file of a folder; None only makes the file."""
         with _refused(self._task.shown):
-            file = self._open.pop(folder, None) or self._made(folder)
-            self._open[folder] = file  # the last one used comes last
+            file = self._open.get(folder) or self._made(folder)
+            self._open[folder] = self._open.pop(folder, file)  # the last one used comes last
             if rows is not None:
                 file[0].add(rows)
             if sum(one.held_bytes for one, _ in self._open.values()) > HELD_BYTES:
@@ -195,15 +194,25 @@ class PartsFiles:
         return parquet_file.ParquetFile(self._schema, out), out
 
     def _close(self, folder: str) -> None:
-        file, out = self._open.pop(folder)
+        file, out = self._open[folder]
         file.close()
         out.close()
+        del self._open[folder]
 
-    def close(self) -> None:
-        """Finish all files."""
-        with _refused(self._task.shown):
-            for folder in list(self._open):
-                self._close(folder)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Finish all files, unless the block failed."""
+        try:
+            with _refused(self._task.shown):
+                for folder in [] if kind else list(self._open):
+                    self._close(folder)
+        finally:
+            for file, out in self._open.values():
+                file.abandon()
+                with suppress(OSError):
+                    out.close()
 
 
 @contextmanager

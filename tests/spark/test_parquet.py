@@ -1,0 +1,136 @@
+"""Parquet that the Python workers write: folders, files and errors, without Spark."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+import pyarrow as pa
+import pyarrow.parquet
+
+from kdump.arrow import parquet_file
+from kdump.arrow import schema as arrow_schema
+from kdump.errors import UnreadableError
+from kdump.spark.export import parquet
+from kdump.spark.source import options as words
+from kdump.spark.source import planning
+from testing import GOLDEN, forge
+
+FOLDERS = {"topic": "topic_name", "partition": "partition_number", "date": "date", "hour": "hour"}
+HOUR = 3_600_000_000
+SOME = ("topic", "offset", "timestamp")
+
+
+def layout(*names, columns=("offset",)):
+    return parquet.FolderLayout({name: FOLDERS[name] for name in names}, columns)
+
+
+def batch(times, topic="t"):
+    """Rows of one segment with these times in microseconds."""
+    schema = arrow_schema.arrow(arrow_schema.chosen((*SOME, "partition")))
+    columns = [[topic] * len(times), list(range(len(times))), times, [3] * len(times)]
+    arrays = [pa.array(values).cast(field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def parted(made, rows):
+    return [(folder, some.column("offset").to_pylist()) for folder, some in made.parted(rows)]
+
+
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        ([0, 1], {"date=1970-01-01/hour=0/": [0, 1]}),
+        ([-1, 0], {"date=1969-12-31/hour=23/": [0], "date=1970-01-01/hour=0/": [1]}),
+        ([25 * HOUR, None, 25 * HOUR], {"date=1970-01-02/hour=1/": [0, 2], "date=NULL/hour=NULL/": [1]}),
+        ([5 * HOUR, 0, 5 * HOUR, 0], {"date=1970-01-01/hour=0/": [1, 3], "date=1970-01-01/hour=5/": [0, 2]}),
+        ([-62_135_596_800_000_000], {"date=0001-01-01/hour=0/": [0]}),
+        ([253_402_300_799_999_999], {"date=9999-12-31/hour=23/": [0]}),
+        ([None, None], {"date=NULL/hour=NULL/": [0, 1]}),
+    ],
+)
+def test_rows_go_into_the_folder_of_their_utc_hour_in_order(times, found):
+    named = {folder.replace("NULL", parquet.NULL_FOLDER): rows for folder, rows in found.items()}
+    assert dict(parted(layout("date", "hour"), batch(times))) == named
+
+
+@pytest.mark.parametrize(
+    ("topic", "name"),
+    [
+        ("a.b-c_d", "a.b-c_d"),
+        ("a b", "a b"),
+        ('x"#%y', "x%22%23%25y"),
+        ("é=/:", "é%3D%2F%3A"),
+        (None, parquet.NULL_FOLDER),
+    ],
+)
+def test_names_of_folders_are_escaped_as_spark_does(topic, name):
+    (only,) = parted(layout("topic", "partition"), batch([0, HOUR * 50], topic))
+    assert only == (f"topic_name={name}/partition_number=3/", [0, 1])
+
+
+def task(path, place, made):
+    options = words.parse({"path": str(path), "mode": "PERMISSIVE"})
+    splits = [split for planned in planning.plan(options) for split in planned.splits]
+    place.mkdir()
+    return parquet.PartsTask(options, made, str(place), "lake"), splits
+
+
+def test_a_task_writes_all_rows_with_the_columns_of_the_layout(tmp_path):
+    work, splits = task(GOLDEN / "brokers" / "4.2.2" / "headers-0", tmp_path / "out", layout("topic", columns=SOME))
+    done = work((7, splits))
+    (name,) = done.files
+    assert name.startswith("topic_name=headers/part-00007-")
+    table = pa.parquet.read_table(tmp_path / "out" / parquet.PARTS / done.folder / name, partitioning=None)
+    assert table.column_names == list(SOME)
+    assert table.num_rows == sum(one.account.rows for one in done.counted.values()) == 41
+    assert work((7, splits)).folder != done.folder, "no two attempts write into one folder"
+
+
+@pytest.mark.parametrize(("number", "count"), [(0, 1), (1, 0)])
+def test_an_output_without_rows_and_folders_has_one_file_that_names_the_columns(tmp_path, number, count):
+    work, _ = task(GOLDEN / "brokers" / "4.2.2" / "headers-0", tmp_path / "out", layout(columns=SOME))
+    done = work((number, []))
+    assert len(done.files) == count
+    for name in done.files:
+        table = pa.parquet.read_table(tmp_path / "out" / parquet.PARTS / done.folder / name)
+        assert (table.num_rows, table.column_names) == (0, list(SOME))
+
+
+def test_many_folders_keep_few_files_open_and_lose_no_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "WRITERS", 2)
+    monkeypatch.setattr(parquet, "HELD_BYTES", 1000)
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    times = [number % 5 * 86_400_000 for number in range(200)]
+    data = [forge.batch([forge.record(b"k", b"v")], base_offset=n, base_timestamp=at) for n, at in enumerate(times)]
+    (folder / f"{0:020}.log").write_bytes(b"".join(data))
+    work, splits = task(folder, tmp_path / "out", layout("date"))
+    done = work((0, splits))
+    found = {}
+    for name in done.files:
+        table = pa.parquet.read_table(tmp_path / "out" / parquet.PARTS / done.folder / name, partitioning=None)
+        found.setdefault(name.partition("/")[0], []).extend(table["offset"].to_pylist())
+    assert found == {f"date=1970-01-0{day + 1}": [*range(day, 200, 5)] for day in range(5)}
+
+
+def test_a_worker_without_the_disk_of_the_driver_is_named(tmp_path):
+    work, splits = task(GOLDEN / "brokers" / "4.2.2" / "headers-0", tmp_path / "out", layout("topic"))
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(
+        UnreadableError, match=f"lake: cannot be written: there is no {tmp_path}/out on .*: workers and"
+    ):
+        work((0, splits))
+
+
+def test_a_full_disk_is_an_error_of_the_output(tmp_path, monkeypatch):
+    work, splits = task(GOLDEN / "brokers" / "4.2.2" / "headers-0", tmp_path / "out", layout("topic"))
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parquet_file.ParquetFile, "_write", refuse)
+    with pytest.raises(UnreadableError, match=r"^lake: cannot be written: No space left on device$"):
+        work((0, splits))
+    assert not list(Path(tmp_path / "out").glob("*.parquet"))
