@@ -14,10 +14,11 @@ import tempfile
 import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kdump.errors import KdumpError, UsageError
 from kdump.log_dirs import stores
@@ -27,8 +28,10 @@ from kdump.spark.failures import SparkFailedError, errors, try_to
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from pyspark import RDD
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
 SAFE_PATH: Final = "PYTHONSAFEPATH"
 """Python 3.11 and later then does not look for modules in the current folder."""
 OURS: Final = {
@@ -324,6 +327,19 @@ def interruptible(spark: SparkSession) -> Iterator[None]:
     finally:
         log.removeFilter(_is_no_interrupt)
         signal.signal(signal.SIGINT, before)
+
+
+def collected(rows: RDD[T]) -> list[T]:
+    """Return the results of tasks, which another thread waits for.
+
+    A signal that interrupts a call of Java leaves an answer on the connection of its thread, and the next call reads
+    that. This thread makes that next call: it cancels the jobs.
+    """
+    pool = ThreadPoolExecutor(1, "kdump-collect")
+    try:
+        return pool.submit(rows.collect).result()
+    finally:
+        pool.shutdown(wait=False)
 
 
 def _end_jobs(spark: SparkSession) -> None:

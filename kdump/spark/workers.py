@@ -67,7 +67,7 @@ class SparkWorkers:
             done: RDD[Any] = spread.map(partial(_in_folder, work, _here()))
             if merge is not None:
                 done = _merged(done, merge)
-            found = done.collect()
+            found = session.collected(done)
         yield from found
 
 

@@ -21,6 +21,7 @@ from kdump.arrow import schema as arrow_schema
 from kdump.errors import KdumpError, UnreadableError
 from kdump.output import files
 from kdump.output.access import ANY
+from kdump.spark import session
 from kdump.spark.export import counting
 from kdump.spark.export.account import SplitAccount
 from kdump.spark.source import planning, reading
@@ -71,7 +72,7 @@ def write(
     groups = planning.group(splits, options) or [[]]
     task = PartsTask(options, layout, str(place), output.shown)
     tasks = spark.sparkContext.parallelize(list(enumerate(groups)), len(groups))
-    found = tasks.map(task).collect()
+    found = session.collected(tasks.map(task))
     with _refused(output.shown):
         for one in found:
             for name in one.files:
