@@ -95,7 +95,7 @@ class WhoReads(NamedTuple):
         if who.master is not None and who.jobs is not None:
             raise UsageError("--jobs is for processes of this machine: leave it out, or --master")
         if who.master is not None and costs.is_watched():
-            raise UsageError("--cache drop watches over the page cache of this machine: leave it out, or --master")
+            raise UsageError("--cache drop works on this machine only: remove it, or --master")
         if who.master is not None:
             from kdump.spark import session
 

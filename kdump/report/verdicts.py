@@ -200,7 +200,7 @@ def _unread(report: LogDirReport) -> Iterator[ReportVerdict]:
         yield ReportVerdict(
             "warn",
             f"{many(len(report.said), 'thing')} could not be read or used: {report.said[0]}.",
-            "What is shown is that of the rest.",
+            "This page shows the other files.",
             (report.command("check"),),
             "said",
         )
