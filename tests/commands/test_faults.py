@@ -236,7 +236,7 @@ def test_no_room_for_what_an_archive_holds_is_reported(folder, blocks):
     done = child(["dump", packed], shell=f"ulimit -f {blocks};", stdout=subprocess.PIPE)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {packed}: cannot be unpacked to ")
-    assert "(set TMPDIR to a folder with more room)" in done.stderr
+    assert "\nhint: set TMPDIR to a folder with more room\n" in done.stderr
 
 
 SENDS = """

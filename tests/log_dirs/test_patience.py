@@ -3,6 +3,7 @@
 import pickle
 import re
 import sys
+from functools import partial
 
 import pytest
 
@@ -12,7 +13,7 @@ from kdump.cli import main
 from kdump.errors import StoreError
 from kdump.log_dirs import patience, remote
 from kdump.log_dirs.finder import Finder
-from kdump.primitives.terminal import say
+from kdump.primitives.messages import message
 from testing import GOLDEN, forge
 from testing.stores import Clock, FlakyStore, Outage
 from testing.tiered import Store
@@ -128,7 +129,7 @@ def test_the_environment_may_say_how_long(clock, monkeypatch, text, seconds):
 
 
 def test_it_is_reported_once_that_there_will_be_other_tries(clock, monkeypatch, capsys):
-    monkeypatch.setattr(patience, "tell", say)
+    monkeypatch.setattr(patience, "tell", partial(message, "note"))
     patience.Patience().ask("s3://x", failing(f"{AWAY}\n\x1b]", 5))
     said = capsys.readouterr().err
     assert said == f"note: s3://x: {AWAY}\\x0a\\x1b]; trying again for up to 60 s\n"
@@ -259,7 +260,7 @@ def test_a_file_that_is_gone_is_no_damage(kdump, command, tmp_path):
     status, _, said = kdump(gone, *COMMANDS[command], *out)
     assert gone.failed
     assert status == 1
-    assert re.search(rf"note: s3://\S+/{20:020}\S*: No such file or directory\n", said)
+    assert re.search(rf"error: s3://\S+/{20:020}\S*: No such file or directory\n", said)
     assert "damage" not in said
     assert "missing" not in said
     assert list((tmp_path / "out").rglob("*")) == []
