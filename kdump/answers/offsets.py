@@ -300,7 +300,7 @@ byTime           for each --time the first offset at or after it, looked up
                  as a broker does: in the segment that its index names
 
 null stands for what the files do not tell, and for no offset. A transaction that the newest sound producer snapshot
-holds open counts as open until its marker is met. A batch that is cut off at the end of a log is left out.
+holds open counts as open until its marker is met. A batch that is truncated at the end of a log is left out.
 """
     + EXIT_STATUS
 )

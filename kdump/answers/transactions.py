@@ -292,7 +292,7 @@ class _Judge(NamedTuple):
             why, terminate = self._known(named)
             two_phase = why == TWO_PHASE
         elif not self.ids.is_sure(producer_id):
-            why = f"what its coordinator knows of it is cut off or damaged in {TOPIC}: whether it hangs is not known"
+            why = f"what its coordinator knows of it is truncated or damaged in {TOPIC}: whether it hangs is not known"
         elif is_doubted:
             why = f"bytes of {name} after its beginning cannot be read: whether it has ended is not known"
         elif age <= self.max_timeout:

@@ -210,9 +210,9 @@ class Hide:
         """Return an error as it may be shown."""
         if self._shows_values(file):
             return damage
-        from kdump.rows.redaction import told
+        from kdump.rows.redaction import redacted_reason
 
-        return DamageError(damage.kind, told(damage.kind), position=damage.position)
+        return DamageError(damage.kind, redacted_reason(damage.kind), position=damage.position)
 
 
 def show(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def _number(size: int) -> Decoder:
     def decode(data: bytes) -> bytes:
         if len(data) < size:
-            raise DamageError("decoder", f"a number of {size} bytes is cut off", expected=size, found=len(data))
+            raise DamageError("decoder", f"a number of {size} bytes is truncated", expected=size, found=len(data))
         return str(int.from_bytes(data[:size], "big", signed=True)).encode()
 
     return decode

@@ -47,5 +47,5 @@ def encode(content: CleanShutdown) -> bytes:
         return b""
     import json
 
-    told = {"version": content.version, "brokerEpoch": content.broker_epoch}
-    return json.dumps(told, separators=(",", ":")).encode()
+    fields = {"version": content.version, "brokerEpoch": content.broker_epoch}
+    return json.dumps(fields, separators=(",", ":")).encode()

@@ -103,9 +103,9 @@ def encode(properties: MetaProperties) -> bytes:
     """Return the bytes of the file: comments, then a line for each key."""
     lines = [*properties.comments]
     for key, value in properties.values.items():
-        told = _escape(value)
-        lead = len(told) - len(told.lstrip(" "))
-        lines.append(_escape(key).replace(" ", "\\ ") + "=" + ("\\ " if lead else "") + told[1 if lead else 0 :])
+        escaped = _escape(value)
+        lead = len(escaped) - len(escaped.lstrip(" "))
+        lines.append(_escape(key).replace(" ", "\\ ") + "=" + ("\\ " if lead else "") + escaped[1 if lead else 0 :])
     return "".join(f"{line}\n" for line in lines).encode("latin-1")
 
 

@@ -147,7 +147,7 @@ def _encryption(content: dict[str, Any]) -> Encryption:
 def _chunks(index: dict[str, Any], count: int) -> tuple[int, ...]:
     """Return the sizes of ``count`` chunks."""
     if count > MOST_CHUNKS:
-        raise _wrong("the manifest tells of too many chunks", expected=f"at most {MOST_CHUNKS}", found=count)
+        raise _wrong("the manifest counts too many chunks", expected=f"at most {MOST_CHUNKS}", found=count)
     kind = index.get("type")
     if kind == "fixed":
         size, last = _number(index, "transformedChunkSize", 0), _number(index, "finalTransformedChunkSize", 0)
@@ -160,7 +160,7 @@ def _chunks(index: dict[str, Any], count: int) -> tuple[int, ...]:
     except DamageError as damage:
         raise _wrong(f"transformedChunks is broken: {damage.reason}") from None
     if len(sizes) != max(count, 1):
-        raise _wrong("the manifest tells of another number of chunks than its sizes", expected=count, found=len(sizes))
+        raise _wrong("the manifest counts other chunks than its sizes", expected=count, found=len(sizes))
     return sizes if count else ()
 
 

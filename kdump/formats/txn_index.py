@@ -59,7 +59,7 @@ def read(data: Bytes) -> tuple[AbortedTxn, ...]:
     if left:
         raise DamageError(
             "short",
-            "the last entry is cut off",
+            "the last entry is truncated",
             position=len(data) - left,
             expected=f"{ABORTED_TXN.size} bytes",
             found=f"{left} bytes",

@@ -152,7 +152,7 @@ def _read_struct(name: str, struct: Struct, raw: bytes, version: int, start: int
         values = read_fields(struct, reader)
     except PayloadError as error:
         return Decoded(raw, name, version, reason=error.within(f"{name} v{version}").reason)
-    left = f"bytes are left over behind {name} v{version}: {reader.remaining}" if reader.remaining else ""
+    left = f"bytes are left over after {name} v{version}: {reader.remaining}" if reader.remaining else ""
     return Decoded(raw, name, version, values, left, struct=struct)
 
 

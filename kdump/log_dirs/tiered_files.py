@@ -117,7 +117,7 @@ class TieredFiles:
                 self.locked[log.path] = error
             stored = sum(manifest.chunks)
             if stored != log.size:
-                reason = f"it has {log.size} bytes, and its manifest tells of {stored}"
+                reason = f"it has {log.size} bytes, and its manifest says {stored}"
                 self._fail(PartlyUnreadableError(self.shown(log.path), reason))
             if indexes is None:
                 self._fail(PartlyUnreadableError(self.shown(log.path), f"its .{INDEXES} is absent"))
@@ -250,7 +250,7 @@ class ChunkedSource:
                 raise DamageError("limit", f"it is larger than the limit ({compression.LIMIT_OPTION})", found=size)
             data = self._stored.read(start, stored)
             if len(data) != stored:
-                raise DamageError("chunk", "it is cut off", expected=f"{stored} bytes", found=len(data))
+                raise DamageError("chunk", "it is truncated", expected=f"{stored} bytes", found=len(data))
             if self._manifest.encryption is not None and self._key is not None:
                 data = encryption.decrypt(data, self._key, self._manifest.encryption.aad)
             if self._manifest.is_compressed:

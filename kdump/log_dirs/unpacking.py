@@ -74,7 +74,7 @@ class Spool:
     def _failed(self, reason: OSError) -> UnreadableError:
         return UnreadableError(
             self.name,
-            f"cannot be unpacked to {tempfile.tempdir or 'a temporary file'}: {reason.strerror or reason}",
+            f"cannot be decompressed to {tempfile.tempdir or 'a temporary file'}: {reason.strerror or reason}",
             "set TMPDIR to a folder with more room",
         )
 

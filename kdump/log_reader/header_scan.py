@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Segment
     from kdump.segments.regions import Region
-    from kdump.transaction_replay.outcomes import Told
+    from kdump.transaction_replay.outcomes import SegmentOutcomes
 
 
 IN_TRANSACTIONS: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
@@ -116,7 +116,7 @@ class Survey(NamedTuple):
     """
 
     stretches: list[Stretch]
-    told: Told
+    transactions: SegmentOutcomes
     runs: list[EpochRange]
 
 
@@ -229,4 +229,4 @@ def _survey(
         else:
             follower.lose(source, region)
         stretches[-1].add(region)
-    return Survey(stretches, follower.told(), runs)
+    return Survey(stretches, follower.result(), runs)

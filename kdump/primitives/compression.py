@@ -225,7 +225,7 @@ def _snappy_by_chunks(data: Bytes, limit: int) -> bytes:
         if data[position : position + 4] == SNAPPY_JAVA_MAGIC[:4]:  # streams one after the other
             header = data[position : position + _SNAPPY_JAVA_HEADER.size]
             if len(header) < _SNAPPY_JAVA_HEADER.size:
-                _broken(SNAPPY, "its header is cut off", position)
+                _broken(SNAPPY, "its header is truncated", position)
             magic, version, _ = _SNAPPY_JAVA_HEADER.unpack(header)
             if magic != SNAPPY_JAVA_MAGIC:
                 break
@@ -271,7 +271,7 @@ class _Lz4Header(NamedTuple):
 
 def _lz4_header(data: Bytes, magic: int) -> _Lz4Header:
     if len(data) < 7:
-        _broken(LZ4, "its header is cut off")
+        _broken(LZ4, "its header is truncated")
     if data[:4] != LZ4_FRAME_MAGIC:
         _broken(LZ4, f"it does not start with the frame magic but with {bytes(data[:4]).hex()}")
     flags, descriptor = data[4], data[5]
@@ -280,7 +280,7 @@ def _lz4_header(data: Bytes, magic: int) -> _Lz4Header:
         _broken(LZ4, f"flags {flags:#04x} {descriptor:#04x} of its header are not supported", 4)
     checksum_at = 14 if flags & 0x08 else 6
     if len(data) <= checksum_at:
-        _broken(LZ4, "its header is cut off")
+        _broken(LZ4, "its header is truncated")
     if magic > 0 and data[checksum_at] != _xxh32(data[4:checksum_at]) >> 8 & 0xFF:
         _broken(LZ4, "the checksum of its header is wrong", checksum_at)
     return _Lz4Header(flags, largest, checksum_at + 1)
@@ -331,7 +331,7 @@ def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -
         position += 4
         if size == 0:
             if flags & 0x04 and len(data) - position < 4:
-                _broken(LZ4, "its checksum is cut off", position)
+                _broken(LZ4, "its checksum is truncated", position)
             return UnpackedLz4(parts[0] if len(parts) == 1 else b"".join(parts), empty)
         if size > largest or size > len(data) - position:
             _broken(LZ4, f"a block claims {size} bytes, {len(data) - position} are left", position - 4)

@@ -59,7 +59,7 @@ class Layout(Generic[T]):
         except struct.error:
             left = max(0, len(buffer) - position)
             raise DamageError(
-                "short", f"{self.fields.__name__} is cut off", position=position, expected=self.size, found=left
+                "short", f"{self.fields.__name__} is truncated", position=position, expected=self.size, found=left
             ) from None
         return made
 
@@ -97,7 +97,7 @@ def read_unsigned_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
             byte = buffer[position]
         except IndexError:
             raise DamageError(
-                "varint", "a variable-length integer is cut off", position=start, expected="a last byte below 0x80"
+                "varint", "a variable-length integer is truncated", position=start, expected="a last byte below 0x80"
             ) from None
         position += 1
         value |= (byte & 0x7F) << shift

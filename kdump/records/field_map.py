@@ -110,14 +110,14 @@ def _header(batch: Batch) -> Iterator[FieldBytes]:
     raw = bytes(batch.raw[: record_layout.BATCH_HEADER.size])
     for name, (start, end) in record_layout.BATCH_HEADER.spans.items():
         value = getattr(batch.header, name)
-        told = str(value)
+        shown = str(value)
         if name in _TIMES:
-            told = _time(value)
+            shown = _time(value)
         elif name == "crc":
-            told = _checksum(value, crc32c(batch.raw[record_layout.CRC_COVERS_FROM :]))
+            shown = _checksum(value, crc32c(batch.raw[record_layout.CRC_COVERS_FROM :]))
         elif name == "attributes":
-            told = _attributes(value)
-        yield FieldBytes(batch.position + start, raw[start:end], _NAMES.get(name, name), told)
+            shown = _attributes(value)
+        yield FieldBytes(batch.position + start, raw[start:end], _NAMES.get(name, name), shown)
 
 
 def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
@@ -126,14 +126,14 @@ def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
     except DamageError:
         start = record_layout.BATCH_HEADER.size
         packed = bytes(batch.raw[start:])
-        yield FieldBytes(batch.position + start, packed, _UNREAD, f"{len(packed)} bytes that cannot be unpacked")
+        yield FieldBytes(batch.position + start, packed, _UNREAD, f"{len(packed)} bytes that cannot be decompressed")
         raise
     unpacked = batch.codec != compression.NONE
     place = 0 if unpacked else batch.position
     if unpacked:
         packed = bytes(batch.raw[record_layout.BATCH_HEADER.size :])
-        told = f"{len(packed)} bytes of {compression.NAMES[batch.codec]}, {len(data)} unpacked"
-        yield FieldBytes(batch.position + record_layout.BATCH_HEADER.size, b"", "records", told)
+        shown = f"{len(packed)} bytes of {compression.NAMES[batch.codec]}, {len(data)} decompressed"
+        yield FieldBytes(batch.position + record_layout.BATCH_HEADER.size, b"", "records", shown)
     for _ in range(batch.count):
         try:
             record, end = v2.read_record(data, at, len(data), batch.header, None)
@@ -152,9 +152,9 @@ def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
 def _record(data: Bytes, at: int, batch: Batch) -> Iterator[FieldBytes]:
     """Yield the fields of one valid record."""
 
-    def number(name: str, told: str = "{}", bits: int = 32) -> tuple[FieldBytes, int, int]:
+    def number(name: str, shown: str = "{}", bits: int = 32) -> tuple[FieldBytes, int, int]:
         value, end = read_varint(data, at, bits)
-        return FieldBytes(at, bytes(data[at:end]), name, told.format(value)), value, end
+        return FieldBytes(at, bytes(data[at:end]), name, shown.format(value)), value, end
 
     def sized(*names: str, is_control: bool) -> Iterator[FieldBytes]:
         nonlocal at
@@ -184,11 +184,11 @@ def _record(data: Bytes, at: int, batch: Batch) -> Iterator[FieldBytes]:
 def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[FieldBytes]:
     """Yield the fields of an entry of magic 0 or 1."""
 
-    def fixed(name: str, at: int, size: int, told: str | None = None) -> FieldBytes:
+    def fixed(name: str, at: int, size: int, shown: str | None = None) -> FieldBytes:
         data = raw[at : at + size]
         if len(data) < size:
             raise DamageError("message size", f"the message ends before its {name}", position=at, expected=size)
-        value = told if told is not None else str(int.from_bytes(data, "big", signed=True))
+        value = shown if shown is not None else str(int.from_bytes(data, "big", signed=True))
         return FieldBytes(position + at, data, name, value, unpacked)
 
     for name, (start, end) in record_layout.LOG_OVERHEAD.spans.items():
@@ -217,8 +217,8 @@ def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[FieldBytes]
         if size >= 0:
             content = raw[at : at + size]
             if name == "value" and packed:
-                told = f"{size} bytes of {compression.NAMES[packed] if packed < len(compression.NAMES) else packed}"
-                yield FieldBytes(position + at, b"", name, told, unpacked)
+                shown = f"{size} bytes of {compression.NAMES[packed] if packed < len(compression.NAMES) else packed}"
+                yield FieldBytes(position + at, b"", name, shown, unpacked)
             else:
                 yield FieldBytes(position + at, content, name, _shown(content), unpacked)
             at += size
@@ -229,8 +229,8 @@ def _inner(wrapper: Message, offset: int | None) -> Iterator[FieldBytes]:
         data = bytes(wrapper.unpacked(wrapper.codec))
     except DamageError:
         packed = bytes(wrapper.value or b"")
-        told = f"{len(packed)} bytes that cannot be unpacked"
-        yield FieldBytes(wrapper.end - len(packed), packed, _UNREAD, told)
+        shown = f"{len(packed)} bytes that cannot be decompressed"
+        yield FieldBytes(wrapper.end - len(packed), packed, _UNREAD, shown)
         raise
     at = 0
     for inner in wrapper.messages():

@@ -262,7 +262,7 @@ class Batch(RecordBatch):
             if number == header.records_count and position != end:
                 raise DamageError(
                     "record count",
-                    f"bytes are left behind the last of {header.records_count} records",
+                    f"bytes are left after the last of {header.records_count} records",
                     position=position,
                     expected="none",
                     found=end - position,

@@ -3,7 +3,7 @@
 JSON lines, CSV, tables, Spark and the docs all read these columns. ``source`` names where a value comes from:
 ``file`` (the segment and its folder), ``batch`` (a :class:`kdump.records.record_batch.RecordBatch`), ``record``
 (:class:`kdump.formats.record.Record`), ``damage`` (:class:`kdump.segments.regions.Damage`) or ``state`` (what other
-files and other batches tell), and the attribute there. Values are as stored, so -1 stands where Kafka stores -1; null
+files and other batches show), and the attribute there. Values are as stored, so -1 stands where Kafka stores -1; null
 means Kafka's null, or that this magic has no such field.
 """
 
@@ -96,7 +96,7 @@ _TRANSACTION: Final = (
         "transactionState",
         "string",
         "state.transaction",
-        "committed, aborted or open, where isTransactional; none elsewhere; null when it could not be told.",
+        "committed, aborted or open, where isTransactional; none elsewhere; null if unknown.",
         nullable=True,
     ),
     Column(
@@ -252,7 +252,7 @@ DAMAGE: Final = (
     _TOPIC,
     _PARTITION,
     _FILE,
-    Column("position", "long", "damage.position", "Where the damaged stretch starts in the file, in bytes."),
+    Column("position", "long", "damage.position", "Where the damaged range starts in the file, in bytes."),
     Column("size", "long", "damage.size", "Its size in bytes."),
     Column("damage", "string", "damage.kind", "A short stable word for what is wrong, such as crc or record size."),
     Column("reason", "string", "damage.reason", "The same as a sentence."),
@@ -263,7 +263,7 @@ DAMAGE: Final = (
         "missingFrom",
         "long",
         "damage.missing_from",
-        "The first offset that may be missing: the one behind the last valid batch.",
+        "The first offset that may be missing: the one after the last valid batch.",
         optional=True,
     ),
     Column(

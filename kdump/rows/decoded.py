@@ -33,14 +33,14 @@ def decoded(found: SelectedBatch, record: Record | None) -> dict[str, Json] | No
 def _part(part: Decoded | None) -> Json:
     if part is None:
         return None
-    told: dict[str, Json] = {}
+    found: dict[str, Json] = {}
     if part.name:
-        told |= {"name": part.name, "version": part.version}
+        found |= {"name": part.name, "version": part.version}
     if part.values is not None:
-        told["data"] = _plain(part.values)
+        found["data"] = _plain(part.values)
     if part.reason:
-        told["reason"] = part.reason
-    return told
+        found["reason"] = part.reason
+    return found
 
 
 def _plain(value: Value) -> Json:

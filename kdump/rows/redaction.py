@@ -57,10 +57,10 @@ class Redactor:
 
 def bare(damage: Damage) -> Damage:
     """Return damage without the values of its fields: a field that is wrong may be a region of a payload."""
-    return damage._replace(reason=told(damage.kind), expected=None, found=None)
+    return damage._replace(reason=redacted_reason(damage.kind), expected=None, found=None)
 
 
-def told(kind: str) -> str:
+def redacted_reason(kind: str) -> str:
     """Return the reason of such damage without values."""
     return f"its {kind} is wrong"
 

@@ -1,6 +1,6 @@
 """The outcome of the transactions of a partition, and up to where a read_committed consumer may read.
 
-One pass over the batches of each segment, wherever that is made; what the segments show is then put together. The
+One pass over the batches of each segment, wherever that is made; the results of all segments are then combined. The
 markers in the log decide. An entry of ``.txnindex`` counts where its marker cannot be read, and is wrong where another
 batch stands in the marker's place. What may have ended where nothing can be read is not known, unless such an entry
 says that it was aborted.
@@ -104,7 +104,7 @@ class Outcomes:
 
     @property
     def early_end(self) -> str | None:
-        """The note for a read_committed reader; None when nothing is held back."""
+        """The note for a read_committed reader about records after the last stable offset; None if there are none."""
         if not self.open:
             return None
         ends = f"read_committed ends at the last stable offset, {self.last_stable_offset}"
@@ -112,22 +112,22 @@ class Outcomes:
 
     @property
     def unknown(self) -> str | None:
-        """The note on transactions whose outcome cannot be known; None when there are none."""
+        """The note for such a reader about transactions of unknown outcome; None if there are none."""
         if not self.doubts:
             return None
-        told = [
+        spans = [
             f"{one.first_offset} to {'the end' if one.last_offset >= INT64_END else one.last_offset}"
             for one in self.doubts
         ]
-        more = f" and at {len(told) - 3} other places" if len(told) > 3 else ""
+        more = f" and at {len(spans) - 3} other places" if len(spans) > 3 else ""
         return (
-            f"transactions at offsets {', '.join(told[:3])}{more} may have ended in what cannot be read; "
+            f"transactions at offsets {', '.join(spans[:3])}{more} may have ended in what cannot be read; "
             "read_committed leaves their records there out"
         )
 
     @property
     def held_back(self) -> list[str]:
-        """All notes for a read_committed reader."""
+        """The notes for such a reader about all records that it is not given."""
         return [text for text in (self.early_end, self.unknown) if text is not None]
 
     def _is_in_doubt(self, batch: RecordBatch) -> bool:
@@ -161,8 +161,8 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
     return at >= 0 and offset <= spans[at][1]
 
 
-class Told(NamedTuple):
-    """What one segment shows: the ends of transactions in it, and those that it leaves open.
+class SegmentOutcomes(NamedTuple):
+    """The result of one segment: the ends of transactions in it, and those that it leaves open.
 
     Of those ends that change nothing for any other segment, a second commit of one producer, none is listed. ``wrong``
     says what does not fit in its ``.txnindex``. ``end`` is a hole after its last batch, which is none in the last
@@ -228,7 +228,7 @@ class TransactionFollower:
             if ended is None or not ended.aborted or ended.producer_id != entry.producer_id:
                 claim = f"abort marker of producer {entry.producer_id} at offset {entry.last_offset}"
                 self._wrong.append(f"{self._path}: the log has no {claim}")
-            elif ended.first_offset is None or self._has_hole:  # it shows what was aborted before the hole as well
+            elif ended.first_offset is None or self._has_hole:  # it also has what was aborted before the hole
                 first = entry.first_offset if ended.first_offset is None else ended.first_offset
                 ended = ended._replace(first_offset=min(first, entry.first_offset))
         if ended is not None:
@@ -244,7 +244,7 @@ class TransactionFollower:
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:
-        """Take what is no batch. Transactions may have ended there, unless its headers are those of large batches."""
+        """Take a region that is no batch. Transactions may have ended there, unless its header shows a large batch."""
         if isinstance(region, Padding):
             return
         for one in walk.walk(source, region.position, region.position + region.size):
@@ -276,22 +276,24 @@ class TransactionFollower:
             self._ended.append(ended)
         self._met.add(ended.producer_id)
 
-    def told(self) -> Told:
-        """Return what the segment shows, when all its batches were added."""
+    def result(self) -> SegmentOutcomes:
+        """Return the result of the segment, after all its batches were added."""
         while self._entries:
             self._believe(self._entries.pop())
         hole = self._hole() if self._after_hole else None
-        return Told(tuple(self._ended), tuple(self._replay.open.values()), tuple(self._wrong), hole, self._base)
+        return SegmentOutcomes(
+            tuple(self._ended), tuple(self._replay.open.values()), tuple(self._wrong), hole, self._base
+        )
 
-    def unread(self) -> Told:
-        """Return what is given by the index alone, of a segment that cannot be read: nothing may have been added."""
-        told = self.told()
+    def unread(self) -> SegmentOutcomes:
+        """Return the result of an unreadable segment, by its index alone: nothing may have been added."""
+        found = self.result()
         hole = self._hole()
-        return told._replace(ended=(*told.ended, hole, Doubt(None, hole.offset, INT64_END)))
+        return found._replace(ended=(*found.ended, hole, Doubt(None, hole.offset, INT64_END)))
 
 
-def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:  # noqa: C901  one case per kind of end
-    """Put together what the segments of a partition show, in their order."""
+def combined(results: Iterable[SegmentOutcomes], *, whole: bool = True) -> Outcomes:  # noqa: C901  a case per end
+    """Combine the results of the segments of a partition, in their order."""
     still_open: dict[int, OpenTransaction] = {}
     aborted: list[AbortedTxn | EndedTransaction] = []
     doubts: list[Doubt] = []
@@ -301,12 +303,12 @@ def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:  # noqa: 
         still_open.clear()
 
     end: DamagedGap | None = None
-    for segment_told in told:
+    for segment in results:
         if end is not None:
             doubt(end)
-        if doubts and doubts[-1].producer_id is None and segment_told.base is not None:  # what cannot be read ends here
-            doubts[-1] = doubts[-1]._replace(last_offset=min(doubts[-1].last_offset, segment_told.base - 1))
-        for ended in segment_told.ended:
+        if doubts and doubts[-1].producer_id is None and segment.base is not None:  # what cannot be read ends here
+            doubts[-1] = doubts[-1]._replace(last_offset=min(doubts[-1].last_offset, segment.base - 1))
+        for ended in segment.ended:
             if isinstance(ended, DamagedGap):
                 doubt(ended)
                 continue
@@ -320,11 +322,11 @@ def together(told: Iterable[Told], *, whole: bool = True) -> Outcomes:  # noqa: 
                 first = ended.first_offset if begun is None else begun.first_offset
                 if first is not None:
                     aborted.append(ended._replace(first_offset=first))
-        for opened in segment_told.open:
+        for opened in segment.open:
             begun = still_open.setdefault(opened.producer_id, opened)
             if opened.first_offset < begun.first_offset:
                 still_open[opened.producer_id] = opened
-        end = segment_told.end
+        end = segment.end
     return Outcomes(tuple(aborted), tuple(still_open.values()), whole, tuple(doubts))
 
 
@@ -336,25 +338,25 @@ def follow(
 ) -> Outcomes:
     """Follow the transactions of a partition through all its segments.
 
-    ``wrong_index`` is called with entries that do not fit the log, ``fail`` with unreadable files. ``scans`` are
-    those of its segments, where a caller has made them.
+    ``wrong_index`` is called with entries that do not fit the log, ``fail`` with errors of files that cannot be read.
+    ``scans`` are those of its segments, if a caller has them.
     """
 
-    def tell() -> Iterator[Told]:
-        for told, error in map(scan, partition.segments) if scans is None else scans:
+    def results() -> Iterator[SegmentOutcomes]:
+        for found, error in map(scan, partition.segments) if scans is None else scans:
             if error is not None:
                 fail(error)
-            for text in told.wrong:
+            for text in found.wrong:
                 wrong_index(text)
-            yield told
+            yield found
 
-    return together(tell(), whole=partition.whole)
+    return combined(results(), whole=partition.whole)
 
 
 class Scan(NamedTuple):
-    """What a segment shows, and why no more of it could be read."""
+    """The result of a segment, and the error that ended its reading, or None."""
 
-    told: Told
+    found: SegmentOutcomes
     error: UnreadableError | None = None
 
 
@@ -366,7 +368,7 @@ def scan(where: Segment) -> Scan:
         return Scan(TransactionFollower(where, index=not isinstance(error, StoreError)).unread(), error)
 
 
-def _scan(where: Segment) -> Told:
+def _scan(where: Segment) -> SegmentOutcomes:
     follower = TransactionFollower(where)
     with where.open() as source, closing(shared_segment.read_headers(source)) as regions:
         for region in regions:
@@ -374,7 +376,7 @@ def _scan(where: Segment) -> Told:
                 follower.add(region)
             else:
                 follower.lose(source, region)
-    return follower.told()
+    return follower.result()
 
 
 def _of_marker(batch: RecordBatch) -> Outcome | None:

@@ -178,7 +178,7 @@ def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Itera
 
 
 class AbortedRanges:
-    """Distinguishes aborted data from other data, as a consumer does by the list that a broker sends."""
+    """The aborted data of a partition, as a consumer finds it from the list that a broker sends."""
 
     def __init__(self, aborted: Iterable[AbortedTxn | EndedTransaction]) -> None:
         """``aborted`` are entries of ``.txnindex``, or ended transactions; committed ones are left out."""

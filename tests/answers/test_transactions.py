@@ -203,9 +203,9 @@ def test_a_cut_state_leaves_the_transactions_of_its_id_alone(tmp_path):
     coordinators(tmp_path, state(0, "sure", producer=9) + state(1, "tx", partitions=[("orders", 0)])[:-30])
     found, ids, said = transactions(tmp_path, status=3)
     assert [(one["producerId"], one["state"]) for one in found] == [(7, "open"), (8, "hanging")]
-    assert "cut off or damaged" in found[0]["why"]
+    assert "truncated or damaged" in found[0]["why"]
     assert [one["transactionalId"] for one in ids] == ["sure"]
-    assert "the last state of transactional id 'tx' is cut off" in said
+    assert "the last state of transactional id 'tx' is truncated" in said
 
 
 @pytest.mark.parametrize("keep", [20, 61, 70])
@@ -250,7 +250,7 @@ def test_nothing_hangs_where_states_of_coordinators_cannot_be_read(tmp_path):
     unread(folder / f"{0:020}.log")
     found = only(tmp_path, status=1)
     assert (found["state"], found["abort"]) == ("open", None)
-    assert "cut off or damaged" in found["why"]
+    assert "truncated or damaged" in found["why"]
 
 
 @pytest.mark.parametrize("fault", ["unread", "damaged", "cut"])

@@ -235,7 +235,7 @@ def test_no_room_for_what_an_archive_holds_is_reported(folder, blocks):
     packed.write_bytes(gzip.compress((folder / FIRST).read_bytes()))
     done = child(["dump", packed], shell=f"ulimit -f {blocks};", stdout=subprocess.PIPE)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {packed}: cannot be unpacked to ")
+    assert done.stderr.startswith(f"error: {packed}: cannot be decompressed to ")
     assert "\nhint: set TMPDIR to a folder with more room\n" in done.stderr
 
 

@@ -93,12 +93,12 @@ def test_what_cannot_be_decoded_keeps_its_bytes_and_the_reason(key, value, key_r
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("", "frame: frame version: a variable-length integer is cut off at 0"),
+        ("", "frame: frame version: a variable-length integer is truncated at 0"),
         ("07", "frame version 7 is unknown"),
         ("01 63 00", "record type 99 is unknown"),
         ("01 0c 09", "version 9 of FeatureLevelRecord is unknown"),
         ("01 09 00 00", "RemoveTopicRecord v0, topicId: 15 bytes short at 3"),
-        ("01 14 00 00 05", "bytes are left over behind NoOpRecord v0: 1"),
+        ("01 14 00 00 05", "bytes are left over after NoOpRecord v0: 1"),
         ("01 ffff07", "frame: type: 131071 is too large at 1"),
     ],
 )

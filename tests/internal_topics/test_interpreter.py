@@ -160,7 +160,7 @@ SAMPLE = parse("""
             "Sample v4, name: a variable-length integer does not end at 12",
             "Varint is too long, the most significant bit in the 5th byte is set, converted value: ffffffff",
         ),
-        (4, "0000000000000001 00000000 80", "Sample v4, name: a variable-length integer is cut off at 12", None),
+        (4, "0000000000000001 00000000 80", "Sample v4, name: a variable-length integer is truncated at 12", None),
         (
             4,
             "0000000000000001 00000000 01 00 01 01 ff 01 07 05 0102",

@@ -256,9 +256,9 @@ def test_indexes_that_are_cut_off_are_named(tmp_path):
 def test_a_log_that_is_cut_off_is_named_with_its_chunks(tmp_path):
     size, chunk = reported = broken(tmp_path, lambda log, *_: log.write_bytes(log.read_bytes()[:-10]))
     assert len(reported) == 2
-    assert "and its manifest tells of" in size
+    assert "and its manifest says" in size
     assert "chunk 4, bytes 600 to" in chunk
-    assert "it is cut off" in chunk
+    assert "it is truncated" in chunk
 
 
 def test_a_key_that_is_not_given_is_named(tmp_path):
@@ -297,7 +297,7 @@ def test_sizes_of_chunks_that_do_not_fit_are_named(tmp_path):
         manifest.write_text(json.dumps(held))
 
     reported, _ = broken(tmp_path, change, compress=True)
-    assert "another number of chunks than its sizes (expected 5, found 2)" in reported
+    assert "other chunks than its sizes (expected 5, found 2)" in reported
 
 
 def test_a_chunk_that_is_larger_than_the_limit_is_named(tmp_path):

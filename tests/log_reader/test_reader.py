@@ -211,7 +211,7 @@ def shapes():
         "wrappers": packed,
         "batches in values": nested,
         "zeros behind": [*plain, bytes(5000)],
-        "cut off": [*plain, plain[0][:-9]],
+        "truncated": [*plain, plain[0][:-9]],
         "garbage between": [*plain[:35], b"garbage" * 60, *plain[35:]],
         "nothing": [],
         "only garbage": [b"garbage" * 100],

@@ -79,7 +79,7 @@ def test_what_cannot_be_unpacked_is_one_part():
     with pytest.raises(DamageError):
         seen.extend(iter_into(seen, field_map.parts(batch)))
     assert b"".join(part.data for part in seen) == bytes(batch.raw)
-    assert seen[-1].value == "7 bytes that cannot be unpacked"
+    assert seen[-1].value == "7 bytes that cannot be decompressed"
 
 
 def iter_into(seen, parts):

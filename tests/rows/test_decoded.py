@@ -42,7 +42,7 @@ def test_a_tombstone_has_no_value():
 def test_bytes_left_over_are_reported_beside_what_was_read():
     value = words("__consumer_offsets", KEY, bytes.fromhex("0000 000000000000002a 0000 000000000000006f 05"))["value"]
     assert value["data"]["offset"] == 42
-    assert value["reason"] == "bytes are left over behind OffsetCommitValue v0: 1"
+    assert value["reason"] == "bytes are left over after OffsetCommitValue v0: 1"
 
 
 def test_what_cannot_be_read_has_its_name_as_far_as_it_is_known_and_the_reason():

@@ -14,7 +14,7 @@ from kdump.parallel import costs
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.resync import read
 from kdump.transaction_replay import outcomes as outcomes_module
-from kdump.transaction_replay.outcomes import Doubt, Outcomes, Scan, TransactionFollower, follow, scan, together
+from kdump.transaction_replay.outcomes import Doubt, Outcomes, Scan, TransactionFollower, combined, follow, scan
 from testing import GOLDEN, damages, forge
 from tests.helpers.segments import ABORT, COMMIT, CONTROL, TRANSACTIONAL, Memory, marker
 
@@ -44,7 +44,7 @@ def one_by_one(where):
                 follower.add(region)
             else:
                 follower.lose(source, region)
-    return follower.told()
+    return follower.result()
 
 
 @pytest.fixture(params=["one thread", "two threads"])
@@ -177,7 +177,7 @@ def test_many_transactions_of_a_producer_keep_little(folder):
     with partition.segments[0].open() as source:
         for region in read(source):
             follower.add(region)
-    reported = follower.told()
+    reported = follower.result()
     assert ([end.last_offset for end in reported.ended], reported.open, reported.wrong) == ([1], (), ())
 
 
@@ -296,7 +296,7 @@ def test_a_segment_that_cannot_be_read_leaves_unknown_what_may_have_ended_in_it(
         "open",
         "open",
     ]
-    surveyed = together((attempt(where, 1 << 20).told for where in partition.segments), whole=partition.whole)
+    surveyed = combined((attempt(where, 1 << 20).transactions for where in partition.segments), whole=partition.whole)
     assert surveyed == reported
     assert [surveyed.among(7, 10).of(region) for region in every[7:]] == [reported.of(region) for region in every[7:]]
 

@@ -29,7 +29,7 @@ from kdump.segments import walk as log
 from kdump.spark.source import kafka_edges
 from kdump.spark.source import options as words
 from kdump.spark.source.marks import lose
-from kdump.transaction_replay.outcomes import Outcomes, together
+from kdump.transaction_replay.outcomes import Outcomes, combined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -165,7 +165,7 @@ def _told(partitions: Sequence[T], tell: Callable[[str], None]) -> Iterator[T]:
 
 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
-    """Return what each task reads: small splits together, since a task costs about as much as OPEN_COST bytes.
+    """Return what each task reads: small splits combined, since a task costs about as much as OPEN_COST bytes.
 
     There are about as many groups as ``options`` asks for where there is enough to read, and none above its split size.
     """
@@ -384,9 +384,9 @@ class _Planner:
 
     def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
         """Return the outcome of transactions, and the offset from which on nothing is to be read."""
-        for text in (text for told in surveys for text in told.told.wrong):
+        for text in (text for one in surveys for text in one.transactions.wrong):
             self._note(f"{text}; it is not used")
-        fates = together((told.told for told in surveys), whole=partition.whole)
+        fates = combined((one.transactions for one in surveys), whole=partition.whole)
         if not self._options.committed:
             return fates, None
         for text in fates.held_back:

@@ -430,7 +430,7 @@ def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts,
 
 
 def _begins(batch: RecordBatch, options: SourceOptions) -> bool:
-    """Tell whether a batch begins before the end that ``options`` names; one that cannot be unpacked does not."""
+    """Tell whether a batch begins before the end that ``options`` names; one that cannot be decompressed does not."""
     try:
         return options.ending_offset is None or batch.base_offset < options.ending_offset
     except DamageError:

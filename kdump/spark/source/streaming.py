@@ -26,7 +26,7 @@ from kdump.spark.source import headers, kafka_edges, planning
 from kdump.spark.source.listings import Listings, key_of
 from kdump.spark.source.marks import NOT_LOOKED_UP, START, Mark, ahead, cut_back, holds, lose, topic_id
 from kdump.spark.source.planning import Split
-from kdump.transaction_replay.outcomes import Outcomes, together
+from kdump.transaction_replay.outcomes import Outcomes, combined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -296,7 +296,7 @@ def _outcomes(partition: Partition, options: SourceOptions) -> tuple[Outcomes, i
     What is appended after the batches that were looked at may belong to a transaction that no process has seen begin.
     """
     surveys = [survey(segment, options.split_bytes) for segment in partition.segments]
-    fates = together((one.told for one in surveys), whole=partition.whole)
+    fates = combined((one.transactions for one in surveys), whole=partition.whole)
     lasts = [part.last_offset for one in surveys for part in one.stretches if part.last_offset is not None]
     end = max(lasts, default=-1) + 1
     return fates, end if fates.last_stable_offset is None else min(end, fates.last_stable_offset)
