@@ -20,7 +20,7 @@ LOGS = GOLDEN / "brokers" / "4.2.2"
     [
         (("--master", "spark"), "--master spark: expected local[N], spark://HOST:PORT, yarn or k8s://URL"),
         (("--master", "local[2]", "--jobs", "2"), "--jobs is for processes of this machine: leave it out, or --master"),
-        (("--master", "local[2]", "--cache", "drop"), "--cache drop watches over the page cache of this machine"),
+        (("--master", "local[2]", "--cache", "drop"), "--cache drop works on this machine only"),
         (("--conf", "a=b"), "--conf and --packages are for the Spark that --master names"),
         (("--master", "local[2]", "--conf", "a"), "--conf a: expected NAME=VALUE"),
     ],

@@ -152,12 +152,12 @@ class PartsTask:
         attempt = uuid.uuid4().hex
         counted: dict[int, counting.Counted] = {}
 
-        def tell(split: int, tally: reading.Tally) -> None:
+        def count(split: int, tally: reading.Tally) -> None:
             counted[split] = counting.Counted(SplitAccount(*tally.counts), tally.lost)
 
         with PartsFiles(self, f"part-{number:05}-{attempt}", Path(self.place, PARTS, attempt)) as made:
             for split in group:
-                for batch in reading.counted(split, self.options, tell):
+                for batch in reading.counted(split, self.options, count):
                     for folder, rows in self.layout.parted(batch) if batch.num_rows else ():
                         made.add(folder, rows)
             if not number and not self.layout.folders and not made.names:

@@ -54,7 +54,7 @@ def regions(source: Source, start: int, end: int, *, strict: bool = True) -> Ite
 
 
 def _by_length(source: Source, start: int, end: int) -> Iterator[Region]:
-    """Yield regions as their lengths tell; of batches of magic 2, as long as there are no others, the headers alone.
+    """Yield regions by their lengths; of batches of magic 2, as long as there are no others, the headers alone.
 
     Where batches of a local file are large, nothing else of them is read.
     """
