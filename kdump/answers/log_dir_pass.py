@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, Type
 from kdump.answers.collector import Needs, Place, Reading
 from kdump.errors import DamageError, Reporter, UnreadableError, unsaid
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
-from kdump.log_dirs.partition import stretches
+from kdump.log_dirs.partition import task_groups
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_end, resync
 from kdump.segments.index_lookup import Seeker
@@ -276,7 +276,7 @@ def gather_with(
     reported once for each worker's share.
     """
     for gathered in workers.results(
-        partial(_gathered, copy.deepcopy(into), work), stretches(partitions, workers.count), Gathered.merge
+        partial(_gathered, copy.deepcopy(into), work), task_groups(partitions, workers.count), Gathered.merge
     ):
         into.merge(gathered.into)
         for name, what in gathered.said:

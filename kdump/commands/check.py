@@ -21,7 +21,7 @@ from kdump.findings.codes import Code
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.partition import stretches
+from kdump.log_dirs.partition import task_groups
 from kdump.log_dirs.remote import without_secret
 from kdump.parallel import costs
 from kdump.primitives import timestamps
@@ -192,7 +192,7 @@ def _checked(
             yield everything.check(part, how, dirs, run.progress)
         return
     reported: set[Finding] = set()  # several chunks report the same of one log dir
-    for results in workers.results(partial(_chunk, how), stretches(partitions, workers.count)):
+    for results in workers.results(partial(_chunk, how), task_groups(partitions, workers.count)):
         for result in results:
             run.progress(result.size)
             new = tuple(finding for finding in result.findings if finding not in reported)

@@ -415,7 +415,7 @@ class Dump:
         committed = self.options.filter.committed
         shared: list[Partition] = []
         for partition in partitions:
-            reader.marks.facts(partition)
+            reader.checkpoints.facts(partition)
             if partition.size > costs.TRANSACTIONS and (
                 committed or (reader.outcomes and costs.is_transactional(partition))
             ):

@@ -203,7 +203,7 @@ def _renamed(segment: Segment, lone: Mapping[str, str]) -> dict[str, str]:
     return {suffix: lone[name] for suffix, name in names.items() if name in lone}
 
 
-def stretches(
+def task_groups(
     partitions: Sequence[Partition], count: int, unit: Callable[[Partition], object] = id
 ) -> list[list[Partition]]:
     """Return partitions in order, cut into ranges that take about the same time, some for each of ``count``.

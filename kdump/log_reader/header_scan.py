@@ -1,7 +1,6 @@
-"""What the headers of a segment show: where it can be cut, how many records it holds, which transactions it ends.
+"""Read the batch headers of a segment: where it can be split, its number of records, the transactions it ends.
 
-One pass over the headers of each segment, which can run anywhere; what the segments of a partition show is then put
-together on the driver.
+Each segment is read in one pass, in any process. The driver combines the results of a partition's segments.
 """
 
 from __future__ import annotations
@@ -36,12 +35,11 @@ FAR: Final = 4096
 
 
 @dataclass(slots=True)
-class Stretch:
-    """A part of a segment, from ``start`` to ``end`` (bytes), which is read by one task, and what its bytes are.
+class ChunkSummary:
+    """The contents of a chunk of a segment, from ``start`` to ``end`` (bytes), which one task reads.
 
-    ``told`` says whether the counts hold: an entry of magic 0 or 1 that cannot be decompressed does not show how many
-    records it has. Offsets are None if there is no batch. What no header shows is not in it: a wrong checksum, a
-    bad record.
+    ``counts_known`` is False after an entry of magic 0 or 1 that cannot be decompressed: its records cannot be counted.
+    Offsets are None if there is no batch. Wrong checksums and bad records do not count as damage here.
     """
 
     start: int
@@ -57,12 +55,12 @@ class Stretch:
     first_offset: int | None = None
     last_offset: int | None = None
     max_timestamp: int = -1
-    told: bool = True
+    counts_known: bool = True
 
     @property
     def offsets(self) -> tuple[int, int] | None:
         """The first and the last offset; None if there may be any."""
-        if not self.told or self.first_offset is None or self.last_offset is None:
+        if not self.counts_known or self.first_offset is None or self.last_offset is None:
             return None
         return self.first_offset, self.last_offset
 
@@ -85,7 +83,7 @@ class Stretch:
         except DamageError:
             self.batches += 1
             self.batch_bytes += batch.size
-            self.told = False
+            self.counts_known = False
             return
         self.count(batch.size, first, last, count, batch.max_timestamp)
         self.control_records += count if batch.is_control else 0
@@ -110,12 +108,12 @@ def _count(batch: RecordBatch) -> int:
 
 
 class Survey(NamedTuple):
-    """What one segment shows. ``told`` is of its transactions.
+    """The chunks of one segment and the outcomes of its transactions.
 
-    ``runs`` are the offsets it holds without a gap, by leader epoch; reported only where checksums were looked at.
+    ``runs`` are its offsets without a gap, by leader epoch. They are empty if checksums were not verified.
     """
 
-    stretches: list[Stretch]
+    chunks: list[ChunkSummary]
     transactions: SegmentOutcomes
     runs: list[EpochRange]
 
@@ -133,13 +131,15 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
     with segment.open() as source:
         if not checked:
             try:
-                follower, stretches = TransactionFollower(segment), [Stretch(0, 0)]
-                start = 0 if follower.has_index else _plain(source, stretches, follower, split_bytes)
-                return _survey(_headers(source, start), source, follower, split_bytes, stretches)
+                follower, chunks = TransactionFollower(segment), [ChunkSummary(0, 0)]
+                start = 0 if follower.has_index else _plain(source, chunks, follower, split_bytes)
+                return _survey(_headers(source, start), source, follower, split_bytes, chunks)
             except _AstrayError:
                 pass
         regions = resync.read(source, on_error="resync")
-        return _survey(regions, source, TransactionFollower(segment), split_bytes, [Stretch(0, 0)], with_runs=checked)
+        return _survey(
+            regions, source, TransactionFollower(segment), split_bytes, [ChunkSummary(0, 0)], with_runs=checked
+        )
 
 
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
@@ -151,10 +151,10 @@ def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Sur
     try:
         return survey(segment, split_bytes, checked=checked)
     except FailingDiskError:
-        return Survey([Stretch(0, segment.size, told=False)], TransactionFollower(segment).unread(), [])
+        return Survey([ChunkSummary(0, segment.size, counts_known=False)], TransactionFollower(segment).unread(), [])
 
 
-def _plain(source: files.Source, stretches: list[Stretch], follower: TransactionFollower, split_bytes: int) -> int:
+def _plain(source: files.Source, chunks: list[ChunkSummary], follower: TransactionFollower, split_bytes: int) -> int:
     """Count batches of magic 2 in no transaction, which are nearly all there are, in as few steps as can be.
 
     Return the position of the first region that is anything else. Where batches of a local file are large, only their
@@ -165,7 +165,7 @@ def _plain(source: files.Source, stretches: list[Stretch], follower: Transaction
     block_size = log.FIRST_BLOCK if is_local else log.BLOCK
     position = loaded = size = last = 0
     block = b""
-    stretch = stretches[-1]
+    chunk = chunks[-1]
     while True:
         at = position - loaded
         if at + layout.size > len(block):
@@ -181,12 +181,12 @@ def _plain(source: files.Source, stretches: list[Stretch], follower: Transaction
         end_offset = header.base_offset + header.last_offset_delta
         if not is_plain or end > source.size or not -INT64_END <= end_offset < INT64_END:
             break
-        if position - stretch.start >= split_bytes and log.is_sound_at(source, position):
-            stretch = Stretch(position, position)
-            stretches.append(stretch)
+        if position - chunk.start >= split_bytes and log.is_sound_at(source, position):
+            chunk = ChunkSummary(position, position)
+            chunks.append(chunk)
         last = end_offset
-        stretch.end = end
-        stretch.count(end - position, header.base_offset, last, header.records_count, header.max_timestamp)
+        chunk.end = end
+        chunk.count(end - position, header.base_offset, last, header.records_count, header.max_timestamp)
         position = end
     if position:
         follower.skip(last + 1)
@@ -214,19 +214,19 @@ def _survey(
     source: files.Source,
     follower: TransactionFollower,
     split_bytes: int,
-    stretches: list[Stretch],
+    chunks: list[ChunkSummary],
     *,
     with_runs: bool = False,
 ) -> Survey:
     runs: list[EpochRange] = []
     for region in regions:
         if isinstance(region, RecordBatch):
-            if region.position - stretches[-1].start >= split_bytes and is_sound(region):
-                stretches.append(Stretch(region.position, region.position))
+            if region.position - chunks[-1].start >= split_bytes and is_sound(region):
+                chunks.append(ChunkSummary(region.position, region.position))
             follower.add(region)
             if with_runs:
                 extend(runs, region)
         else:
             follower.lose(source, region)
-        stretches[-1].add(region)
-    return Survey(stretches, follower.result(), runs)
+        chunks[-1].add(region)
+    return Survey(chunks, follower.result(), runs)

@@ -1,4 +1,4 @@
-"""Where the last of what a filter takes stands in a segment: who counts records from the end holds none of them."""
+"""Find the ranges of a segment that hold the last records a filter selects, without keeping the records in memory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
 
-STRETCH: Final = 1 << 16
-"""Bytes that batches are marked as one in, at most, unless one has more."""
+RANGE_BYTES: Final = 1 << 16
+"""Most bytes of a range of several batches."""
 
 
-class TailStretch(NamedTuple):
-    """Bytes from ``start`` to ``end`` in which as many records, or batches, are wanted as ``held`` says.
+class TailRange(NamedTuple):
+    """The bytes from ``start`` to ``end``, which hold ``held`` selected records or batches.
 
-    ``crc_valid`` says of all batches whether their checksums are right.
+    ``crc_valid`` is whether the checksums of all its batches are right; in one range they are all right or all wrong.
     """
 
     start: int
@@ -37,7 +37,7 @@ class TailStretch(NamedTuple):
     crc_valid: bool
 
 
-class TailMarks:
+class TailRanges:
     """The damage that is met in a segment or in a part of it, and the ranges that hold the last ``most`` or more."""
 
     def __init__(self, most: int) -> None:
@@ -62,7 +62,12 @@ class TailMarks:
         end = item.end
         numbers = self._numbers
         self.held += held
-        if not self._is_cut and numbers[-3] <= start and end - numbers[-4] <= STRETCH and numbers[-1] == item.crc_valid:
+        if (
+            not self._is_cut
+            and numbers[-3] <= start
+            and end - numbers[-4] <= RANGE_BYTES
+            and numbers[-1] == item.crc_valid
+        ):
             numbers[-3] = end
             numbers[-2] += held
         else:
@@ -70,32 +75,32 @@ class TailMarks:
             self._is_cut = False
         while self.held - numbers[self._from + 2] >= self._most:
             self.held -= numbers[self._from + 2]
-            self._from += len(TailStretch._fields)
+            self._from += len(TailRange._fields)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no range."""
         return not self._numbers
 
-    def stretches(self) -> Iterator[TailStretch]:
+    def ranges(self) -> Iterator[TailRange]:
         """Yield the ranges in order."""
-        width = len(TailStretch._fields)
+        width = len(TailRange._fields)
         for at in range(self._from, len(self._numbers), width):
             start, end, held, crc_valid = self._numbers[at : at + width]
-            yield TailStretch(start, end, held, bool(crc_valid))
+            yield TailRange(start, end, held, bool(crc_valid))
 
 
-def joined(parts: Iterable[TailMarks]) -> Iterator[TailStretch]:
+def joined(parts: Iterable[TailRanges]) -> Iterator[TailRange]:
     """Yield the ranges of parts in a row; those that touch each other as one."""
-    last: TailStretch | None = None
-    for stretch in chain.from_iterable(part.stretches() for part in parts):
+    last: TailRange | None = None
+    for one in chain.from_iterable(part.ranges() for part in parts):
         if last is None:
-            last = stretch
-        elif (last.end, last.crc_valid) == (stretch.start, stretch.crc_valid):
-            last = last._replace(end=stretch.end, held=last.held + stretch.held)
+            last = one
+        elif (last.end, last.crc_valid) == (one.start, one.crc_valid):
+            last = last._replace(end=one.end, held=last.held + one.held)
         else:
             yield last
-            last = stretch
+            last = one
     if last is not None:
         yield last
 

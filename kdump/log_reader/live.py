@@ -67,7 +67,7 @@ class LiveReader:
         return len(self._segments) > 1
 
     def _read(self, where: Segment, *, last: bool) -> Iterator[SelectedBatch | DamagedRange]:
-        file = self._reader.marks.facts(self._partition)._replace(name=where.name)
+        file = self._reader.checkpoints.facts(self._partition)._replace(name=where.name)
         with where.open() as source:
             if source.size < self._position:
                 self._reader.note(f"{where.name} was cut to {source.size} bytes; what was there has been printed")

@@ -13,8 +13,8 @@ from kdump.log_dirs import local
 from kdump.log_reader import region_stream, segment_choice
 from kdump.log_reader.batch_selection import BatchSelection, Take
 from kdump.log_reader.filter import Filter
-from kdump.log_reader.last_records import TailMarks, joined, without_first
-from kdump.log_reader.segment_choice import CheckpointMarks
+from kdump.log_reader.last_records import TailRanges, joined, without_first
+from kdump.log_reader.segment_choice import CheckpointOffsets
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch, last_batches_of, last_of
 from kdump.segments import log_end
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import OpenSource, Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.batch_selection import Offer
-    from kdump.log_reader.last_records import TailStretch
+    from kdump.log_reader.last_records import TailRange
     from kdump.log_reader.region_stream import ReadStats
     from kdump.parallel.costs import SegmentPart
     from kdump.rows.selection import SegmentFacts
@@ -82,7 +82,7 @@ class PartitionReader:
         self._followed: tuple[Partition, Outcomes] | None = None
         self._ahead: dict[int, Outcomes] = {}
         """By the identity of the partition."""
-        self.marks = CheckpointMarks(damage, self.fail)
+        self.checkpoints = CheckpointOffsets(damage, self.fail)
         in_runs = self.take not in (Take.RECORDS, Take.BATCHES)
         self._of_batches = self.take in (Take.BATCHES, Take.BATCH_RUNS)
         self._runs = in_runs and self.filter.takes_runs and not self.include_damaged
@@ -151,7 +151,7 @@ class PartitionReader:
         selection, facts = self._begin(partition)
         if not count:
             return
-        found: list[tuple[Segment, list[TailMarks]]] = []
+        found: list[tuple[Segment, list[TailRanges]]] = []
         left = count
         for segment in reversed(list(segment_choice.segments(partition, self.filter, self.progress, self.note))):
             found.append((segment, self._last_of(segment, selection, facts._replace(name=segment.name), left)))
@@ -175,13 +175,13 @@ class PartitionReader:
 
         again = copy(self)
         again.wrong_index = again.note = again.progress = _told
-        again.marks = CheckpointMarks(_told, self.fail)
+        again.checkpoints = CheckpointOffsets(_told, self.fail)
         again.stats = None
         return again
 
-    def _last_of(self, segment: Segment, selection: BatchSelection, file: SegmentFacts, count: int) -> list[TailMarks]:
+    def _last_of(self, segment: Segment, selection: BatchSelection, file: SegmentFacts, count: int) -> list[TailRanges]:
         """Return where the last ``count`` records or batches of a segment stand, and perhaps some before them."""
-        parts: list[TailMarks] = []
+        parts: list[TailRanges] = []
         left, lost = count, 0
         in_parts = not self.filter.is_bounded and self.on_error == "resync"
         for part in self._backwards(segment) if in_parts else ():
@@ -199,42 +199,42 @@ class PartitionReader:
             self.tell_lost(segment, lost)
         return parts[::-1]
 
-    def _marks(self, items: Iterator[SelectedBatch | DamagedRange], count: int) -> TailMarks:
-        marks = TailMarks(count)
+    def _marks(self, items: Iterator[SelectedBatch | DamagedRange], count: int) -> TailRanges:
+        marks = TailRanges(count)
         marks.read(items, self._size)
         return marks
 
     def _marked(
-        self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailMarks]
+        self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailRanges]
     ) -> Iterator[SelectedBatch]:
         """Yield the batches that are marked in a segment, without the damage, which has been yielded."""
         if all(marks.is_empty for marks in parts):  # also where it cannot be read, which has been reported
             return
         try:
             with segment.open() as source:
-                for stretch in joined(parts):
+                for kept in joined(parts):
                     held = 0
-                    for item in self._stretch(source, stretch, selection, file):
+                    for item in self._range(source, kept, selection, file):
                         if isinstance(item, SelectedBatch):
                             held += self._size(item)
                             yield item
-                    if held != stretch.held:
+                    if held != kept.held:
                         raise UnreadableError(
-                            segment.name, f"byte {stretch.start}: it has changed since kdump read it first"
+                            segment.name, f"byte {kept.start}: it has changed since kdump read it first"
                         )
         except UnreadableError as error:
             self.fail(error)
 
-    def _stretch(
-        self, source: Source, stretch: TailStretch, selection: BatchSelection, file: SegmentFacts
+    def _range(
+        self, source: Source, kept: TailRange, selection: BatchSelection, file: SegmentFacts
     ) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield what the filter takes of a range that is marked."""
-        start, end = stretch.start, stretch.end
-        if not stretch.crc_valid:
+        start, end = kept.start, kept.end
+        if not kept.crc_valid:
             yield from self._wrong_crc(Damage(start, end - start, "crc", "", start), source, selection, file)
             return
         runs = self._runs or selection.in_runs
-        with closing(region_stream.stretch(source, start, end, runs=runs, packed=self._packed)) as regions:
+        with closing(region_stream.batches_of(source, start, end, runs=runs, packed=self._packed)) as regions:
             for region in regions:
                 yield from self._region(region, source, selection, file)
 
@@ -260,7 +260,7 @@ class PartitionReader:
         if self.filter.committed and not told:
             for text in self.outcomes_of(partition).held_back:
                 self.note(f"{partition.name}: {text}")
-        return selection, self.marks.facts(partition)._replace(decoder=self.decoder)
+        return selection, self.checkpoints.facts(partition)._replace(decoder=self.decoder)
 
     def outcomes_of(self, partition: Partition) -> Outcomes:
         """Return the outcome of a partition's transactions; that of the last partition is kept."""

@@ -72,7 +72,7 @@ def part_of(
     part.reached, part.hops = reader.reached, reader.hops
 
 
-def stretch(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region, None, None]:
+def batches_of(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region, None, None]:
     """Yield the batches of bytes that held nothing else when they were read before."""
     kinds = _kinds(source, runs=runs, packed=packed)
     if kinds is not None and packed and isinstance(source, local.LocalFile):

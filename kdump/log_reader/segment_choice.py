@@ -93,10 +93,10 @@ def _stored(segment: Segment) -> int | None:
         return None
 
 
-class CheckpointMarks:
-    """Reads each checkpoint file once.
+class CheckpointOffsets:
+    """The offsets of partitions in the checkpoint files of their log dirs. Each file is read once.
 
-    ``wrong`` is called with what is wrong with one, ``fail`` with one that cannot be read; by default that raises.
+    ``wrong`` is called with each problem of a file, ``fail`` with the error of an unreadable one; by default it raises.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class CheckpointMarks:
         self._states = LogDirStates(in_words(wrong), fail, readers)
 
     def facts(self, partition: Partition) -> SegmentFacts:
-        """Return what rows say of every segment of a partition; the segment's name is still empty."""
+        """Return the facts that all segments of a partition share. The segment's name is still empty."""
         key = partition.topic, partition.partition
         if None in key:
             return SegmentFacts("", *key, None, None)

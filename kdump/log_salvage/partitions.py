@@ -16,7 +16,7 @@ from kdump.errors import StoreError, UnreadableError, many
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import RemoteFiles
-from kdump.log_reader.segment_choice import CheckpointMarks
+from kdump.log_reader.segment_choice import CheckpointOffsets
 from kdump.log_salvage import writer
 from kdump.log_salvage.chains import END_OF_LOG
 from kdump.log_salvage.valid_batches import UNREADABLE
@@ -163,11 +163,11 @@ def find(
     finder = Finder(wanted._replace(remote=None), note=note, fail=failed)
     elsewhere = Finder(wanted, note=note, fail=failed)
     found: dict[str, Replicas] = {}
-    marks = CheckpointMarks(damage, failed)
+    checkpoints = CheckpointOffsets(damage, failed)
     local = list(finder.find(paths, None))
     for part in local:
         if part.segments:
-            found.setdefault(_name(part), Replicas()).add(part, marks.facts(part).log_start)
+            found.setdefault(_name(part), Replicas()).add(part, checkpoints.facts(part).log_start)
     for part in elsewhere.remote():
         if part.segments:
             found.setdefault(_name(part), Replicas()).add(part)

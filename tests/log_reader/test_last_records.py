@@ -9,7 +9,7 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
-from kdump.log_reader.last_records import TailMarks, TailStretch, joined
+from kdump.log_reader.last_records import TailRange, TailRanges, joined
 from kdump.log_reader.reader import PartitionReader
 from kdump.rows.selection import SelectedBatch
 from kdump.segments import read_ahead, walk
@@ -72,18 +72,18 @@ def test_ranges_that_touch_each_other_are_one(tmp_path):
     found = partition(tmp_path / "t-0", 8)
     items = list(PartitionReader().read(found))
     size = items[0].batch.size
-    parts = [TailMarks(100), TailMarks(100)]
+    parts = [TailRanges(100), TailRanges(100)]
     for marks, some in zip(parts, (items[:3], items[3:5]), strict=True):
         marks.read(some, lambda item: len(item.records))
-    assert list(joined(parts)) == [TailStretch(0, 5 * size, 5 * BATCH, crc_valid=True)]
+    assert list(joined(parts)) == [TailRange(0, 5 * size, 5 * BATCH, crc_valid=True)]
     parts[1].read([items[6]._replace(crc_valid=False)], lambda item: len(item.records))
-    assert list(joined(parts))[1:] == [TailStretch(6 * size, 7 * size, BATCH, crc_valid=False)]
+    assert list(joined(parts))[1:] == [TailRange(6 * size, 7 * size, BATCH, crc_valid=False)]
 
 
 def test_what_is_too_far_from_the_end_is_forgotten(tmp_path):
     found = partition(tmp_path / "t-0", 1000)
-    marks = TailMarks(BATCH)
+    marks = TailRanges(BATCH)
     marks.read((item for item in PartitionReader().read(found) if isinstance(item, SelectedBatch)), lambda _: BATCH)
-    (last,) = marks.stretches()
+    (last,) = marks.ranges()
     assert last.held == marks.held >= BATCH
     assert last.end == (tmp_path / "t-0" / f"{0:020}.log").stat().st_size

@@ -513,9 +513,9 @@ def test_the_survey_gives_the_rows_that_are_read():
     for folder in FOLDERS:
         splits, options = plan(folder)
         for split in splits:
-            reported = split.stretch
+            reported = split.summary
             rows = sum(batch.num_rows for batch in reading.read(split, options))
-            assert reported.told
+            assert reported.counts_known
             assert rows == reported.records - reported.control_records, split.name
             assert (
                 reported.batch_bytes + reported.padding_bytes + reported.trailing_bytes + reported.damaged_bytes
@@ -557,7 +557,7 @@ def test_batches_in_no_transaction_are_counted_at_once_as_one_by_one(tmp_path, m
     segments = [segment for partition in found for segment in partition.segments]
     assert len(segments) > 100
     fast = [header_scan.survey(segment, split_bytes) for segment in segments]
-    assert any(len(reported.stretches) > 1 for reported in fast) == (split_bytes < 1 << 20)
+    assert any(len(reported.chunks) > 1 for reported in fast) == (split_bytes < 1 << 20)
     monkeypatch.setattr(header_scan, "_plain", lambda *_: 0)
     assert [header_scan.survey(segment, split_bytes) for segment in segments] == fast
 
@@ -574,5 +574,5 @@ def test_of_large_batches_only_headers_are_read_to_plan(tmp_path, monkeypatch):
 
     monkeypatch.setattr(local.LocalFile, "read", pread)
     (planned,) = planning.plan(words.parse({"path": str(tmp_path)}))
-    assert planned.splits[0].stretch.batches == 40
+    assert planned.splits[0].summary.batches == 40
     assert sum(sizes) < len(b"".join(batches)) // 10

@@ -45,17 +45,17 @@ def told(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
 
     ``control`` says whether control records are wanted, ``filtered`` whether a filter decides record by record.
     """
-    stretch = split.stretch
-    if stretch is None or not stretch.told:
+    summary = split.summary
+    if summary is None or not summary.counts_known:
         return None
     return SplitAccount(
-        stretch.batches,
-        None if filtered else stretch.records - (0 if control else stretch.control_records),
-        stretch.batch_bytes,
-        stretch.damaged_ranges,
-        stretch.damaged_bytes,
-        stretch.padding_bytes,
-        stretch.trailing_bytes,
+        summary.batches,
+        None if filtered else summary.records - (0 if control else summary.control_records),
+        summary.batch_bytes,
+        summary.damaged_ranges,
+        summary.damaged_bytes,
+        summary.padding_bytes,
+        summary.trailing_bytes,
     )
 
 

@@ -20,7 +20,7 @@ from kdump.errors import Reporter, unsaid
 from kdump.log_dirs.absent import absent, with_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
-from kdump.log_dirs.partition import stretches
+from kdump.log_dirs.partition import task_groups
 from kdump.log_dirs.remote import places, without_secret
 from kdump.primitives import timestamps
 from kdump.primitives.terminal import path_text
@@ -144,7 +144,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask
         partitions = run.meant()
     if question.unit != "everything":
         partitions = sorted(partitions, key=lambda one: (one.topic or "", one.partition or 0))
-    tasks = stretches(partitions, max(1, options.min_partitions // 4), _UNITS[question.unit]) or [[]]
+    tasks = task_groups(partitions, max(1, options.min_partitions // 4), _UNITS[question.unit]) or [[]]
     states = [{(one.files, one.log_dir): run.states.of(one) for one in task} for task in tasks]
     return [
         AnswerTask(

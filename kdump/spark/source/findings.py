@@ -14,7 +14,7 @@ from kdump.checks import everything
 from kdump.checks.log_dir import READERS, LogDirs
 from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.partition import stretches
+from kdump.log_dirs.partition import task_groups
 from kdump.log_dirs.remote import places, without_secret
 from kdump.primitives import timestamps
 from kdump.primitives.terminal import path_text
@@ -82,9 +82,9 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
     )
     known: dict[tuple[object, str], Partition] = {}
     tasks = []
-    for stretch in stretches(partitions, max(1, options.min_partitions // 4)):
-        tasks.append(CheckTask(stretch, list(known.values()), [], how, options.skip_unreadable))
-        for part in stretch:
+    for group in task_groups(partitions, max(1, options.min_partitions // 4)):
+        tasks.append(CheckTask(group, list(known.values()), [], how, options.skip_unreadable))
+        for part in group:
             if part.topic is not None:
                 known.setdefault((part.files, part.log_dir), part._replace(segments=(), others=()))
             elif any(entry.name in READERS for entry in part.others):  # it is a log dir

@@ -20,7 +20,7 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import RemoteFiles, places, without_secret
 from kdump.log_reader import replicas
 from kdump.log_reader.header_scan import attempt
-from kdump.log_reader.segment_choice import CheckpointMarks
+from kdump.log_reader.segment_choice import CheckpointOffsets
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_dirs.tiered_log import RemotePartitions
-    from kdump.log_reader.header_scan import Stretch, Survey
+    from kdump.log_reader.header_scan import ChunkSummary, Survey
     from kdump.log_reader.replicas import Ranges
     from kdump.spark.source.options import SourceOptions
 
@@ -58,7 +58,7 @@ class Split:
 
     ``high_watermark`` and ``log_start`` are what the log dir's checkpoints say of the partition. ``outcomes`` are those
     of its transactions, or None if no process asked; ``stable`` is the offset from which on nothing is read, and
-    ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``stretch`` is what the headers
+    ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``summary`` is what the headers
     tell, where they were looked at. ``number`` counts the splits of a plan. ``live`` are the
     offsets (end exclusive) that are expected of a file which may be deleted before it is read, and ``head`` the bytes
     it then begins with, which tell another file in its place.
@@ -75,7 +75,7 @@ class Split:
     outcomes: Outcomes | None = None
     stable: int | None = None
     offsets: Ranges | None = None
-    stretch: Stretch | None = None
+    summary: ChunkSummary | None = None
     number: int = 0
     live: tuple[int, int] | None = None
     head: bytes = b""
@@ -326,7 +326,7 @@ class _Planner:
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         self._options, self._note = options, note
-        self._marks = CheckpointMarks(note, fail=marks_unread(note))
+        self._marks = CheckpointOffsets(note, fail=marks_unread(note))
 
     def by_index(self, partition: Partition) -> Iterator[Planned]:
         """Yield a partition's segments, cut where their offset indexes tell."""
@@ -372,14 +372,12 @@ class _Planner:
         fates, stable = self._outcomes(partition, surveys)
         for segment, told in zip(partition.segments, surveys, strict=True):
             splits = []
-            for stretch in told.stretches if segment.path in kept else ():
-                is_there = stretch.start < stretch.end or not stretch.told
-                if is_there and _may_hold(stretch, options, stable, offsets):
-                    split = _split(
-                        partition, segment, stretch.start, stretch.end, file, replicas.common(inside, offsets)
-                    )
-                    fate = fates if stretch.offsets is None else fates.among(*stretch.offsets)
-                    splits.append(replace(split, outcomes=fate, stable=stable, stretch=stretch))
+            for chunk in told.chunks if segment.path in kept else ():
+                is_there = chunk.start < chunk.end or not chunk.counts_known
+                if is_there and _may_hold(chunk, options, stable, offsets):
+                    split = _split(partition, segment, chunk.start, chunk.end, file, replicas.common(inside, offsets))
+                    fate = fates if chunk.offsets is None else fates.among(*chunk.offsets)
+                    splits.append(replace(split, outcomes=fate, stable=stable, summary=chunk))
             yield planned(partition, segment, splits)
 
     def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
@@ -426,16 +424,16 @@ def planned(partition: Partition, segment: Segment, splits: list[Split], size: i
     return Planned(path_text(segment.name), topic, partition.partition, size, tuple(splits))
 
 
-def _may_hold(stretch: Stretch, options: SourceOptions, stable: int | None, offsets: Ranges | None) -> bool:
+def _may_hold(chunk: ChunkSummary, options: SourceOptions, stable: int | None, offsets: Ranges | None) -> bool:
     """Return whether a range may hold what is wanted. What was found damaged is always looked at."""
-    if stretch.offsets is None or stretch.damaged_ranges or stretch.trailing_bytes:
+    if chunk.offsets is None or chunk.damaged_ranges or chunk.trailing_bytes:
         return True
-    first, last = stretch.offsets
+    first, last = chunk.offsets
     end = min((limit for limit in (options.ending_offset, stable) if limit is not None), default=None)
     return not (
         (options.starting_offset is not None and last < options.starting_offset)
         or (end is not None and first >= end)
-        or (options.starting_timestamp is not None and stretch.max_timestamp < options.starting_timestamp)
+        or (options.starting_timestamp is not None and chunk.max_timestamp < options.starting_timestamp)
         or (offsets is not None and not any(start <= last for start, _ in offsets))
     )
 

@@ -16,7 +16,7 @@ from kdump.errors import StoreError, UnreadableError, raise_it
 from kdump.log_dirs.finder import NO_SEGMENT
 from kdump.log_dirs.remote import RemoteFiles, is_there
 from kdump.log_reader.header_scan import survey
-from kdump.log_reader.segment_choice import CheckpointMarks
+from kdump.log_reader.segment_choice import CheckpointOffsets
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import resync
@@ -122,7 +122,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
     for text in kafka_edges.hold_against(query, found, lost):
         note(text)
     listings.remember(found)
-    checkpoints = CheckpointMarks(note, fail=planning.marks_unread(note))
+    checkpoints = CheckpointOffsets(note, fail=planning.marks_unread(note))
     begin: Offsets = {}
     for partition in found:
         start, _ = kafka_edges.edges(query, partition, checkpoints.facts(partition).log_start, lost)
@@ -297,7 +297,7 @@ def _outcomes(partition: Partition, options: SourceOptions) -> tuple[Outcomes, i
     """
     surveys = [survey(segment, options.split_bytes) for segment in partition.segments]
     fates = combined((one.transactions for one in surveys), whole=partition.whole)
-    lasts = [part.last_offset for one in surveys for part in one.stretches if part.last_offset is not None]
+    lasts = [part.last_offset for one in surveys for part in one.chunks if part.last_offset is not None]
     end = max(lasts, default=-1) + 1
     return fates, end if fates.last_stable_offset is None else min(end, fates.last_stable_offset)
 
