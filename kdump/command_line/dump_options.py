@@ -213,11 +213,17 @@ class DumpOptions:
         return tuple(column for column in known if column.name in names - hidden)
 
     def _of_payloads(self) -> list[Column]:
-        """Return the columns of --fields that are fields of decoded payloads. Raises UsageError without --decode."""
+        """Return the columns of --fields that are fields of decoded payloads.
+
+        Raises UsageError without --decode, and for a name that would break the heads of columns.
+        """
         names = [part.strip() for part in ",".join(self.fields).split(",")]
         columns = [column for column in map(rows.decoded_field, names) if column is not None]
         if columns and self.decode == "none":
             raise UsageError(f"--fields {columns[0].name} is a field of a decoded payload: add --decode auto")
+        for column in columns:
+            if not column.name.isprintable():
+                raise UsageError(f"--fields {column.name!r}: a name holds a character that cannot be printed")
         return columns
 
     @property

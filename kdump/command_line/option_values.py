@@ -157,16 +157,16 @@ def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
 
 
 def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], what: str) -> list[T]:
-    """Return what lists like ``a,b`` name, in their order. Raises UsageError, with the nearest name, for any other."""
+    """Return what lists like ``a,b`` name, each once. Raises UsageError, with the nearest name, for any other."""
     table = {name(item): item for item in known}
-    found = []
+    found = {}
     for part in ",".join(texts).split(","):
         word = part.strip()
         if word not in table:
             hint = did_you_mean(word, table) or f"; there are {', '.join(table)}"
             raise UsageError(f"{word!r} is no {what}{hint}")
-        found.append(table[word])
-    return found
+        found[word] = table[word]
+    return list(found.values())
 
 
 def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ def linked(path: str) -> str:
     from urllib.parse import quote
 
     whole = os.path.abspath(path)  # noqa: PTH100  as above
-    return f"\x1b]8;;file://{quote(gethostname())}{quote(whole)}\x1b\\{path}\x1b]8;;\x1b\\"
+    return f"\x1b]8;;file://{quote(gethostname())}{quote(os.fsencode(whole))}\x1b\\{path}\x1b]8;;\x1b\\"
 
 
 def has_links() -> bool:

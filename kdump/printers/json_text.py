@@ -177,12 +177,12 @@ class JsonShape:
     def constant(self, column: Column, batch: SelectedBatch) -> str:
         """Return the fragment of a column that says the same of all records of the batch."""
         value = values.value(column, batch, batch.records[0] if batch.records else None)
-        return "" if column.optional and value is None else f',"{column.name}":{scalar(column, value)}'
+        return "" if column.optional and value is None else f",{quote(column.name)}:{scalar(column, value)}"
 
     def _part(self, column: Column, batch: SelectedBatch) -> Part:
         if values.is_constant(column, batch):
             return self.constant(column, batch)
-        prefix = f',"{column.name}":'
+        prefix = f",{quote(column.name)}:"
         get = values.source(column)
         encoding = self.encoding
         if column.type == "binary":
@@ -226,7 +226,7 @@ class JsonShape:
         for column in self.columns:
             value = values.value(column, item)
             if value is not None or not column.optional:
-                out.append(f',"{column.name}":{scalar(column, value)}')
+                out.append(f",{quote(column.name)}:{scalar(column, value)}")
         return f"{{{''.join(out)[1:]}}}\n"
 
 

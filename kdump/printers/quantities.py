@@ -14,7 +14,7 @@ def size(count: float) -> str:
     unit = 0
     while count >= 1024 and unit < len(_UNITS) - 1:
         count, unit = count / 1024, unit + 1
-    return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count} B"
+    return f"{count:.{min(unit, 1)}f} {_UNITS[unit]}"
 
 
 def exact_size(count: int) -> str:

@@ -81,6 +81,8 @@ def _below(found: SelectedBatch, record: Record | None) -> bool | None:
     return True if mark is not None and offset < mark else None
 
 
+ITEM_DIGITS: Final = 9
+"""Digits of the number of a list item, at most: Python refuses to read numbers of thousands of digits."""
 _OF_CONTROL: Final = {"state.control_type", "state.coordinator_epoch"}
 MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log_start": "log_start"}
 
@@ -162,7 +164,7 @@ def within(value: object, path: tuple[str, ...]) -> object:
             name = ".".join(path[:count])
             if name in value:
                 return within(value[name], path[count:])
-    if isinstance(value, list) and path[0].isdecimal() and int(path[0]) < len(value):
+    if isinstance(value, list) and path[0].isdecimal() and len(path[0]) <= ITEM_DIGITS and int(path[0]) < len(value):
         return within(value[int(path[0])], path[1:])
     return None
 

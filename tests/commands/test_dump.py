@@ -700,9 +700,18 @@ def as_cell(value):
         (["--fields", "value.tax"], b"--fields value.tax is a field of a decoded payload: add --decode auto"),
         (["--fields", "value.tax", "--decode", "auto", "--keys-only"], b"--keys-only and --no-payload leave that out"),
         (["--fields", "valu.tax", "--decode", "auto"], b"'valu.tax' is no column"),
+        (["--fields", "value.\x1b[m", "--decode", "auto"], rb"--fields 'value.\x1b[m': a name holds a character"),
+        (["--fields", "value.\udcff", "--decode", "auto"], rb"--fields 'value.\udcff': a name holds a character"),
     ],
 )
 def test_a_field_that_cannot_be_shown_is_wrong_usage(registries, words, why):
     done = kdump("dump", registries / "confluent" / "logs", "--topic", "evolve", "-o", "jsonl", *words)
     assert done.returncode == 2
     assert why in done.stderr
+
+
+def test_names_of_fields_are_json_strings_and_stand_once(registries):
+    where = ["dump", registries / "confluent" / "logs", "--topic", "evolve", "--decode", "auto", "--limit", "1", "-q"]
+    name = 'value.a"b\\c'
+    out = kdump(*where, "-o", "jsonl", "--fields", f"{name},offset,{name}", "--fields", "offset", check=True).stdout
+    assert json.loads(out, object_pairs_hook=list) == [(name, None), ("offset", 0)]

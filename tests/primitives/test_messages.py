@@ -1,5 +1,6 @@
 """Messages on standard error: a line each in a pipe; on a terminal its width, colours, and links where it has them."""
 
+import os
 import re
 import sys
 
@@ -75,8 +76,8 @@ def test_a_command_is_in_one_piece():
 
 
 def test_a_path_is_a_link_where_the_terminal_has_links(monkeypatch, tmp_path):
-    path = tmp_path / "a.log"
-    path.touch()
+    path = "./a.log"
+    (tmp_path / path).touch()
     monkeypatch.chdir(tmp_path)
     for environment, links in (({"VTE_VERSION": "6003"}, 1), ({"FORCE_HYPERLINK": "0", "WT_SESSION": "x"}, 0), ({}, 0)):
         screen = Terminal(monkeypatch, COLUMNS="400", NO_COLOR="1", **environment)
@@ -91,6 +92,13 @@ def test_hostile_names_get_no_link(tmp_path, name, monkeypatch):
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / name.replace("/", "_")).touch()
     assert linked(f"d/{name}") == f"d/{name}"
+
+
+def test_a_link_leads_into_a_folder_whose_name_is_not_utf_8(tmp_path, monkeypatch):
+    folder = tmp_path / os.fsdecode(b"a\xffb")
+    (folder / "t-0").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    assert "/a%FFb/t-0\x1b\\./t-0\x1b]8;;" in linked("./t-0")
 
 
 def test_a_file_that_is_not_there_gets_no_link(tmp_path):

@@ -13,6 +13,7 @@ DATA = {"id": 1, "a": {"b": None, "c": [10, {"d": "x"}]}, "a.b": "dotted", "m": 
         ("a.c.0", 10),
         ("a.c.1.d", "x"),
         ("a.c.2", None),
+        ("a.c." + "1" * 5000, None),
         ("a.c.-1", None),
         ("a.b", "dotted"),
         ("m.x.y.z", 5),
