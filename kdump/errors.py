@@ -1,4 +1,4 @@
-"""What can go wrong, as data.
+"""The errors of kdump, as data.
 
 Three kinds reach a caller: bad usage, a file that cannot be read, and damaged bytes. Damage is raised where it is
 met, with the position at which it was met, and becomes a :class:`kdump.segments.regions.Damage` region in
@@ -32,7 +32,7 @@ class ExitStatus:
     INTERRUPTED: Final = 130
     """Ctrl-C; as shells have it."""
     CLOSED_PIPE: Final = 141
-    """The reader of standard output is gone; as shells have it."""
+    """The reader of standard output closed the pipe (128 + SIGPIPE, as in shells)."""
 
 
 class KdumpError(Exception):
@@ -116,7 +116,7 @@ class LimitError(DamageError):
 
 
 def brief(value: object) -> object:
-    """Return a value as it can be told: one of more than :data:`MOST_TOLD` characters as its begin and its size."""
+    """Return a value for a message; one of more than :data:`MOST_TOLD` characters as its first ones and its size."""
     text = str(value)
     return _zeros(text) or (value if len(text) <= MOST_TOLD else _cut(text, text))
 

@@ -108,7 +108,7 @@ class TestSalvage:
 
     def test_what_is_refused(self, tmp_path):
         one = replica(tmp_path / "b", {0: data(0, 2)})
-        with pytest.raises(UsageError, match="lies in"):
+        with pytest.raises(UsageError, match="is in the input"):
             kdump.salvage(one, out=one / "rescue")
         with pytest.raises(UsageError, match="1024"):
             kdump.salvage(one, out=tmp_path / "rescue", segment_bytes=1)

@@ -159,7 +159,7 @@ class ConnectCluster:
         self._topics: dict[str, set[str]] = {}
         self._offsets: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {}
         self.skipped = 0
-        """Records that a worker passes over: no key of Connect, or no value that its key asks for."""
+        """Records that a worker skips: the key is not Connect's, or the value does not fit the key."""
 
     def add(self, role: Role, timestamp: int, key: bytes | None, value: bytes | None) -> None:
         """Replay a record, the next of its partition."""

@@ -31,8 +31,8 @@ NO_SEQUENCE = -1
 class Producer:
     """A producer as its partition knows it. Times are in ms.
 
-    ``data_offset`` and ``data_timestamp`` are of its last batch of data, ``timestamp`` is of a later marker too. None
-    stands for none.
+    ``data_offset`` and ``data_timestamp`` belong to its last data batch, ``timestamp`` to that or a later marker.
+    None: no such batch.
     """
 
     epoch: int

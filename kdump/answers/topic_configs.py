@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "the topic's configs are unknown without __cluster_metadata in the paths"
 """The reason where no metadata log has a topic, and no config is given."""
 FOREVER: Final = -1
-"""A retention without end."""
+"""Unlimited retention."""
 INHERIT: Final = -2
-"""A local retention that is the whole one (KIP-405)."""
+"""The local retention equals the total retention (KIP-405)."""
 _DAY: Final = 86_400_000
 
 

@@ -42,7 +42,7 @@ class LogDirFiles:
         return {entry.name: entry for entry in self.files.entries(self.path or ".")}
 
     def entry(self, name: str) -> Entry | None:
-        """Return what stands at ``name`` in it. Raises UnreadableError."""
+        """Return the entry ``name`` of the log dir, or None. Raises UnreadableError."""
         return self.entries.get(name)
 
     def shown(self, name: str) -> str:

@@ -48,7 +48,7 @@ def in_words(reached: Mapping[str, int]) -> str:
 
 
 def absent_text(name: str, broker: str, where: str, reached: Mapping[str, int]) -> str:
-    """Return the sentence on a partition that is assigned here and not here."""
+    """Return the sentence on a partition that is assigned to this broker and has no folder."""
     most = max(reached.values(), default=0)
     gone = f"{many(most, 'record')} are missing ({in_words(reached)})" if most else "a start begins an empty log"
     if reached and not most:

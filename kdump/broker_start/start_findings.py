@@ -118,7 +118,7 @@ class _StartFindings:
         yield from self._partitions()
 
     def _partitions(self) -> Iterator[Finding]:
-        """Yield what becomes of partitions."""
+        """Yield the findings on partitions that a start empties or makes stray."""
         forgotten = self._metadata_is_empty() and not self._controllers_have_it()
         if forgotten and self._metadata_is_here():
             yield self._forgotten()

@@ -253,7 +253,7 @@ class OffsetIndexCheck:
             if fault is None and verdict == FIRST and names_last:
                 fault = Fault(
                     Code.OFFSET,
-                    "names the first offset of its batch after entries that name last ones",
+                    "has the first offset of its batch, but earlier entries have last offsets",
                     "the batch's last offset",
                     entry.offset,
                 )

@@ -192,7 +192,7 @@ class Answering:
         session.report_shortfalls(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
-        """Return who goes through partitions: this process where remote storage counts, whose keys stay in it."""
+        """Return the workers. With remote storage return None: this process reads alone and keeps the keys."""
         if self.asked.remote is not None and self._who.master is None:
             return None
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)

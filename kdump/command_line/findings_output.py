@@ -1,4 +1,4 @@
-"""What commands that check share: findings to the report, to the counts of the summary, to the exit status."""
+"""The output of commands that check: findings in the report, in the summary and in the exit status."""
 
 from __future__ import annotations
 

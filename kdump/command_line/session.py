@@ -144,7 +144,7 @@ class Session:
 
     @property
     def pace(self) -> str:
-        """How long the run takes, and its rate, where a person reads standard error; empty elsewhere."""
+        """The bytes read and the rate, for standard error on a terminal; else empty."""
         if not self.progress.done or not on_terminal(sys.stderr, 2):
             return ""
         return f" ({exact_size(self.progress.done)} {pace(self.progress.done, self.progress.seconds)})"

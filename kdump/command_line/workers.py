@@ -75,7 +75,7 @@ WORKERS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     CONF,
     PACKAGES,
 ]
-"""The options for who reads; :meth:`WhoReads.taken` takes them."""
+"""The options that choose the workers; :meth:`WhoReads.taken` reads them."""
 
 
 class WhoReads(NamedTuple):

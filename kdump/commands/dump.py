@@ -361,7 +361,7 @@ class Dump:
         return self.first(reader.read(partition), self.options.head)
 
     def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
-        """Print items, or count records where there is no printer; return whether there were any, and how many."""
+        """Print items, or count records without a printer; return whether there were any, and the count."""
         return self.print_made(((item, None) for item in items), printer)
 
     def print_made(

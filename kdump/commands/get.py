@@ -159,12 +159,12 @@ def partitions_of(
 
 @dataclass(frozen=True)
 class Hide:
-    """What is not to be shown of payloads: nothing of them, or nothing but hashes."""
+    """Hides payloads: completely, or shows only their hashes."""
 
     no_payload: bool
     redactor: Redactor | None
     decode: bool = False
-    """Whether records of Kafka's own topics are put in words."""
+    """Whether records of Kafka's own topics are decoded."""
     secrets: Secrets | None = None
     """What hides passwords and credentials; None shows them."""
 
@@ -207,7 +207,7 @@ class Hide:
         return bare(damage)
 
     def error(self, damage: DamageError, file: SegmentFacts) -> DamageError:
-        """Return an error as it may be shown."""
+        """Return an error without the values that must be hidden."""
         if self._shows_values(file):
             return damage
         from kdump.rows.redaction import redacted_reason
@@ -285,7 +285,7 @@ def whole(batch: RecordBatch) -> Sequence[Record]:
 
 
 NAME: Final = 19
-"""Columns of the name of a field."""
+"""Width of the column of field names, in characters."""
 ROOM: Final = 8
 """Columns of its value, at least."""
 

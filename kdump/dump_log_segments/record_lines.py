@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 OF_MESSAGE: Final = {"offset": 0, "timestamp": 1, "key_size": 2, "value_size": 3, "crc": 4}
 OF_ENTRY: Final = {**OF_MESSAGE, "last_offset": 0, "base_offset": 0, "max_timestamp": 1, "position": 5, "size": 6}
-"""Where the numbers of a message stand that is an entry of the log itself."""
+"""The positions of the numbers of an uncompressed message (an entry of the log itself)."""
 OF_RECORD: Final = {
     **{name: 6 + at for at, name in enumerate(BatchHeader._fields) if name != "crc"},  # a record has none
     "count": 6 + BatchHeader._fields.index("records_count"),

@@ -92,7 +92,7 @@ class DumpRun:
         tell(text)
 
     def report(self) -> None:
-        """Print what did not fit, file by file in the order of the release."""
+        """Print mismatches of indexes and gaps between offsets, by file in the order of the release."""
         for text in self.reports.lines(self.state, self.dialect):
             tell(text)
         for file, pairs in by_file(self.dialect, self.gaps):

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """How much a statement weighs."""
+    """How grave a finding is."""
 
     REMARK = "remark"
     """Worth knowing, and not wrong: padding, coverage, conventions of old releases."""
     DERIVED = "derived"
-    """A file is wrong that can be made again from the log."""
+    """A file is wrong that can be rebuilt from the log."""
     LOG = "log"
     """The log itself is damaged."""
 
@@ -152,21 +152,21 @@ def joined(commands: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_salvage(command: str) -> bool:
-    """Return whether a command is one of :func:`salvage`."""
+    """Return whether a command is the one that :func:`salvage` returns."""
     return command.startswith(_SALVAGE)
 
 
 MAY_HAVE: Final = "Another replica may have them."
 TAKE_IT: Final = "With the broker stopped, take it from another replica of the partition."
-TAKE_PARTITION: Final = "What loads this topic fails at it, or passes it over: take the partition from another replica."
+TAKE_PARTITION: Final = "The loader of this topic fails at it or skips it: take the partition from another replica."
 ALONE: Final = "The partition has one replica: no other broker has them. Look for a backup or the disk."
 _ALONE: Final = {
     MAY_HAVE: ALONE,
     TAKE_IT: "The partition has one replica: with the broker stopped, take the file from a backup.",
-    TAKE_PARTITION: "What loads this topic fails at it, or passes it over. The partition has one replica: take it from "
+    TAKE_PARTITION: "The loader of this topic fails at it or skips it. The partition has one replica: take it from "
     "a backup.",
 }
-"""Advice on another replica -> advice where there is none."""
+"""Advice that names another replica -> advice for a partition with one replica."""
 
 
 def of_one_replica(finding: Finding) -> Finding:

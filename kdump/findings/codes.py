@@ -105,11 +105,11 @@ class Code(StrEnum):
     QUORUM_STATE_BROKEN = ("quorum-state-broken", "log", "quorum-state cannot be read.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_LOG_BROKEN = ("metadata-log-broken", "log", "The folder of the metadata log cannot be loaded.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_LOG_EMPTY = ("metadata-log-empty", "log", "The metadata log is missing or holds nothing: every partition becomes stray.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
-    METADATA_LOG_SHORT = ("metadata-log-behind", "log", "The metadata log ends below what its files say of it: later decisions are forgotten.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
+    METADATA_LOG_SHORT = ("metadata-log-behind", "log", "The metadata log ends below an offset in its own files: later changes are lost.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_SNAPSHOT_BROKEN = ("metadata-snapshot-broken", "log", "A snapshot of the metadata log cannot be read.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_REPLAY_BROKEN = ("metadata-replay-broken", "log", "A record of the metadata log cannot be replayed.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_TOO_NEW = ("metadata-too-new", "log", "The metadata has a feature or level that this release does not know.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
-    METADATA_ID_DIFFERS = ("metadata-id-differs", "log", "partition.metadata of the metadata log has another id than the one of every metadata log.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
+    METADATA_ID_DIFFERS = ("metadata-id-differs", "log", "partition.metadata of the metadata log has another id than the fixed one of metadata logs.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     SNAPSHOT_AHEAD = ("snapshot-ahead", "log", "A snapshot ends after the metadata log: the log is dropped.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     # a start: files of a log dir
     CHECKPOINT_BROKEN = ("checkpoint-broken", "log", "A checkpoint file of the log dir cannot be read.", _START, "LogManager")

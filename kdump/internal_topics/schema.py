@@ -68,15 +68,15 @@ class Versions(NamedTuple):
     highest: int
 
     def has(self, version: int) -> bool:
-        """Whether ``version`` lies in it."""
+        """Return whether the range contains ``version``."""
         return self.lowest <= version <= self.highest
 
     def meets(self, other: Versions) -> bool:
-        """Whether both have a version."""
+        """Return whether the two ranges overlap."""
         return max(self.lowest, other.lowest) <= min(self.highest, other.highest)
 
     def nearest(self, version: int) -> int:
-        """Return the version in it that is nearest to ``version``."""
+        """Return the version of the range that is nearest to ``version``."""
         return max(self.lowest, min(self.highest, version))
 
 

@@ -314,7 +314,7 @@ class ZipArchive(Archive):
         self._process, self._lock = os.getpid(), threading.Lock()
         self._spool: Spool | None = None
         self._unpacked: dict[ZipMember, Extent] = {}
-        """Where the temporary file has the content of members that were opened."""
+        """The extents of opened members in the temporary file."""
 
     def _target(self, path: str, member: ZipMember) -> str | None:
         """Return where a symbolic link leads, which is its content; None, and left out, where that cannot be read."""

@@ -123,9 +123,9 @@ def data_end(source: Source, start: int, end: int) -> int:
 
 
 def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
-    """Return the next data, or the next hole, of an open file of ``size`` bytes; ``size`` if there is none.
+    """Return the position of the next data, or of the next hole, in an open file; ``size`` (bytes) if there is none.
 
-    A system or a file system that knows no holes has data alone. The file's own position moves.
+    Without support for holes, the whole file counts as data. The position of ``descriptor`` moves.
     """
     whence = getattr(os, "SEEK_DATA" if data else "SEEK_HOLE", None)
     try:

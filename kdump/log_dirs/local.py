@@ -156,7 +156,7 @@ class LocalFile:
                 os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
 
     def _cached(self, position: int) -> bool:
-        """Return whether a byte is known to be in memory: to ask costs far less than to fetch what is there."""
+        """Return whether a byte is in the page cache; this check costs far less than a read ahead of cached bytes."""
         if not hasattr(os, "RWF_NOWAIT"):
             return False
         try:

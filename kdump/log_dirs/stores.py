@@ -81,8 +81,8 @@ def client(scheme: str, rest: str) -> tuple[Any, str]:
                 return _by_arrow(scheme, rest)
             except OSError as reason:
                 raise KdumpError(
-                    f"hdfs-native is not installed, which opens {scheme}, and PyArrow cannot without libhdfs; "
-                    "to get it: pip install 'kdump[hdfs]'"
+                    f"hdfs-native, which opens {scheme}, is not installed, and PyArrow needs libhdfs; "
+                    "to install it: pip install 'kdump[hdfs]'"
                 ) from reason
         hdfs = HdfsSystem(f"{scheme}://{host}" if host else None, {**_FEW_TRIES, **given})
         try:

@@ -274,9 +274,9 @@ def _fast(grep: re.Pattern[bytes]) -> Expression:
 
 
 def is_local(grep: re.Pattern[bytes]) -> bool:
-    """Return whether an expression can be looked for in a block of many texts at once.
+    """Return whether an expression can be searched for in a block of many texts at once.
 
-    What it matches must depend on nothing around it, and no repetition may run far across the texts.
+    Its match must not depend on the text around it, and no repetition may run far across the texts.
     """
     if grep.flags & re.VERBOSE:
         return False

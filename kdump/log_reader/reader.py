@@ -250,9 +250,9 @@ class PartitionReader:
         return item.batch_count if self._of_batches else len(item.records)
 
     def _begin(self, partition: Partition, *, told: bool = False) -> tuple[BatchSelection, SegmentFacts]:
-        """Return what selects the batches of a partition, and what rows say of its segments.
+        """Return the selection of a partition's batches, and the facts on its segments for rows.
 
-        ``told`` says that what is held back has been reported already.
+        With ``told`` the reasons for held-back offsets are not reported again.
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None
@@ -357,7 +357,7 @@ class PartitionReader:
         )
 
     def tell_lost(self, segment: Segment, lost: int) -> None:
-        """Say that a segment became shorter while it was read."""
+        """Report that a segment became shorter while it was read."""
         self.note(f"{segment.name} became {lost} bytes shorter while it was read")
 
     def _region(
@@ -390,7 +390,7 @@ class PartitionReader:
 
 
 def _told(_: object) -> None:
-    """Say nothing once more."""
+    """Discard a note that was already reported."""
 
 
 def _making(

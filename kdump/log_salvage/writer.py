@@ -228,7 +228,7 @@ class _LogWriter:
             self._end_as_before()
 
     def _end_as_before(self) -> None:
-        """Write an empty segment where the log ended beyond the last batch: no offset is given twice."""
+        """Write an empty last segment if the log ended after the last batch, so that no offset is assigned twice."""
         if self._span.begin is None:
             return
         if not self.written.segments and self._span.begin < self._span.end:

@@ -138,8 +138,8 @@ def _immutable_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[
 def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
     """Return the order of ``mutable.HashSet`` of Scala 2.13 to which immutable sets were added in turn.
 
-    A set of more than four makes the table large enough for itself alone, and fills it beyond three quarters; of a
-    smaller one each key, even one that is there, may double the table.
+    A set of more than four elements resizes the table once, for its own size, and may fill it beyond three quarters.
+    For a smaller set each key, even a repeated one, may double the table.
     """
     distinct: dict[Key, None] = {}
     size = SMALLEST_TABLE

@@ -29,7 +29,7 @@ _PATH: Final = re.compile(r"[\w./@%+,=-]*/[\w./@%+,=-]*[\w/]")
 """A path at the beginning of a message that a link may lead to. Names with other characters get none."""
 _NO_BREAK: Final = "\xa0"
 _LINKING: Final = ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM", "ALACRITTY_WINDOW_ID")
-"""Variables of the environment that terminals with links set."""
+"""Environment variables set by terminals that support links."""
 _PROGRAMS: Final = frozenset({"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "zed"})
 """The same, by ``TERM_PROGRAM``."""
 _VTE: Final = 5000

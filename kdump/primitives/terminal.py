@@ -71,7 +71,7 @@ PAGED: Final[set[int]] = set()
 
 
 def on_terminal(out: IO[str], descriptor: int) -> bool:
-    """Return whether a standard stream is shown on a terminal, be it through a pager."""
+    """Return whether a standard stream goes to a terminal, directly or through a pager."""
     return out.isatty() or descriptor in PAGED
 
 

@@ -29,7 +29,7 @@ class AnswerTable(NamedTuple):
     right: frozenset[str] = frozenset()
     """Columns of numbers, which end at the right."""
     commands: Sequence[tuple[str, str]] = ()
-    """What a command line does, and the line, which stands below the rows to be copied: alone, and never folded."""
+    """The purpose of a command, and the command itself: printed after the rows on a line of its own, never folded."""
     spare: Sequence[str] = ()
     """Columns that many rows do without on a narrow terminal, the least needed first."""
 
@@ -53,7 +53,7 @@ def plain_tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
 
 
 def json_line(value: Mapping[str, object]) -> bytes:
-    """Return a JSON object on a line of its own, with nothing in it that a terminal obeys."""
+    """Return a JSON object as one line, with control characters escaped."""
     return _text_line(_encode(value))
 
 
@@ -76,8 +76,8 @@ def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
 def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
     """Write the lines as CSV (RFC 4180), with a line of names before each kind that differs from the last.
 
-    What is neither text nor number stands as JSON; null is empty. In a pipe or a file cells stay as they are, on a
-    terminal they hold nothing that it obeys.
+    Values other than texts and numbers are JSON; null is empty. On a terminal control characters are escaped, in a pipe
+    or a file they are unchanged.
     """
     shown: Callable[[str], str] = harmless_line if out.isatty() else str
     names: list[str] = []
@@ -107,7 +107,7 @@ def json_cell(value: object) -> str:
 
 
 def write_plain(tables: Iterable[AnswerTable], out: BinaryIO) -> None:
-    """Write tables as aligned text, for pipes and files; lines are as long as they need to be."""
+    """Write tables as aligned text for pipes and files. Lines are not folded."""
     for number, table in enumerate(tables):
         cells = [[_text(cell) for cell in row] for row in table.rows]
         widths = [max(map(len, column)) for column in zip(table.columns, *cells, strict=True)]

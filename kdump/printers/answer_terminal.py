@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 WHOLE: Final = 24
 """Characters up to which a cell is never cut: times are as long."""
 MANY: Final = 3
-"""Rows from which on what all of them share is said once, and cells may be cut."""
+"""From this number of rows on, a value that all rows share is printed once, and cells may be shortened."""
 GAP: Final = 2
 """Columns between two cells."""
 CUT: Final = "…"
-"""What stands in the place of the part of a cell that is cut."""
+"""Replaces the omitted part of a shortened cell."""
 Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
 """How rows are shown: a line each in the width of the terminal, a line each however long, a line for each field."""
 
@@ -98,7 +98,7 @@ def _sum(widths: Sequence[int]) -> int:
 
 
 def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) -> bool:
-    """Return whether columns fit once the wide ones are cut; those of ``rows`` that hold sentences stay whole."""
+    """Return whether columns fit after shortening the wide ones. Columns with sentences are not shortened."""
     whole = {number for row in rows for number, cell in enumerate(row) if " " in cell}
     return _sum([wide if number in whole else min(wide, WHOLE) for number, wide in enumerate(widths)]) <= most
 

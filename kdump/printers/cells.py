@@ -25,9 +25,9 @@ GROUP: Final = 200
 LONGEST: Final = 200
 """Characters of a cell of a table that are shown."""
 NUMBERS: Final = frozenset({"int", "long"})
-"""Types of columns whose cells are never cut."""
+"""Types of columns whose cells are never shortened."""
 PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
-"""The payload that a column says the encoding of, by the column's source."""
+"""Source of an encoding column -> the payload with that encoding."""
 
 
 def rows(
@@ -52,12 +52,12 @@ def rows(
 
 
 def first_record(item: SelectedBatch) -> Record | None:
-    """Return the first record, None of what has none."""
+    """Return the first record, or None."""
     return item.records[0] if item.records else None
 
 
 def damage_cell(column: Column, item: DamagedRange) -> str | None:
-    """Return what a damaged range has in a column of records or batches: None if it has no such column."""
+    """Return the value of a damaged range in a column of records or batches; None if it has no such value."""
     known = _OF_DAMAGE.get(column.name)
     found = None if known is None else values.value(known, item)
     return None if found is None else path_text(str(found))
@@ -87,7 +87,7 @@ def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: E
 def cell_in_pieces(
     column: Column, item: SelectedBatch, record: Record, encoding: Encoding
 ) -> Callable[[], Iterator[str]] | None:
-    """Return what yields a cell of a large record in pieces, again at each call; None for null."""
+    """Return a function that yields the cell of a large record in pieces at each call; None for null."""
     from kdump.rows.pieces import PIECE, to_pieces  # few records are large
 
     if column.type == "headers":
@@ -114,7 +114,7 @@ def beginning(pieces: Iterable[str], most: int) -> str:
 
 
 def quoted_in_pieces(pieces: Callable[[], Iterator[str]] | None) -> Iterator[str]:
-    """Yield what :func:`quoted` makes of a text in pieces."""
+    """Like :func:`quoted`, for a text in pieces."""
     if pieces is None:
         return
     first = last = ""

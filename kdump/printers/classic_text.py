@@ -1,4 +1,4 @@
-"""The classic text of what a filter took: the lines of DumpLogSegments, for records of any selection."""
+"""The classic text: the lines of DumpLogSegments for any selection of records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class DumpText:
-    """Prints batches and records as the newest DumpLogSegments does; damaged ranges stand in lines of their own.
+    """Prints batches and records like the newest DumpLogSegments; each damaged range has its own line.
 
     ``keys`` and ``values`` say which payloads are printed.
     """
@@ -64,11 +64,11 @@ class DumpText:
         elif decode is not java_text:
             self._decoders = Decoders(decode, decode, encoding)
         self._by_kernel = batches or redactor is None or decode is java_text
-        """Whether the kernel writes what is printed of payloads, if anything is."""
+        """Whether the kernel writes the payloads that are printed."""
         self._printer: _Printer | None = None
 
     def begin(self) -> None:
-        """Nothing stands before the first line."""
+        """Do nothing: this format has no first line."""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         printer = self._of(item)
@@ -107,7 +107,7 @@ class DumpText:
         )
 
     def end(self) -> None:
-        """Nothing stands after the last line."""
+        """Do nothing: this format has no last line."""
 
     def go_on(self, name: str) -> bytes:
         """Begin amid a segment; return the lines before its first batch."""
@@ -162,7 +162,7 @@ class _Printer(LogPrinter):
         records.behind = row + (done > 0)
 
     def gap(self, last: int, current: int) -> None:
-        """Say nothing: a filter leaves gaps."""
+        """Print nothing: a filter leaves gaps."""
 
     def record(self, batch: RecordBatch, entry: Record | Message) -> None:
         if self._redactor is not None and not batch.is_control and isinstance(entry, Record):

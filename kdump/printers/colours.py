@@ -1,4 +1,4 @@
-"""Colours for lines on a terminal: names and texts of JSON as jq has them, matches as grep has them, damage in red."""
+"""Colours for lines on a terminal: JSON in the colours of jq, matches in those of grep, damage in red."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     """Returns a line, without its end, with colours in it."""
 
 NAME, TEXT, WORD, MATCH, DAMAGE = b"34;1", b"32", b"90", b"31;1", b"31;1"
-"""Parameters of the sequence that a terminal takes for a colour (SGR of ECMA-48)."""
+"""Parameters of the terminal sequence for a colour (SGR of ECMA-48)."""
 _TOKEN: Final = re.compile(rb'("(?:[^"\\]|\\.)*")(:)?|\b(?:true|false|null)\b')
 _DAMAGE: Final = b'{"kind":"damage"'
 _PAYLOAD: Final = re.compile(rb" (?:key|payload): ")
@@ -28,7 +28,7 @@ def are_wanted(when: str, *, terminal: bool) -> bool:
 
 
 def painter(ending: str, searched: Sequence[re.Pattern[bytes]]) -> Paint | None:
-    """Return what colours the lines of ``text`` or ``jsonl``, and what was searched for in keys and values."""
+    """Return a function that colours lines of ``text`` or ``jsonl``, and matches in keys and values."""
     if ending == "jsonl":
         return lambda line: _json(line, searched)
     if ending == "text" and searched:
@@ -41,7 +41,7 @@ def _in(colour: bytes, text: bytes) -> bytes:
 
 
 def _marked(text: bytes, searched: Sequence[re.Pattern[bytes]], around: bytes = b"") -> bytes:
-    """Return a text with what is searched for marked; ``around`` is the colour of the rest."""
+    """Return a text with coloured matches; ``around`` is the colour of the rest."""
     parts, done = [], 0
     for start, end in sorted(match.span() for one in searched for match in one.finditer(text)):
         if end > max(start, done):

@@ -29,7 +29,7 @@ class DecodedText:
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic
         self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
-        """By side and prefix: what stands before the data, and what writes it; None is for the general path."""
+        """(Side, prefix) -> the bytes before the data, and its writer; None: the general path."""
 
     def is_of(self, file: SegmentFacts) -> bool:
         """Return whether a segment is of this topic, and has this decoder."""
@@ -61,7 +61,7 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Write the first valid payload of a schema by the general path, and keep what others of it begin with."""
+        """Write the first valid payload of a schema by the general path, and keep the common start of the others."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)
@@ -71,7 +71,7 @@ class DecodedText:
         return _text(decoded)
 
     def _writer(self, decoded: Decoded, payload: bytes) -> AvroText | ProtobufText | None:
-        """Return what writes other payloads of the schema of this one in the kernel; few topics hold any."""
+        """Return the kernel's writer for other payloads of this schema; few topics have any."""
         if decoded["format"] == "avro":
             from kdump.schemas.kernel_avro import avro_text
 

@@ -1,4 +1,4 @@
-"""The endings of a dump: what prints records, batches and damage, by the name of each format.
+"""The output formats of a dump: the printer of each format by name.
 
 A printer's module is imported when its format is chosen: ``kdump --help`` needs none of them.
 """
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Printer(Protocol):
-    """Prints what a reader yields. ``shows_damage`` says whether damaged ranges stand in the output itself."""
+    """Prints the items of a reader. ``shows_damage``: the output itself contains damaged ranges."""
 
     shows_damage: bool
 
     def begin(self) -> None: ...
     def go_on(self, name: str) -> bytes:
-        """Begin amid a segment; return what stands before the first line of it, where nothing of it is printed yet."""
+        """Begin within a segment; return the text before its first line, if nothing of it is printed yet."""
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
         """Return the first lines of a run, which is all of ``item``, or None; a thread may call this."""
@@ -41,7 +41,7 @@ class Printer(Protocol):
 
 
 class HidingPrinter:
-    """A printer that is given records without the passwords and credentials in them. ``printer`` prints all of them."""
+    """Removes passwords and credentials from records, and passes them to ``printer``."""
 
     def __init__(self, printer: Printer) -> None:
         self._printer = printer
@@ -50,7 +50,7 @@ class HidingPrinter:
         self.begin, self.go_on, self.lost, self.end = printer.begin, printer.go_on, printer.lost, printer.end
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run in which nothing is hidden."""
+        """Return the first lines of a run, if they hide nothing."""
         return None if self._hides(item) else self._printer.make(item, run)
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
@@ -166,8 +166,8 @@ PRINTERS: Final[dict[str, Callable[[BinaryIO, PrintOptions], Printer]]] = {
     "raw": _raw,
     "format": _format,
 }
-"""Name of a format -> what makes its printer for an output."""
+"""Name of a format -> the function that makes its printer for an output."""
 COLUMNAR: Final = frozenset({"jsonl", "json", "csv", "table"})
 """Formats made of columns."""
 WHOLE: Final = frozenset({"json", "table"})
-"""Formats whose output is one thing: it cannot be made in pieces, and has an end."""
+"""Formats with an end: their output cannot be joined from pieces."""

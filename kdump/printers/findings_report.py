@@ -45,13 +45,13 @@ LOUD: Final = frozenset(
         Code.LIMIT,
     }
 )
-"""Notes that people read without --notes too: they are not of a healthy partition."""
+"""Notes that are printed without --notes too: a healthy partition has none of them."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
 SHOWN: Final = 10
 """Damaged partitions that the conclusion names."""
 ALIKE: Final = 3
-"""Findings of a block that say the same of other places, written out for people."""
+"""How many findings with the same text are printed in a block."""
 MOST: Final = 20
 """Findings of a block that are written out for people."""
 WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGED"}
@@ -93,19 +93,19 @@ class CheckSummary:
         self.damaged: list[str] = []
         """The folders of the partitions whose log is damaged."""
         self.without_batches: list[str] = []
-        """Those of ``damaged`` in which no valid batch is left."""
+        """The folders of ``damaged`` without a valid batch."""
         self.poisoned: list[str] = []
-        """The folders of the partitions that are damaged only where consumers stop at a batch that a broker takes."""
+        """The folders of partitions whose only damage is a batch that a broker accepts and consumers do not."""
         self.holes: list[str] = []
         """The folders of the partitions that miss offsets, and are sound but for that."""
         self.fatal: list[str] = []
         """The files and folders with which a broker does not start."""
         self.commonplace: Counter[str] = Counter()
         self.verdicts: list[StartVerdict] = []
-        """One for each broker whose start was worked out."""
+        """The verdicts of the brokers, one for each dry start."""
 
     def add(self, findings: Sequence[Finding], folder: str = "", *, has_batches: bool = True) -> None:
-        """Count what was found in the partition of ``folder``; ``has_batches``: some of its batches are valid."""
+        """Count the findings of the partition ``folder``; ``has_batches``: some of its batches are valid."""
         wrong = [finding for finding in findings if finding.level is Level.LOG]
         if folder and wrong and not all(finding.is_grave and not finding.fatal for finding in wrong):
             poisoned = all(finding.poison or finding.is_hole for finding in wrong)
@@ -126,7 +126,7 @@ class CheckSummary:
 
 
 class FoldedFinding(NamedTuple):
-    """A finding of a block: where it stands in the block, and how many there are that say the same of other places."""
+    """A finding of a block: its position there, and the number of other places with the same text."""
 
     finding: Finding
     place: str
@@ -134,7 +134,7 @@ class FoldedFinding(NamedTuple):
 
 
 class FindingsBlock(NamedTuple):
-    """What people read of one partition or file."""
+    """The text on one partition or file."""
 
     title: str
     lines: list[FoldedFinding]
@@ -142,17 +142,17 @@ class FindingsBlock(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What people want to read of the findings."""
+    """Selects the findings to print."""
 
     quiet: bool = False
     """Leave out remarks and the summary."""
     remarks: bool = False
-    """Write out the commonplace remarks too."""
+    """Print the common remarks too."""
     verbose: bool = False
-    """Write out every finding: those that are alike are not folded."""
+    """Print every finding: similar ones are not folded."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
-        """Return what to print of a partition or file: the worst first, what is alike folded."""
+        """Return the lines of a partition or file: the worst first, similar ones folded."""
         wrong = any(not finding.is_remark or finding.code in LOUD for finding in findings)
         shown = [
             finding
@@ -192,13 +192,13 @@ def _worst(shown: Sequence[Finding]) -> str:
 
 
 def only_holes(findings: Sequence[Finding]) -> bool:
-    """Return whether of what is wrong with the log all is that offsets are missing."""
+    """Return whether missing offsets are all that is wrong with the log."""
     wrong = [finding for finding in findings if finding.level is Level.LOG]
     return bool(wrong) and all(finding.is_hole for finding in wrong)
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
-    """Yield the first of findings that are alike; the last of them says how many follow."""
+    """Yield the first ones of similar findings; the last one has the number of the others."""
     for number, finding in enumerate(alike[:ALIKE]):
         inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
         place = inside if finding.position is None else f"{inside}byte {finding.position}: "
@@ -215,10 +215,10 @@ class Report(Protocol):
     """The end of a check."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:
-        """Print what was found in a partition or file, at least one finding."""
+        """Print the findings of a partition or file; there is at least one."""
 
     def start(self, start: BrokerStart) -> None:
-        """Print what a start of one broker would do."""
+        """Print the verdict on a broker's start."""
 
     def end(self, summary: CheckSummary, status: int) -> None: ...
 
@@ -265,7 +265,7 @@ def finding_line(finding: Finding) -> dict[str, object]:
 
 
 def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
-    """Return what a check went through as a JSON object."""
+    """Return the totals of a check as a JSON object."""
     return {
         "kind": "summary",
         "version": VERSION,
@@ -294,7 +294,7 @@ def _folders_of(summary: CheckSummary) -> Iterator[tuple[str, list[str]]]:
 
 
 class PlainReport:
-    """Text without colours: a block for each partition that has something to say, the worst first."""
+    """Text without colours: a block for each partition with findings, the worst first."""
 
     is_timed = False
     """Whether the closing line has the time, in which two runs over the same files differ."""
@@ -318,7 +318,7 @@ class PlainReport:
             self._say(f"what to do: {text}", "", 2)
 
     def start(self, start: BrokerStart) -> None:
-        """Print nothing: the findings say it."""
+        """Print nothing: the findings have it."""
 
     def end(self, summary: CheckSummary, status: int) -> None:
         if self._show.quiet:
@@ -329,7 +329,7 @@ class PlainReport:
             self._say(text.lstrip(), tone if is_verdict else "note", len(text) - len(text.lstrip()))
 
     def _say(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "") -> None:  # noqa: ARG002  terminals use it
-        """Print a line; ``word`` stands before it."""
+        """Print a line after ``word``, its level."""
         before = f"  {word:{WORD}}" if word else " " * indent
         self._out.write(f"{before}{harmless_line(text)}\n")
 
@@ -347,7 +347,7 @@ def _gone_through(summary: CheckSummary, *, is_timed: bool) -> str:
 
 
 def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) -> list[str]:
-    """Return what was checked, the result, and what to do next. ``status`` is the exit status."""
+    """Return the totals, the result and the next steps. ``status`` is the exit status."""
     findings, remarks = summary.findings, summary.levels[Level.REMARK]
     verdict = many(findings, "finding") if findings else "nothing is wrong"
     if status == UNREADABLE:

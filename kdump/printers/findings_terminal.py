@@ -1,4 +1,4 @@
-"""Findings on a terminal: the lines of a pipe in colours, none longer than what is read well."""
+"""Findings on a terminal: the lines of a pipe, coloured and folded to a readable width."""
 
 from __future__ import annotations
 

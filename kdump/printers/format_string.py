@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Letter(NamedTuple):
-    """A letter of FIELDS, and what writes it."""
+    """A letter of FIELDS and its writer."""
 
     letter: str
     write: Callable[[SelectedBatch, Record], bytes]
@@ -77,7 +77,7 @@ def unescape(text: str) -> bytes:
 
 
 def parse(text: str) -> list[bytes | Letter]:
-    """Return the template of a format string. Raises UsageError for a letter that is none of FIELDS."""
+    """Return the template of a format string. Raises UsageError for a letter that is not in FIELDS."""
     parts: list[bytes | Letter] = []
     for literal, letter in re.findall(r"([^%]+)|%(.?)", text, re.DOTALL):
         if literal:

@@ -16,7 +16,7 @@ WIDE, NARROW = 16, 8
 """Bytes of a line, and of one where a terminal has less than ROOM columns."""
 ROOM: Final = 126
 NAME, VALUE = 20, 12
-"""Columns of the name of a field, and of a value that stands before text."""
+"""Widths of a field's name, and of a value before text, in characters."""
 INDENT: Final = 13
 """Columns before a value that has a line of its own."""
 

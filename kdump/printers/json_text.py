@@ -32,12 +32,12 @@ _ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}
 
 
 def quote(text: str) -> str:
-    """Return ``text`` as a JSON string on one line, with nothing in it that a terminal obeys."""
+    """Return ``text`` as a JSON string on one line, with control characters escaped."""
     return harmless_json(encode_basestring(text))
 
 
 def harmless_json(text: str) -> str:
-    """Return JSON with the characters escaped that stand in its strings and that a terminal obeys."""
+    """Return JSON with the control characters in its strings escaped."""
     return text if text.isascii() and "\x7f" not in text else _AWKWARD.sub(_escape, text)
 
 
@@ -46,7 +46,7 @@ def _escape(awkward: re.Match[str]) -> str:
 
 
 def payload(text: Text) -> str:
-    """Return a key or value as a JSON value; what is JSON itself stands as it is, on one line."""
+    """Return a key or value as a JSON value. A payload that is JSON is kept, on one line."""
     if text.encoding == "json":  # newlines can stand between its tokens only
         return harmless_json(text.text.replace("\n", " ").replace("\r", " "))
     return quote(text.text)
@@ -60,7 +60,7 @@ def content(column: Column, data: bytes, encoding: Encoding) -> str:
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Yield what :func:`payload` makes of a large payload, then ``before``, then ``mark``: the name of its encoding."""
+    """Like :func:`payload`, in pieces for a large one; then yield ``before`` and ``mark``, the encoding's name."""
     from kdump.rows.pieces import to_pieces  # few records are large
 
     pieces = to_pieces(data, encoding)
@@ -76,7 +76,7 @@ def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = 
 
 
 def plain(column: Column, value: object) -> str:
-    """Return a JSON value as a cell: a field of a decoded payload that is a text as it is, anything else as JSON."""
+    """Return a JSON value as a cell: a text without quotes, anything else as JSON."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else scalar(column, value)
 
 
@@ -118,7 +118,7 @@ def _header(pair: Header, encoding: Encoding) -> str:
 
 
 def headers_in_pieces(pairs: Iterable[Header], encoding: Encoding) -> Iterator[str]:
-    """Yield what :func:`headers` makes of the headers of a large record; many small ones are one piece."""
+    """Like :func:`headers`, in pieces for a large record; many small headers are one piece."""
     yield "["
     gathered: list[str] = []
     comma = ""
@@ -175,7 +175,7 @@ class JsonShape:
         return parts
 
     def constant(self, column: Column, batch: SelectedBatch) -> str:
-        """Return the fragment of a column that says the same of all records of the batch."""
+        """Return the fragment of a column whose value is the same in all records of the batch."""
         value = values.value(column, batch, batch.records[0] if batch.records else None)
         return "" if column.optional and value is None else f",{quote(column.name)}:{scalar(column, value)}"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class JsonLines(RecordRows):
-    """Prints JSON lines. ``columns`` are those of a record, ``batches`` prints batches in place of records."""
+    """Prints JSON lines. ``columns`` are those of a record; with ``batches`` it prints batches instead."""
 
     shows_damage = True
     around = (b"", b"\n")

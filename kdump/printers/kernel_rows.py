@@ -1,7 +1,7 @@
 """Rows as shapes for the kernel: the fast branch of JSON lines, CSV and format strings.
 
-What a record's number or text says goes to a slot, what is the same in all records of one kind of batch is literal.
-Columns that the kernel does not know leave all rows to the general path.
+A shape has slots for the fields of a record, and literal text for values that all records of a kind of batch share.
+If the kernel does not support a column, the general path prints all rows.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _WAYS: Final = {"auto": "string", "utf8": "string"}
 class KernelRows:
     """Makes the rows of batches whose records are unread, or with ``batches`` of the batches of runs.
 
-    A subclass knows the parts of a row.
+    A subclass defines the parts of a row.
     """
 
     whole_batches = True
-    """Whether nothing is printed of a batch in a run which cannot be printed whole."""
+    """Whether a batch of a run is printed only if it can be printed completely."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class KernelRows:
         *,
         batches: bool = False,
     ) -> None:
-        """``write`` makes of a key or a value, or of its hash, what the kernel leaves to the general path."""
+        """``write`` formats the keys, values and hashes that the kernel leaves to the general path."""
         self.columns, self.encoding, self.redactor, self.batches = columns, encoding, redactor, batches
         self.marks = [column for column in columns if column.source in values.MARKS]
         self.file: SegmentFacts | None = None
@@ -99,14 +99,14 @@ class KernelRows:
         return lines
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
-        """Return the literals and slots of a row, None when the kernel does not know one.
+        """Return the literals and slots of a row; None if the kernel does not support a column.
 
-        ``nulls`` holds the sources of those of key and value that are null.
+        ``nulls`` has the sources (key, value) that are null.
         """
         raise NotImplementedError
 
     def decoded(self, _key: bytes | None, _value: bytes | None, _headers: Sequence[Header]) -> bytes:
-        """Return the member of a row that says what payloads with a schema mean, empty for none."""
+        """Return the member of a row for decoded payloads; empty for none."""
         return b""
 
     def shown(self, data: bytes) -> bytes:
@@ -122,8 +122,8 @@ class KernelRows:
     ) -> Iterator[Bytes] | None:
         """Yield the rows of a batch, or of a run of them, as blocks, each valid until the next.
 
-        ``made`` are the first rows of a run. None leaves them to the general path. The batches of a run may be given to
-        this one by one.
+        ``made`` are the first rows of a run. None: the general path prints them. The batches of a run may be passed
+        one by one.
         """
         shape = self.shape_of(item)
         if shape is None:
@@ -145,7 +145,7 @@ class KernelRows:
         return self.kernel.begin(records.data, records.start, records.batch.header, others)
 
     def shape_of(self, item: SelectedBatch) -> Shape | None:
-        """Return the shape of the rows of a batch, or of a run of them; None leaves them to the general path."""
+        """Return the shape of the rows of a batch or a run; None: the general path prints them."""
         if item.file is not self.file and item.file != self.file:
             self.marked = [column for column in self.marks if values.mark(column, item) is not None]
             self.shapes.clear()
@@ -157,7 +157,7 @@ class KernelRows:
         return self.shapes.get(kind) or self._compile(kind, item)
 
     def _marks(self, item: SelectedBatch) -> tuple[object, ...] | None:
-        """Return what the columns of marks say of all rows of a batch or a run; None if rows differ in it."""
+        """Return the marks that all rows of a batch or a run share; None if rows differ."""
         if not self.marked:
             return ()
         offsets = (item.base_offset, item.batch.last_offset) if item.run is None else item.run.offsets
@@ -166,7 +166,7 @@ class KernelRows:
         return tuple([values.value(column, item) for column in self.marked])
 
     def _kind(self, item: SelectedBatch, marks: tuple[object, ...]) -> tuple[object, ...]:
-        """Return what is the same in all rows of a shape; ``marks`` are those of the file."""
+        """Return the values that all rows of a shape share; ``marks`` are those of the file."""
         batch = item.batch
         return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 
@@ -202,12 +202,12 @@ class KernelRows:
         return (shape, None) if self.batches else (None, shape)
 
     def _stuck(self) -> KdumpError:
-        """Return what ends a run of kdump whose kernel cannot print what it has found to be sound."""
+        """Return the error for records that the kernel found valid but cannot print."""
         name = self.file.name if self.file else "-"
-        return KdumpError(f"{name}: the kernel cannot print records that it found sound; KDUMP_KERNEL=off does without")
+        return KdumpError(f"{name}: the kernel cannot print records that it found valid; KDUMP_KERNEL=off prints them")
 
     def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
-        """Return the shape of rows for batches of this kind, None when the kernel does not know a part."""
+        """Return the shape of rows for batches of this kind; None if the kernel does not support a part."""
         variants = []
         run = item.run
         if self.batches:
@@ -252,7 +252,7 @@ def is_literal(column: Column, item: SelectedBatch) -> bool:
 
 
 class JsonRows(KernelRows):
-    """Makes JSON objects. ``before`` and ``after`` stand around each."""
+    """Makes JSON objects, each between ``before`` and ``after``."""
 
     def __init__(
         self,
@@ -303,7 +303,7 @@ class JsonRows(KernelRows):
         return b"" if self._decoded is None else self._decoded.member(key, value, headers)
 
     def _written(self, column: Column) -> list[Part] | None:
-        """Return what follows the name of a column, or None if the kernel does not know it."""
+        """Return the parts after the name of a column; None if the kernel does not support the column."""
         name, encoding = column.name, self.encoding
         if column.type != "binary":
             slot = _JSON_SLOTS.get(column.source)
@@ -366,7 +366,7 @@ class CsvRows(KernelRows):
         return cells.quoted(cells.cell(column, item, cells.first_record(item), self.encoding)).encode()
 
     def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
-        """Return what stands in a cell that differs from record to record, or None if the kernel does not know it."""
+        """Return the parts of a cell that differs between records; None if the kernel does not support it."""
         encoding = self.encoding
         of = cells.PAYLOAD_OF.get(column.source)
         if of is not None:

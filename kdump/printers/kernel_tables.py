@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DrawnTable(Protocol):
-    """What draws a table whose widths are settled."""
+    """Draws a table with fixed column widths."""
 
     group: tuple[bool, int]
     """Whether the group of rows is open, and how many it has: the caller that draws rows keeps it up to date."""
@@ -85,9 +85,9 @@ class TableRows(KernelRows):
         return [*parts[:-1], b" \n", ROW_SLOTS["end_of_row"]]
 
     def print_rows(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Draw the rows of unread records; yield what the general path has to, each in its place.
+        """Draw the rows of unread records; yield, in order, the items for the general path.
 
-        None leaves all of them to it.
+        None: the general path draws all of them.
         """
         records = item.records
         if not isinstance(records, (BatchRecords, RunRecords)):
@@ -155,6 +155,6 @@ _SLOTS: Final = {
 
 
 def _rest(item: SelectedBatch, left: int) -> SelectedBatch:
-    """Return a batch with its last records, or with 0 all of them, for the general path."""
+    """Return a batch with its last records for the general path; 0: all of them."""
     start = len(item.records) - left if left else 0
     return item._replace(records=SomeRecords(item.records, range(start, len(item.records))))

@@ -39,7 +39,7 @@ def optional_size(count: float | None) -> str | None:
 
 
 def time(ms: int | None) -> str | None:
-    """Return a time in ms as ISO 8601 to the second (UTC), in ms where no calendar has it, None for None."""
+    """Return a time in ms as ISO 8601 to the second (UTC), or in ms if the calendar has no such time; None for None."""
     if ms is None:
         return None
     text = iso(ms)
@@ -47,5 +47,5 @@ def time(ms: int | None) -> str | None:
 
 
 def share(part: float, whole: float) -> str | None:
-    """Return a part of a whole in percent, None of nothing."""
+    """Return a part of a whole in percent; None if the whole is 0."""
     return f"{100 * part / whole:.1f}%" if whole else None

@@ -36,10 +36,10 @@ class RecordRows:
         self._kernel: KernelRows | None = None
 
     def begin(self) -> None:
-        """Nothing stands before the first row."""
+        """Do nothing: these formats have no first line."""
 
     def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not mind which segment they are of
-        """Begin amid a segment, before which nothing stands."""
+        """Begin within a segment; there is no text before it."""
         return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
@@ -76,11 +76,11 @@ class RecordRows:
         """Print the records of a batch one by one; there are some."""
 
     def region(self, rows: Bytes) -> None:
-        """Print rows that the kernel has made, in one go: they may stand where ``out`` would put what comes first."""
+        """Print rows of the kernel with one write: they may be in the buffer that ``out`` would fill next."""
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:
-        """Return what makes the rows of unread records."""
+        """Return the maker of rows of unread records."""
         raise NotImplementedError
 
     def _of_kernel(self) -> KernelRows:
@@ -90,10 +90,10 @@ class RecordRows:
         return self._kernel
 
     def lost(self, item: DamagedRange) -> None:
-        """Print nothing of a damaged range: the command says it elsewhere."""
+        """Print nothing: the command reports damaged ranges on standard error."""
 
     def end(self) -> None:
-        """Nothing stands after the last row."""
+        """Do nothing: these formats have no last line."""
 
 
 class Separated(RecordRows):

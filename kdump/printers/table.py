@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 WIDEST: Final = 4096
 """Characters of a line where no terminal sets a width."""
 HEIGHT: Final = 25
-"""Lines of a terminal: nothing depends on them, but rich takes the width only where they are given too."""
+"""Height of the console: unused, but rich accepts a width only with a height."""
 WIDE_GAP: Final = 3
 """Columns between two cells, where a line has room for them."""
 NARROW_GAP: Final = 1
@@ -58,11 +58,11 @@ NEEDED: Final = (
     "baseOffset",
     "offset",
 )
-"""The columns that go last where a terminal has no room for all, the least needed of them first."""
+"""Columns in the order of removal when the terminal is too narrow, the least needed first."""
 
 
 class Quiet(Console):
-    """A console that leaves it to its caller what a closed pipe means. Its width is that of the terminal, if any."""
+    """A console that lets its caller handle a closed pipe. Its width is that of the terminal, if any."""
 
     def __init__(self, *, file: IO[str] | None = None, width: int | None = None, highlight: bool = False) -> None:
         columns = terminal_width() if width is None else width
@@ -73,7 +73,7 @@ class Quiet(Console):
 
 
 class Tables:
-    """Prints records or batches as a table; damaged ranges stand in rows of their own."""
+    """Prints records or batches as a table; each damaged range has its own row."""
 
     shows_damage = True
 
@@ -94,7 +94,7 @@ class Tables:
         """The columns that the terminal has room for, by number."""
         self._gap = WIDE_GAP
         self._plain = not self.console.is_terminal
-        """Whether rows have no styles: they are drawn here then, many times as fast as rich does it."""
+        """Whether rows have no styles: then they are drawn here, many times as fast as by rich."""
         self._begun = False
         self._fits: list[Callable[[str], str]] = []
         self._numbers = [at for at, column in enumerate(columns) if column.type in NUMBERS]
@@ -105,13 +105,13 @@ class Tables:
         self._kernel: TableRows | None = None
 
     def make(self, item: SelectedBatch, run: Run) -> None:
-        """Make nothing ahead of time: rows wait for the widths of the columns."""
+        """Return nothing: rows wait for the widths of the columns."""
 
     def begin(self) -> None:
-        """Nothing stands before the first line."""
+        """Do nothing: the header waits for the first rows."""
 
     def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not mind which segment they are of
-        """Begin amid a segment, before which nothing stands."""
+        """Begin within a segment; there is no text before it."""
         return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:  # noqa: ARG002  none are made
@@ -129,7 +129,7 @@ class Tables:
                 self._records(item._replace(records=some))
 
     def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Return what is left of unread records while the kernel prints all others; None if it prints none."""
+        """Print records with the kernel and return the remaining ones; None if it prints none."""
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel is None:
@@ -144,7 +144,7 @@ class Tables:
         return above.encode(), below.encode()
 
     def width(self, at: int) -> int:
-        """Return the width of a column, which is settled."""
+        """Return the fixed width of a column."""
         return 0 if self._widths is None else self._widths[at]
 
     def fitted(self, at: int, text: str | None) -> bytes:
@@ -175,7 +175,7 @@ class Tables:
             self._draw()
 
     def _mark_control(self, row: list[Text | str], item: SelectedBatch, number: int) -> None:
-        """Put what a control record says in the place of its key and value, which are bytes for machines."""
+        """Replace the binary key and value of a control record by its meaning."""
         word = value(CONTROL_TYPE, item, item.records[number])
         for at, column in enumerate(self.columns):
             if column.name in {"key", "value"}:
@@ -187,7 +187,7 @@ class Tables:
         self._add(Text(harmless(line), style="bold red"))
 
     def end(self) -> None:
-        """Draw what is left."""
+        """Draw the remaining rows."""
         if self._rows or self._widths is None:
             self._draw()
         self._close()
@@ -287,7 +287,7 @@ class Tables:
         return table
 
     def _settle(self) -> list[int]:
-        """Return the widths of the columns: what the first rows need, the widest texts cut to fit the console."""
+        """Return the column widths that the first rows need; the widest texts are shortened to fit the console."""
         widths = self._widths or [len(column.name) for column in self.columns]
         numbers = [at for at, column in enumerate(self.columns) if column.type in NUMBERS]
         measured = range(len(widths)) if self._widths is None else numbers
@@ -327,7 +327,7 @@ class Tables:
 
 
 def _shrink(widths: list[int], group: Sequence[int], room: int) -> None:
-    """Take from the widest columns of a group what all of them have too much for a line."""
+    """Narrow the widest columns of a group until all fit a line."""
     while sum(widths) > room and group:
         widest = max(group, key=widths.__getitem__)
         if widths[widest] == 1:
@@ -340,7 +340,7 @@ def _cell(text: str | None) -> Text:
 
 
 def _shown(text: str | None) -> str:
-    """Return what is shown of a cell: one line, and not all of a long one."""
+    """Return the text of a cell on one line; a long one is shortened."""
     if text is None:
         return "null"
     text = text[: LONGEST + 1]  # no character is written as fewer
@@ -350,7 +350,7 @@ def _shown(text: str | None) -> str:
 
 
 def _fit(width: int, *, right: bool) -> Callable[[str], str]:
-    """Return what makes a cell as wide as its column, as rich does it."""
+    """Return a function that pads or shortens a cell to the width of its column, as rich does."""
 
     def fit(cell: str) -> str:
         if cell.isascii():

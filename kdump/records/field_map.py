@@ -81,7 +81,7 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]
 
 
 def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = None) -> Iterator[FieldBytes]:
-    """Yield parts without the bytes of payloads, but with ``hashed`` of them, which spares the keys of headers."""
+    """Yield parts without the bytes of payloads. With ``hashed``, add their hashes and keep the keys of headers."""
     for part in parts:
         if part.name not in PAYLOADS or (hashed is not None and part.name == "headerKey"):
             yield part

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 VERSION: Final = "5.20"
-"""Of Vega-Lite."""
+"""The version of Vega-Lite."""
 MUCH: Final = 48 << 20
-"""Bytes of its own that a process holds between two charts, at most, if it is to draw another."""
+"""A process that holds more private bytes than this draws no further chart."""
 _FIRST: Final = {"data": {"values": [{}]}, "mark": "point"}
-"""The least chart there is: the engine starts with it."""
+"""The smallest chart: drawing it starts the engine."""
 _DONTNEED: Final = 4
 """MADV_DONTNEED of Linux."""
 _PR_SET_PDEATHSIG: Final = 1
@@ -29,7 +29,7 @@ _FILE: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-(?:-p 0+|xp \S+) .* (/.*)"
 
 
 def draw(specs: list[dict[str, Any]]) -> list[str]:
-    """Return the SVGs of the first specifications: of one or more."""
+    """Return the SVGs of at least one specification; stop when the process holds more than :data:`MUCH` memory."""
     import vl_convert
 
     vl_convert.vegalite_to_svg(_FIRST, vl_version=VERSION)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NEEDS: Final = {"jinja2": "Jinja2", "vl_convert": "vl-convert-python"}
 POLICY: Final = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
 PAPER: Final = 30
-"""Rows of a table on paper; ``page.css`` and ``page.js`` have it too."""
+"""Rows of a printed table; the same number is in ``page.css`` and ``page.js``."""
 PARTS: Final = {
     "findings": "Findings",
     "damage": "Damage",

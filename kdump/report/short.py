@@ -79,7 +79,7 @@ def ticket(report: LogDirReport) -> list[str]:
 
 
 def draw_ticket(report: LogDirReport, out: IO[str]) -> None:
-    """Print the lines for a ticket; on a terminal in its width, but for commands."""
+    """Print the lines for a ticket. On a terminal, all lines except commands are folded to its width."""
     for line in map(harmless_line, ticket(report)):
         is_command = not out.isatty() or line.startswith(("  ", "Repeat: "))
         for part in [line] if is_command else folded(line, prose_width()):

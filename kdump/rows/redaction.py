@@ -61,7 +61,7 @@ def bare(damage: Damage) -> Damage:
 
 
 def redacted_reason(kind: str) -> str:
-    """Return the reason of such damage without values."""
+    """Return the reason of a damage of this kind, without values."""
     return f"its {kind} is wrong"
 
 

@@ -100,7 +100,7 @@ def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> b
 
 
 def against_marks(column: Column, found: SelectedBatch, record: Record | None = None) -> object:
-    """Return the value of a column, of a mark false too: None only where no checkpoint has one, as in Arrow."""
+    """Return the value of a column. A false mark is False, and None without a checkpoint, as in Arrow."""
     shown = value(column, found, record)
     return False if shown is None and column.source in MARKS and mark(column, found) is not None else shown
 
@@ -180,4 +180,4 @@ SOURCES: Final[dict[str, Callable[..., object]]] = {
     "batch.base_offset": lambda found, _: found.base_offset,
     "batch.crc_valid": _crc_valid,
 }
-"""The sources that are more than an attribute."""
+"""The sources of columns that need a computation, not only an attribute."""

@@ -123,7 +123,7 @@ def avro_shape(schema: AvroType, nesting: Nesting | None = None) -> Shape:
 
 
 def single(schema: Union) -> AvroType | None:
-    """Return the type of a union that has only one beside null; null where it has no other; None for several."""
+    """Return the only non-null type of a union; null if there is none, None for several."""
     others = [each for each in schema.branches if not (isinstance(each, Primitive) and each.kind == "null")]
     if not others:
         return Primitive("null")

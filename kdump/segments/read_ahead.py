@@ -131,7 +131,7 @@ class Preparation(Generic[T, M]):
         return True
 
     def make(self, chunk: list[T], _: bool, turn: Turn[_SameStart]) -> PreparedRegions[T, M]:
-        """Prepare regions as far as HELD allows; in the turn of the chunk its caller does the work itself."""
+        """Prepare regions up to HELD bytes. Stop when the chunk's turn has come: its caller then does the work."""
         pairs: list[tuple[T, M | None]] = []
         held = 0
         for region in chunk:
@@ -195,10 +195,10 @@ def read_making(
 ) -> Generator[tuple[T, M | None], None, None]:
     """Yield ``regions``, ``size`` bytes that ``source`` reads, each with the result of ``make`` or None.
 
-    Threads take regions ahead of time if that pays off. With ``unpack``, compressed batches may be decompressed
-    already, with ``check`` the records of runs are looked at. ``make`` may be called with a run in any thread before it
-    is yielded. There is no result if it raises MemoryError or DamageError: the caller meets it again. An error of
-    ``regions`` is raised after the regions before it. The source must stay open until this is closed.
+    Threads take regions ahead of time if that pays off. With ``unpack``, compressed batches may already be
+    decompressed; with ``check``, the records of runs are validated. Any thread may call ``make`` with a run before the
+    run is yielded. If ``make`` raises MemoryError or DamageError, its result is None and the caller raises it again. An
+    error of ``regions`` is raised after the regions before it. Keep the source open until the generator is closed.
     """
     chunks = RegionChunks(regions, unpack=unpack)
     threads = helpers()

@@ -240,7 +240,7 @@ class ResyncReader:
         )
 
     def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:
-        """Yield what is left where no valid batch follows. Zeros that no bad batch claims are padding."""
+        """Yield the last regions, if no valid batch follows. Zeros after the length of the bad batch are padding."""
         end = max(self._zeros, self._claimed_end)
         if self._end - end < record_layout.UP_TO_MAGIC or isinstance(bad, Trailing):
             end = self._end

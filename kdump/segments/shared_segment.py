@@ -188,7 +188,7 @@ class _PartWork(Generic[R]):
         return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.hops))
 
     def carry(self, _: _Before, made: _MadeOfPart[R]) -> _Before:
-        """Return where the next part starts."""
+        """Return the state before the next part."""
         return made.behind
 
 

@@ -25,7 +25,7 @@ class Carried:
 
 def _unpacker(lacks: str) -> Callable[[bytes], Any]:
     def unpack(packed: bytes) -> Any:
-        """Unpickle, where kdump may be missing: a local function is sent whole, and names nothing of this module."""
+        """Unpickle where kdump may be missing. A local function is pickled whole and refers to no module."""
         import pickle
         import socket
         import sys

@@ -195,7 +195,7 @@ def check_store(path: str, settings: Mapping[str, str]) -> None:
 
 
 def check_writer(name: str, settings: Mapping[str, str]) -> None:
-    """Raise UsageError for a writer of another library that nothing brings into the session.
+    """Raise UsageError for a writer of another library if no setting adds jars or packages to the session.
 
     Jars and packages of the settings may bring any; so may jars in Spark's own folder.
     """
@@ -222,10 +222,10 @@ _MODULES: Final = {"s3a": "hadoop-aws", "abfs": "hadoop-azure", "abfss": "hadoop
 
 
 def _keep_code_out() -> None:
-    """Let neither Spark's workers nor its start scripts run code of the current folder, or of the one above.
+    """Keep Spark's workers and start scripts from running code in the current folder or its parent.
 
     ``python -m pyspark.daemon`` puts the current folder before all others, unless :data:`SAFE_PATH` is set. PySpark
-    takes the folder above for Spark where it looks like one, unless SPARK_HOME names the right one.
+    uses a parent folder that looks like a Spark installation, unless SPARK_HOME is set.
     """
     os.environ[SAFE_PATH] = "1"
     spec = find_spec("pyspark")

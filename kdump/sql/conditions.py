@@ -111,7 +111,7 @@ def read(text: str, names: Mapping[str, bool]) -> Condition:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, Any] | None]:
-    """Yield the tokens, None for what is none, which is the last."""
+    """Yield the tokens; stop with None at the first text that is no token."""
     position, end = 0, len(text.rstrip())
     while position < end:
         found = _TOKEN.match(text, position)

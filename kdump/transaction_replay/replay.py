@@ -87,7 +87,7 @@ class Replay:
         self._undo, self.end_offset = None, self._marked_end
 
     def add(self, batches: Batches, row: int = 0) -> EndedTransaction | None:
-        """Take the next batches, those from ``row`` on; return the transaction that a single one ends, if any.
+        """Apply the next batches from index ``row`` on; return the transaction that a marker ends, or None.
 
         Raises DamageError when the record of a marker cannot be read.
         """

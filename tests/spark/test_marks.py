@@ -89,7 +89,7 @@ def test_a_log_that_another_leader_cut_back_is_reported_and_read_from_there(tmp_
     log.next = 3
     log.append(2, leader_epoch=1)  # the same bytes at the same places but for the epoch
     log.append(leader_epoch=2)
-    with pytest.raises(DataLossError, match="was cut back to offset 3 after it had been read up to 9"):
+    with pytest.raises(DataLossError, match="was truncated to offset 3 after it had been read up to 9"):
         strict.trigger()
     assert lenient.trigger() == list(range(3, 12))
     assert len(lenient.reported) == 1
@@ -107,7 +107,7 @@ def test_a_cut_is_seen_before_anything_follows_it_and_over_segments(tmp_path, ro
     log.file.unlink()
     log.file, log.next = first, 3
     assert stream.trigger() == []
-    assert "cut back to offset 3" in stream.reported[0]
+    assert "truncated to offset 3" in stream.reported[0]
     if rolled:
         log.roll()
     log.append(3, leader_epoch=7)
@@ -126,7 +126,7 @@ def test_a_cut_is_found_in_the_segment_where_it_begins(tmp_path):
         log.append(2, leader_epoch=1)
         log.roll()
     assert stream.trigger() == list(range(3, 27))
-    assert "cut back to offset 3 after it had been read up to 18" in stream.reported[0]
+    assert "truncated to offset 3 after it had been read up to 18" in stream.reported[0]
 
 
 def test_a_batch_across_the_end_of_what_was_read_is_another_one(tmp_path):
@@ -138,7 +138,7 @@ def test_a_batch_across_the_end_of_what_was_read_is_another_one(tmp_path):
     log.next = 3
     log.append(count=7)
     assert stream.trigger() == list(range(3, 10))
-    assert "cut back to offset 3" in stream.reported[0]
+    assert "truncated to offset 3" in stream.reported[0]
 
 
 def test_a_topic_that_was_created_again_is_reported_and_read_from_its_beginning(tmp_path):
@@ -234,7 +234,7 @@ def test_a_log_that_is_cut_back_before_a_planned_trigger_is_run_again(tmp_path):
     os.truncate(log.file, log.file.stat().st_size // 2)
     log.next = 6
     log.append(5, leader_epoch=1)
-    with pytest.raises(DataLossError, match="cut back to offset 6 after its records up to offset 12 had been planned"):
+    with pytest.raises(DataLossError, match="truncated to offset 6 after its records up to offset 12 had been planned"):
         strict.replay(start, end)
     assert lenient.replay(start, end) == [3, 4, 5]
     lenient.at = end

@@ -48,7 +48,7 @@ class TopicHistory:
         past: Callable[[], Iterable[Event]],
         listed: Callable[[], RemoteSegments] = RemoteSegments,
     ) -> None:
-        """``listed`` returns what ``__remote_log_metadata`` lists; it is called once it matters."""
+        """``listed`` returns the segments in ``__remote_log_metadata``; it is called at the first use."""
         self.image = image
         self._past = past
         self._listed = listed
@@ -121,7 +121,7 @@ class Leftover(NamedTuple):
 
 @dataclass
 class PartitionEvidence:
-    """What is known of a partition on the broker that is asked; ``place`` is None when no folder of it is there."""
+    """The evidence on a partition of one broker; ``place`` is None if the broker has no folder of it."""
 
     topic: str
     number: int
@@ -191,7 +191,7 @@ class PartitionEvidence:
 
     @cached_property
     def known_end(self) -> int:
-        """The offset after all that any file holds."""
+        """The largest end offset of any file of the partition."""
         copies = [other.place.partition for other in self.others] + [one.partition for one in self.leftovers]
         mark = 0 if self.place is None else self.place.high_watermark or 0
         return max(self.end, mark, *(end_of_log(copy).offset for copy in copies), 0)

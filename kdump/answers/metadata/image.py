@@ -137,7 +137,7 @@ class Copies:
                     say(f"{segment.name}: byte {region.position}: {found.text}")
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Merge by offset. At a conflict the higher epoch holds: the quorum cut the other one's tail."""
+        """Merge by offset. At a conflict the higher epoch wins: the quorum truncated the other log."""
         heads = [next(stream, None) for stream in streams]
         end, epoch = -1, -1
         while any(head is not None for head in heads):
@@ -153,7 +153,7 @@ class Copies:
                 yield first
             elif _epoch(first) < max(epoch, _epoch(rival)):
                 text = f"offset {first.base_offset}: a copy has a batch of epoch {_epoch(first)}"
-                self.report.note(f"{text} that no later leader has: it was not committed, and is left out")
+                self.report.note(f"{text} that no later leader has: it was not committed, and is skipped")
             heads = [
                 next(stream, None) if head is first or (head is not None and _same_place(first, head)) else head
                 for stream, head in zip(streams, heads, strict=True)

@@ -37,7 +37,7 @@ class Acls:
         self.by_id: dict[bytes, Fields] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return what applies each record."""
+        """Return the method that applies each type of record."""
         return {"AccessControlEntryRecord": self._add, "RemoveAccessControlEntryRecord": self._remove}
 
     def _add(self, fields: Fields) -> None:
@@ -79,7 +79,7 @@ class Cluster:
         self.controllers: dict[int, Fields] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return what applies each record."""
+        """Return the method that applies each type of record."""
         return {
             "RegisterBrokerRecord": self._register,
             "UnregisterBrokerRecord": self._unregister,
@@ -176,7 +176,7 @@ class Configs:
         return self.broker("")
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return what applies each record."""
+        """Return the method that applies each type of record."""
         return {"ConfigRecord": self._set}
 
     def _set(self, fields: Fields) -> None:
@@ -207,7 +207,7 @@ class ProducerIds:
         self.next: int | None = None
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return what applies each record."""
+        """Return the method that applies each type of record."""
         return {"ProducerIdsRecord": self._set}
 
     def _set(self, fields: Fields) -> None:
@@ -231,7 +231,7 @@ class Quotas:
         self.entities: dict[Entity, dict[str, float]] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return what applies each record."""
+        """Return the method that applies each type of record."""
         return {"ClientQuotaRecord": self._set}
 
     def _set(self, fields: Fields) -> None:
@@ -272,7 +272,7 @@ class Scram:
         self.credentials: dict[tuple[int, str], Fields] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return what applies each record."""
+        """Return the method that applies each type of record."""
         return {"UserScramCredentialRecord": self._set, "RemoveUserScramCredentialRecord": self._remove}
 
     def _set(self, fields: Fields) -> None:

@@ -78,7 +78,7 @@ class LogCopy:
         return max(0, self.source.size - self._position)
 
     def bytes(self, ahead: int, size: int) -> bytes:
-        """Return bytes that stand ``ahead`` of the position in its segment."""
+        """Return ``size`` bytes that begin ``ahead`` bytes after the current position."""
         return self.source.read(self._position + ahead, size)
 
     def data_ahead(self, ahead: int) -> int:

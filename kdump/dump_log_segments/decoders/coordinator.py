@@ -62,7 +62,7 @@ class CoordinatorParser(SkippingParser):
         return Texts(f"Error at offset {offset}, skipping. {'null' if said is None else said}", None)
 
     def value_head(self, version: int) -> str:
-        """Return what stands before the fields of a value, up to a closing brace after them."""
+        """Return the text before the fields of a value; a closing brace ends it after them."""
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:

@@ -113,10 +113,10 @@ def _find(
 def json(
     struct: Struct, before: str = "", after: str = "", *, embedded: Release | None = None, states: bool = False
 ) -> StructText:
-    """Return what writes a struct as :func:`kdump.dump_log_segments.decoders.java.json`, with texts around it.
+    """Return a writer of a struct like :func:`kdump.dump_log_segments.decoders.java.json`, with text around it.
 
-    The bytes of a group's members are written as what they hold in the release ``embedded``, the status of a
-    transaction by name with ``states``.
+    With ``embedded`` the bytes of a group's members are decoded as in that release. With ``states`` the status of a
+    transaction is written by name.
     """
     fields = [
         FieldText(f'"{STATUS}":'.encode(), STATUS, "name", STATE_NAMES)

@@ -1,1 +1,1 @@
-"""Answers as tables for people: one module per question, what needs action first."""
+"""Answers as tables for people: one module per question, urgent tables first."""

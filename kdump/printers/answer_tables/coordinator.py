@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the one table, in the order asked."""
+    """Yield the table, in the order of the question."""
     rows = [(one.id, f"{TOPICS[one.type]}-{one.partition}") for one in lines if isinstance(one, CoordinatorPartition)]
     yield AnswerTable("", ("id", "coordinated by the leader of"), rows)

@@ -37,7 +37,7 @@ _NUMBERS: Final = frozenset(
     )
 )
 NO_NAME: Final = '""'
-"""How the group is shown whose id is empty: consumers before 2.2 could have it."""
+"""The text for an empty group id, which consumers before 2.2 could use."""
 RESETTABLE: Final = frozenset({"Classic", "Consumer"})
 """The types of groups that kafka-consumer-groups.sh resets."""
 
@@ -147,9 +147,9 @@ def _missing(lines: Iterable[AnswerLine]) -> Iterator[tuple[object, ...]]:
 
 
 def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
-    """Write ``group,topic,partition,offset`` lines; return what is left out, a sentence for each group and reason.
+    """Write ``group,topic,partition,offset`` lines; return a sentence for each skipped group and reason.
 
-    It is what ``kafka-consumer-groups.sh --reset-offsets --from-file`` takes for several groups (since 2.4).
+    The format is that of ``kafka-consumer-groups.sh --reset-offsets --from-file`` for several groups (since 2.4).
     """
     left: dict[tuple[str, str], list[str]] = {}
     types: dict[str, str] = {}
@@ -171,7 +171,7 @@ def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
 
 
 def _unfit(line: CommittedLine, group_type: str | None) -> str:
-    """Return why the tool cannot set an offset, nothing where it can."""
+    """Return the reason why the tool cannot set an offset, or an empty text."""
     if group_type not in RESETTABLE:
         return f"kafka-consumer-groups.sh sets no offsets of {(group_type or 'Share').lower()} groups"
     if line.pending_producer_id is not None:

@@ -1,4 +1,4 @@
-"""What the metadata log says, as tables: images, topics, events, differences."""
+"""The tables of the metadata log: images, topics, events, differences."""
 
 from __future__ import annotations
 
@@ -198,13 +198,13 @@ def _name(event: Event) -> str | None:
 
 
 def _with_id(event: Event) -> dict[str, Any]:
-    """Return the details; with the id of a topic where it comes or goes."""
+    """Return the details; with the topic id if the topic is created or deleted."""
     comes_or_goes = event.what in ("TopicCreated", "TopicDeleted")
     return {"id": event.id, **event.details} if comes_or_goes else event.details
 
 
 def details_text(details: dict[str, Any]) -> str | None:
-    """Return fields as words, without those that are null; None if nothing is left."""
+    """Return the fields that are not null as text; None if there are none."""
     return _pairs({name: _plain(value) for name, value in details.items() if value is not None})
 
 
@@ -213,7 +213,7 @@ def _plain(value: object) -> object:
 
 
 def differences(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of what differs: of changed records the fields that do."""
+    """Yield the table of differences; of a changed record only the fields that differ."""
     found = cast("list[ImageDifference]", lines)
     rows = [(line.kind, each.type, each.topic, _difference(each)) for line, each in zip(lines, found, strict=True)]
     yield AnswerTable(f"Differences: {len(rows)}", ("what", "record", "topic", "data"), rows)
@@ -233,7 +233,7 @@ NAMES = frozenset(
         "tokenId",
     )
 )
-"""The fields that say what a changed record is about."""
+"""The fields that identify a changed record."""
 
 
 def _difference(line: ImageDifference) -> str | None:

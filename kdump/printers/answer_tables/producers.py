@@ -28,7 +28,7 @@ NUMBERS: Final = frozenset({*BREAKS, *COLUMNS}) - {"partition", "what", "last ti
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the breaks in sequences, if any, then the producers, those with an open transaction first."""
+    """Yield gaps in sequences, if any, then the producers; first the ones with an open transaction."""
     known = list(lines)
     breaks = [
         (

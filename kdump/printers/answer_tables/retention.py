@@ -1,4 +1,4 @@
-"""What retention deletes as tables: what goes, what blocks others, what stays though it is due, then the rest."""
+"""The tables of retention: segments it deletes, segments that block others, blocked ones, then the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of ``kdump transactions``: what needs action first, in words."""
+"""The tables of ``kdump transactions``: urgent ones first."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _row(one: PartitionTransaction) -> tuple[object, ...]:
 
 
 def sentence(one: PartitionTransaction) -> str:
-    """Return what is the matter with a transaction, in words."""
+    """Return the state of a transaction as a sentence."""
     what, clock = CLOCKS[one.clock]
     if one.end_offset is not None:
         return f"{one.state} at offset {one.end_offset}, {what} is {_age(one)} by {clock}"

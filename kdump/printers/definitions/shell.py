@@ -1,6 +1,6 @@
-"""The definitions of a cluster as a shell script of Kafka's own tools, for a cluster that takes no log dirs.
+"""The definitions of a cluster as a shell script of Kafka's own tools, for a cluster that cannot start from log dirs.
 
-Source: what ``TopicCommand``, ``ConfigCommand`` and ``AclCommand`` of 3.9 to 4.4 take. Passwords are in no file: SCRAM
+Source: ``TopicCommand``, ``ConfigCommand`` and ``AclCommand`` of 3.9 to 4.4. No file has the passwords: SCRAM
 credentials are made of a new one, under the mechanism and with the iterations of the old one.
 """
 

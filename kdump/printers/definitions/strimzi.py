@@ -76,7 +76,7 @@ def _document(kind: str, name: str, spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def resource_name(name: str) -> str:
-    """Return a name that Kubernetes takes; one that had to be changed ends with a sum of the real one."""
+    """Return a name valid in Kubernetes; a changed one ends with a checksum of the original."""
     if NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:200]
@@ -84,7 +84,7 @@ def resource_name(name: str) -> str:
 
 
 def _yaml(value: Mapping[str, Any], indent: str) -> Iterator[str]:
-    """Yield a mapping as YAML; texts are quoted as JSON, which YAML takes."""
+    """Yield a mapping as YAML; texts are quoted as JSON, which is valid YAML."""
     for key, item in value.items():
         if isinstance(item, dict):
             yield f"{indent}{_key(key)}:"
@@ -104,7 +104,7 @@ def _key(key: str) -> str:
 
 
 class _Plain:
-    """A value that stands in YAML as it is."""
+    """A value that is not quoted in YAML."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -163,7 +163,7 @@ def _rule(fields: Fields) -> dict[str, Any] | None:
 
 
 def _left(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
-    """Yield comments on what has no resource."""
+    """Yield comments on definitions without a Strimzi resource."""
     found: list[str] = []
     for (kind, name), configs in sorted(image.configs.resources.items()):
         if kind == BROKER_RESOURCE and not name:

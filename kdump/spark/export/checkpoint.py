@@ -74,9 +74,9 @@ class Checkpoint:
     def commit(
         self, state: State, offsets: Offsets, step: dict[str, Any], staged: tuple[str, Output], *, is_first: bool
     ) -> State:
-        """Take the files of a step into the output: ``staged`` is the name of its folder, and the folder.
+        """Move the files of a step to the output; ``staged`` is its folder, by name and as an output.
 
-        ``is_first`` begins the account of a new run.
+        ``is_first`` marks the first step of a run.
         """
         staging = staged[1]
         number = state.number + 1

@@ -1,6 +1,6 @@
-"""Records and their account in one pass: tasks give rows to Spark, and tell the driver what every byte was.
+"""Records and their account in one pass: tasks return rows to Spark, and report to the driver the kind of every byte.
 
-What a task tells comes with its end, by an accumulator, and counts once, also where Spark runs a task again.
+An accumulator carries the report of a task when it ends. It counts once, even if Spark repeats the task.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def _output(spark: SparkSession, export: Export) -> Output:
 
 
 def _forget(output: Output) -> None:
-    """Delete what stood for a commit while its run had not told of it."""
+    """Delete the marker files of a commit that its run had not confirmed."""
     output.delete(WRITING)
     output.delete(COMMIT)
 
@@ -407,7 +407,7 @@ class Work:
     def _check(self, counted: dict[int, counting.Counted]) -> dict[str, int | None]:
         """Return the rows of each file that was written.
 
-        Raises KdumpError unless the rows that the headers promise, left the source and are in the files are the same.
+        Raises KdumpError unless three counts are equal: records by batch headers, rows read, rows in the files.
         """
         rows = sum(one.account.rows or 0 for one in counted.values())
         with session.watched(self.spark, "counting", self.listener.progress):

@@ -392,7 +392,7 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
     if kafka is None:
         return options
     if options.output in OF_WHOLE:
-        raise UsageError(f"option {kafka.asked}: the output {options.output} is of whole partitions, as they are")
+        raise UsageError(f"option {kafka.asked}: the output {options.output} always covers whole partitions")
     query = kafka.at_times(options.starting_timestamp, options.ending_timestamp)
     return replace(options, kafka=query, starting_timestamp=None, ending_timestamp=None)
 
@@ -476,4 +476,4 @@ def _check_taken(options: SourceOptions) -> None:
         if option.of:
             raise UsageError(f"option {option.name}: it is for the output {' or '.join(option.of)}")
         if options.output in OF_WHOLE and option.field not in WHOLE:
-            raise UsageError(f"option {option.name}: the output {options.output} is of whole partitions, as they are")
+            raise UsageError(f"option {option.name}: the output {options.output} always covers whole partitions")

@@ -1,7 +1,7 @@
-"""What is to be read, cut into splits: worked out on the driver, before any record is read.
+"""Plans a read: the driver divides the segments into splits before any record is read.
 
-Where only offsets and times are asked for, names and indexes are enough. The outcome of transactions, and which of
-several replicas holds an offset, only the headers of all batches tell (:mod:`kdump.log_reader.header_scan`).
+File names and indexes are enough for offsets and times. The outcome of transactions, and the replica that holds an
+offset, need the headers of all batches (:mod:`kdump.log_reader.header_scan`).
 """
 
 from __future__ import annotations
@@ -381,7 +381,7 @@ class _Planner:
             yield planned(partition, segment, splits)
 
     def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
-        """Return the outcome of transactions, and the offset from which on nothing is to be read."""
+        """Return the outcomes of transactions, and the offset at which the read stops (None: no limit)."""
         for text in (text for one in surveys for text in one.transactions.wrong):
             self._note(f"{text}; it is not used")
         fates = combined((one.transactions for one in surveys), whole=partition.whole)

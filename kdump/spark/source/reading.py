@@ -259,7 +259,7 @@ class Tally:
         self.lost: list[Damage] = []
 
     def add(self, content: Content) -> None:
-        """Count what stands in some bytes, but not its records."""
+        """Count a batch, padding or damage, but no records."""
         lost = _lost(content)
         self.lost += lost
         if isinstance(content, Padding):
@@ -430,7 +430,7 @@ def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts,
 
 
 def _begins(batch: RecordBatch, options: SourceOptions) -> bool:
-    """Tell whether a batch begins before the end that ``options`` names; one that cannot be decompressed does not."""
+    """Return whether a batch begins before the ending offset; False if it cannot be decompressed."""
     try:
         return options.ending_offset is None or batch.base_offset < options.ending_offset
     except DamageError:

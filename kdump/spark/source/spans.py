@@ -1,4 +1,4 @@
-"""What filters leave of the values of columns."""
+"""The ranges of column values that filters allow."""
 
 from __future__ import annotations
 

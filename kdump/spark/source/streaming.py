@@ -171,7 +171,7 @@ def advance(
 
 
 def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: Fail = raise_it) -> Looked:
-    """Look at a log dir, and again where a file vanishes meanwhile: retention deletes what has just been listed."""
+    """List a log dir, and repeat if a file vanishes meanwhile: retention may delete listed files."""
 
     def is_gone(error: UnreadableError) -> bool:
         try:
@@ -286,7 +286,7 @@ def _first(partition: Partition) -> int | None:
 
 
 def _is_there(key: str, options: SourceOptions) -> bool:
-    """Return whether a folder exists, of which nothing is asked any more."""
+    """Return whether the folder of a partition exists, without listing it."""
     return is_there(key, (*options.paths, key))
 
 
@@ -591,31 +591,31 @@ def _left(partition: Partition, until: Mark) -> Mark:
 
 
 def _changed(key: str, until: Mark, left: Mark) -> str:
-    planned = f"after its records up to offset {until.offset} had been planned to be read, but maybe before they were"
+    planned = f"after its records up to offset {until.offset} had been planned, perhaps before they were read"
     if left == START:
         return f"{key}: its topic was deleted and created again {planned}; they are gone"
     return (
-        f"{key}: the log was cut back to offset {left.offset} {planned}; those from there on are no longer in the log, "
-        "and other records follow under the same offsets"
+        f"{key}: the log was truncated to offset {left.offset} {planned}; later records are no longer in the log, "
+        "and other records have their offsets"
     )
 
 
 def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> Iterator[str]:
-    """Yield what cannot be read between two marks any more, or was not there when it was looked for, as text."""
+    """Yield a text for each loss between two marks: records deleted or truncated, or a folder that is gone."""
     if until.gone:
         if since.offset is not None:
-            yield f"{key} is gone; it was read up to offset {since.offset}, and what came behind that cannot be read"
+            yield f"{key} is gone; it was read up to offset {since.offset}, and later records cannot be read"
         return
     if since.offset is not None and since.topicId and until.topicId != since.topicId:
         yield (
             f"{key}: its topic was deleted and created again (its id was {since.topicId} and is {until.topicId}); "
-            f"it was read up to offset {since.offset}, and what came behind that is gone"
+            f"it was read up to offset {since.offset}, and later records are gone"
         )
     elif since.offset is not None and until.since is not None and until.since < since.offset:
         yield (
-            f"{key}: the log was cut back to offset {until.since} after it had been read up to {since.offset}, as a "
-            "broker does under a new leader; what was read from there on is no longer in the log, and other records "
-            "follow under the same offsets"
+            f"{key}: the log was truncated to offset {until.since} after it had been read up to {since.offset}, as a "
+            "broker does under a new leader; records read after that offset are no longer in the log, and others "
+            "have their offsets"
         )
     first = until.offset if partition is None or not partition.segments else _first(partition)
     if until.since is not None and until.offset is not None and first is not None and first > until.since:

@@ -1,4 +1,4 @@
-"""What becomes of an error of reading in the outputs that judge or answer: it ends the task, as for records.
+"""Read errors in the outputs of checks and answers: they end the task, as for records.
 
 Spark tries a task again and then ends the job with path and reason. A row in its place would make an outage of a store,
 missing rights or a file that is gone look like an answer.
