@@ -11,6 +11,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 from pyspark.errors import PySparkException
 
 from kdump.errors import UsageError
+from kdump.primitives.messages import LEVEL
 from kdump.spark.source import answers
 from kdump.spark.source import options as words
 from testing import GOLDEN
@@ -70,7 +71,7 @@ def lines(output, *paths, options=(), status=(0,)):
     for line in found:
         if output == "stats" and line["kind"] == "producer":
             line["producerRecordsPerBatch"] = line.pop("recordsPerBatch")
-    said = [line.removeprefix("kdump: ").removesuffix(NOT_USED) for line in done.stderr.decode().splitlines()]
+    said = [LEVEL.sub("", line).removesuffix(NOT_USED) for line in done.stderr.decode().splitlines()]
     return found, sorted(said)
 
 

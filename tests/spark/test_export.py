@@ -401,7 +401,7 @@ def test_the_command_runs_with_a_bare_path(tmp_path):
     )
     reported = done.stderr.decode()
     assert done.returncode == 3, reported
-    assert "kdump: 2 files, 3 batches, 3 records, 1 damaged ranges" in reported
+    assert "note: 2 files, 3 batches, 3 records, 1 damaged ranges" in reported
     assert "out/_damaged has the bytes" in reported
     assert done.stdout == b""
     assert len(rows(tmp_path / "out")) == 3
@@ -423,7 +423,7 @@ def test_executors_whose_python_lacks_something_are_reported_by_name(tmp_path):
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    reported = rf"kdump: Spark failed: {python} on \S.* has no \w+: pip install 'kdump\[spark\]' there,"
+    reported = rf"error: Spark failed: {python} on \S.* has no \w+: pip install 'kdump\[spark\]' there,"
     assert re.search(reported, done.stderr), done.stderr
     assert not (tmp_path / "out").exists()
 
@@ -434,8 +434,8 @@ def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_p
     monkeypatch.setattr(spark_export, "run", lambda _, listener: listener.done(summary))
     done = CliRunner().invoke(command, [str(tmp_path), "--out", "out"], standalone_mode=False)
     assert done.return_value == 1
-    assert "kdump: /logs/t-0/00000000000000000000.log: Permission denied\n" in done.stderr
-    assert "kdump: damage was met" in done.stderr
+    assert "error: /logs/t-0/00000000000000000000.log: Permission denied\n" in done.stderr
+    assert "error: damage was met" in done.stderr
 
 
 def test_masters_that_cannot_be_are_reported_before_spark_starts(monkeypatch):
@@ -494,7 +494,7 @@ def test_usage_errors_end_with_status_2(tmp_path):
     assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--partition-by", "day").returncode == 2
     assert kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--conf", "novalue").returncode == 2
     done = kdump("spark-export", tmp_path, "--out", tmp_path / "out", "--starting-offset", "x")
-    assert (done.returncode, done.stderr) == (2, b"kdump: --starting-offset: expected a number, 0 or more, found 'x'\n")
+    assert (done.returncode, done.stderr) == (2, b"error: --starting-offset: expected a number, 0 or more, found 'x'\n")
 
 
 DAY = 86_400_000

@@ -107,7 +107,7 @@ def test_a_segment_that_cannot_be_read_ends_the_export_and_the_next_one_has_all(
     with strike(fault, folder / SECOND):
         status, said = export(folder.parent, out, *WAYS[way])
     assert status == 1
-    assert f"kdump: {folder / SECOND}: " in said
+    assert f"error: {folder / SECOND}: " in said
     assert faults.FAULTS[fault][1] in said
     assert not out.exists()
     assert list(out.parent.glob(f".{out.name}.kdump-*")) == []
@@ -123,7 +123,7 @@ def test_what_a_failing_disk_does_not_return_is_skipped_where_that_is_asked_for(
         with strike("broken disk", folder / SECOND):
             status, said = export(folder, out, *way)
         assert status == 1
-        assert f"kdump: {folder / SECOND}: " in said
+        assert f"error: {folder / SECOND}: " in said
         assert "Input/output error" in said
     assert offsets(out) == sorted([*range(10), *range(10)])
     (run, _) = json.loads((out / "_manifest.json").read_text())["runs"]
@@ -156,7 +156,7 @@ def test_failfast_takes_nothing_where_a_segment_cannot_be_read(export, strike, f
     for way in WAYS.values():
         with strike("forbidden", folder / SECOND):
             status, said = export(folder, folder.parent / "out", *way, "--read-mode", "FAILFAST")
-        assert (status, said) == (1, f"kdump: {folder / SECOND}: Permission denied\n")
+        assert (status, said) == (1, f"error: {folder / SECOND}: Permission denied\n")
         assert left(folder) == []
 
 
@@ -171,14 +171,14 @@ def test_a_segment_that_vanishes_after_the_plan_is_named(export, folder, monkeyp
     monkeypatch.setattr(planning, "plan", planned)
     status, said = export(folder, folder.parent / "out")
     assert status == 1
-    assert said == f"kdump: {folder / SECOND}: No such file or directory\n"
+    assert said == f"error: {folder / SECOND}: No such file or directory\n"
     assert left(folder) == []
 
 
 @every_way
 def test_a_path_that_is_not_there_is_named(export, folder, way):
     status, said = export(folder.with_name("u-0"), folder.parent / "out", *WAYS[way])
-    assert (status, said) == (1, f"kdump: {folder.parent}/u-0: No such file or directory\n")
+    assert (status, said) == (1, f"error: {folder.parent}/u-0: No such file or directory\n")
     assert left(folder) == []
 
 
@@ -189,7 +189,7 @@ def test_an_output_that_has_no_place_is_reported(export, folder, place, way):
     out = folder.parent / place
     status, said = export(folder, out, *WAYS[way])
     assert status == 1
-    assert said.startswith(f"kdump: {out}")
+    assert said.startswith(f"error: {out}")
     assert ": cannot be written: " in said
     assert said.count("\n") == 1
     assert left(folder) == ["file"]
@@ -220,7 +220,7 @@ def test_a_full_disk_leaves_no_half_written_output(export, full_disk, folder, mo
     monkeypatch.setattr(output.Output, "write_text", write_text)
     status, said = export(folder, out, *WAYS[way])
     assert status == 1
-    assert f"kdump: {out / name}" in said
+    assert f"error: {out / name}" in said
     assert said.endswith(": cannot be written: File too large\n")
     is_committed = way == "incremental" and name == "_manifest.json"
     files = [path for path in out.rglob("*") if path.is_file()]
@@ -245,7 +245,7 @@ def test_a_full_disk_leaves_nothing_beside_what_stood_there(export, full_disk, f
 
     monkeypatch.setattr(output.Output, "write_damaged", write_damaged)
     status, said = export(folder, out, "--mode", mode)
-    assert (status, said) == (1, f"kdump: {out}: cannot be written: File too large\n")
+    assert (status, said) == (1, f"error: {out}: cannot be written: File too large\n")
     assert contents(out) == before
 
 

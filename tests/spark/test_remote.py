@@ -148,7 +148,7 @@ def test_commands_say_of_a_bucket_what_they_say_of_the_local_files(bucket, spark
         assert run(*line, bucket.format("broker"), "--jobs", "2") == alone
         assert alone[1]
     status, _, said = run("check", bucket.format("broker"), "--topic", "nowhere")
-    assert (status, said) == (1, "kdump: no partition of topic 'nowhere' is in s3://logs/broker\n")
+    assert (status, said) == (1, "error: no partition of topic 'nowhere' is in s3://logs/broker\n")
 
 
 def test_what_stands_here_is_no_uri(tmp_path, monkeypatch):

@@ -54,7 +54,7 @@ def lines(file):
 def test_one_line_says_that_spark_is_not_installed(without_spark, command):
     done = without_spark(*COMMANDS[command])
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "kdump: pyspark not installed; to get it: pip install 'kdump[spark]'\n"
+    assert done.stderr == "error: pyspark not installed; to get it: pip install 'kdump[spark]'\n"
 
 
 @pytest.mark.parametrize("release", ["3.5.5", "3.4.0.dev0"])
@@ -67,7 +67,7 @@ def test_one_line_says_that_spark_is_too_old(without_spark, command, release, tm
     done = without_spark(*COMMANDS[command], more=[old.parent])
     assert (done.returncode, done.stdout) == (1, "")
     says = f"PySpark {release} is installed, and kdump needs 4.0 or later; to get it: pip install 'kdump[spark]'"
-    assert done.stderr == f"kdump: {says}\n"
+    assert done.stderr == f"error: {says}\n"
 
 
 def test_the_release_that_is_installed_is_new_enough():
