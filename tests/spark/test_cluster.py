@@ -92,9 +92,9 @@ def test_an_executor_killed_in_the_middle_loses_and_doubles_nothing(cluster, tmp
     )
     try:
         spark_cluster.wait_for(
-            "the first finished task",
+            "the first file of a task",
             300,
-            lambda: list(tmp_path.glob(".out.kdump-*/_temporary/0/task_*")) or running.poll() is not None,
+            lambda: list(tmp_path.glob(".out.kdump-*/_parts/*/*.parquet")) or running.poll() is not None,
         )
         (victim,) = executors(cluster.workers[0])
         os.kill(victim, signal.SIGKILL)

@@ -93,7 +93,7 @@ def contents(out):
 def unfinished(out):
     """What an export makes on its way and must not leave."""
     beside = list(out.parent.glob(f".{out.name}.kdump-*"))
-    return beside + [path for path in out.rglob("*") if path.name == "_temporary" or ".new" in path.name]
+    return beside + [path for path in out.rglob("*") if path.name in {"_temporary", "_parts"} or ".new" in path.name]
 
 
 @every_way

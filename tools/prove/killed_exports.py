@@ -47,7 +47,7 @@ DAY = 86_400_000
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 DAMAGE = 3
 """The exit status of an export that met damage, as each of these does."""
-LEFT = ("_commit.json", "_temporary")
+LEFT = ("_commit.json", "_parts", "_temporary")
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 IN_A_ROW = 4
 """Kills of one export before it may finish."""
