@@ -1,4 +1,4 @@
-"""Objects on their way to an executor, whose Python may lack kdump: then that Python says so, and where it is."""
+"""Objects that Spark pickles for executors. The error of a Python without kdump names that Python and its host."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ LACKS: Final = (
     "{python} on {host} has no {module}: pip install 'kdump[spark]' there, name another Python by PYSPARK_PYTHON, "
     "or add the missing package (docs/spark/cluster.md, Executors)"
 )
-"""What to say of an executor's Python."""
+"""The message for an executor whose Python lacks a module."""
 
 
 class Carried:
-    """What Spark pickles for executors. Where that fails, ModuleNotFoundError says which Python lacks what."""
+    """Base of objects that Spark pickles for executors. Unpickling raises ModuleNotFoundError that names the Python."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpacker(LACKS), (pickle.dumps(partial(_made, type(self), vars(self))),)
@@ -34,8 +34,8 @@ def _unpacker(lacks: str) -> Callable[[bytes], Any]:
             make = pickle.loads(packed)  # noqa: S301  the driver's own
         except ModuleNotFoundError as error:
             module = str(error.name).partition(".")[0]
-            told = lacks.format(python=sys.executable, host=socket.gethostname(), module=module)
-            raise ModuleNotFoundError(told, name=error.name) from None
+            message = lacks.format(python=sys.executable, host=socket.gethostname(), module=module)
+            raise ModuleNotFoundError(message, name=error.name) from None
         return make()
 
     return unpack

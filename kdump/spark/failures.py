@@ -1,4 +1,4 @@
-"""What Spark makes of an error, in another process or in Java, turned back into kdump's own."""
+"""Convert the errors of Spark, of its tasks and of Java to kdump's own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class MalformedError(KdumpError):
-    """Damage ended the export: mode FAILFAST."""
+    """Damage that ended an export in mode FAILFAST."""
 
 
 class SparkFailedError(KdumpError):
-    """Spark itself failed: what it says tells more."""
+    """Spark itself failed; its own output has the details."""
 
 
 _OURS: Final = re.compile(r"kdump\.[\w.]+\.(\w+Error): (.*)")
@@ -28,12 +28,12 @@ _OF_A_DISK: Final = re.compile(
     r"|(?:java\.nio\.file|org\.apache\.hadoop\.(?:fs|security|hdfs))\.[\w.$]*(?:Exception|Error))"
     r": (?!Cannot run program )(.+)"
 )
-"""An error of a file system, not one of processes or of Java's objects; the last in a stack is where it began."""
+"""An error of a file system, not of a process or a Java object; the last one in a stack is the cause."""
 
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Raise KdumpError where Spark fails: the one that a task met, or what happened in a line."""
+    """Raise KdumpError if Spark fails: the error of a task, or the cause in one line."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
 
@@ -56,7 +56,7 @@ def errors() -> Iterator[None]:
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Raise UnreadableError of ``path`` where its file system refuses; other errors pass."""
+    """Raise UnreadableError of ``path`` if its file system refuses; other errors pass."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -71,7 +71,7 @@ def writing(path: str) -> Iterator[None]:
 
 
 def try_to(clean_up: Callable[[], None]) -> bool:
-    """Clean up after an error; show whether that went well. A disk that refused before may refuse this too."""
+    """Clean up after an error; return False if that fails, as it may on the same disk."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -88,7 +88,7 @@ _HOST: Final = re.compile(r"\(TID \d+\) \((\S+) executor \S+\)")
 
 
 def _gist(text: str) -> str:
-    """Return the lines of an error that say what happened, without the places where."""
+    """Return the lines of an error that name the cause, without the stack."""
     raised = [found["what"] for found in _RAISED.finditer(text)]
     if raised:
         missing = _MISSING.search(raised[-1])
@@ -104,7 +104,7 @@ def _gist(text: str) -> str:
 
 
 def _python() -> str:
-    """Return the program that executors run as Python, as this driver asks for it."""
+    """Return the Python program that this driver requests of executors."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context

@@ -252,7 +252,7 @@ class SaidBySpark:
             for number, _ in streams:
                 os.dup2(self._file.fileno(), number)
             yield
-        except Exception:  # who interrupts it does not ask why
+        except Exception:  # an interrupt needs no explanation
             self._show(streams[-1][1])
             raise
         finally:
@@ -266,7 +266,7 @@ class SaidBySpark:
         return os.fstat(self._file.fileno()).st_size
 
     def _show(self, number: int) -> None:
-        """Write what was said since it was shown last to an open file."""
+        """Copy the output since the last call to an open file."""
         first = max(self._shown, self._size - MOST_SAID)
         self._shown = self._size
         os.write(number, os.pread(self._file.fileno(), self._shown - first, first))
@@ -280,14 +280,14 @@ class SaidBySpark:
 
 
 def check_alive(spark: SparkSession) -> None:
-    """Raise KdumpError where Spark has ended: no process else notices while there is nothing to do."""
+    """Raise KdumpError if Spark has ended: an idle driver does not notice."""
     with errors():
-        spark.sparkContext.statusTracker().getActiveStageIds()  # which asks Java each time
+        spark.sparkContext.statusTracker().getActiveStageIds()  # which calls Java each time
 
 
 @contextmanager
-def watched(spark: SparkSession, what: str, tell: Callable[[str, int, int], None]) -> Iterator[None]:
-    """Tell how far Spark has come, for as long as the block runs: what it does, tasks that are done, all tasks."""
+def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], None]) -> Iterator[None]:
+    """Call ``report`` with ``what``, tasks done and all tasks of Spark, while the block runs."""
     done = threading.Event()
     tracker = spark.sparkContext.statusTracker()
 
@@ -295,10 +295,10 @@ def watched(spark: SparkSession, what: str, tell: Callable[[str, int, int], None
         while not done.wait(0.5):
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             tasks = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None]
-            tell(what, sum(task[0] for task in tasks), sum(task[1] for task in tasks))
+            report(what, sum(task[0] for task in tasks), sum(task[1] for task in tasks))
 
     watcher = threading.Thread(target=watch, name="kdump-progress", daemon=True)
-    tell(what, 0, 0)
+    report(what, 0, 0)
     watcher.start()
     try:
         yield
@@ -309,7 +309,7 @@ def watched(spark: SparkSession, what: str, tell: Callable[[str, int, int], None
 
 @contextmanager
 def interruptible(spark: SparkSession) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the jobs of Spark in the block, and wait for that: else they go on writing.
+    """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait until they end: else they go on writing.
 
     PySpark's own handler calls Java in the middle of another call, which fails, and logs stacks of both.
     """
@@ -330,10 +330,10 @@ def interruptible(spark: SparkSession) -> Iterator[None]:
 
 
 def collected(rows: RDD[T]) -> list[T]:
-    """Return the results of tasks, which another thread waits for.
+    """Return the results of tasks; another thread waits for them.
 
-    A signal that interrupts a call of Java leaves an answer on the connection of its thread, and the next call reads
-    that. This thread makes that next call: it cancels the jobs.
+    A signal that interrupts a call of Java leaves its answer on the connection of the thread, and the next call reads
+    that answer. The next call of this thread cancels the jobs, so another thread makes the interrupted one.
     """
     pool = ThreadPoolExecutor(1, "kdump-collect")
     try:
@@ -351,7 +351,7 @@ def _end_jobs(spark: SparkSession) -> None:
 
 
 _JOB_ENDS: Final = 100
-"""Looks at jobs that were told to end, ten in a second."""
+"""Checks for cancelled jobs that still run, ten a second."""
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
@@ -359,13 +359,13 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
 
 
 MOST_SAID: Final = 1 << 16
-"""Bytes that are shown of what Spark says, at most: the last ones."""
+"""The most bytes of Spark's output that are shown: the last ones."""
 _MASTER: Final = re.compile(r"local(\[(\*|0*[1-9]\d*)(,0*[1-9]\d*)?\])?|spark://[^/]+|yarn|k8s://.+")
 _ANSWER_SECONDS: Final = 5.0
 
 
 def check_master(master: str) -> None:
-    """Raise UsageError for a master that Spark does not know, KdumpError for one that cannot be reached.
+    """Raise UsageError for a master that Spark does not know, KdumpError for one that is unreachable.
 
     Spark itself ends with a stack, or after minutes.
     """

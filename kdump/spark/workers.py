@@ -1,4 +1,4 @@
-"""The executors of Spark as workers: what processes do of a list of tasks, they do on any machine."""
+"""The executors of Spark as workers: they process a list of tasks on any machine."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 TASKS: Final = 4
-"""Tasks of Spark for each that it does at a time, where there are enough of ours: not all take the same time."""
+"""Spark tasks per concurrent task: with more, uneven tasks balance out."""
 FAN: Final = 16
-"""Results that are merged in one place: of more, executors merge so many in a row first."""
+"""The most results that the driver merges; of more, executors first merge this many adjacent ones."""
 
 
 @dataclass(frozen=True)
 class SparkWorkers:
-    """The executors of a session. ``tell`` is called with how far they are: what is done, tasks done, all tasks.
+    """The executors of a session. ``report`` is called with their progress: the current work, tasks done, all tasks.
 
-    ``said`` holds what Spark says, where no process sees it: it is shown when Spark fails.
+    ``said`` holds Spark's own output, which is shown only if Spark fails.
     """
 
     spark: SparkSession
-    tell: Callable[[str, int, int], None]
+    report: Callable[[str, int, int], None]
     said: session.SaidBySpark | None = None
 
     @classmethod
-    def start(cls, master: str, settings: Mapping[str, str], tell: Callable[[str, int, int], None]) -> SparkWorkers:
-        """Start Spark on ``master``, without a word of its own. Raises UsageError, KdumpError."""
+    def start(cls, master: str, settings: Mapping[str, str], report: Callable[[str, int, int], None]) -> SparkWorkers:
+        """Start Spark on ``master`` and hold its output back. Raises UsageError, KdumpError."""
         said = session.SaidBySpark()
-        return cls(session.start(master, settings, said), tell, said)
+        return cls(session.start(master, settings, said), report, said)
 
     @property
     def count(self) -> int:
-        """How many tasks Spark does at a time."""
+        """The number of tasks that Spark runs at the same time."""
         return self.spark.sparkContext.defaultParallelism
 
     def results(
         self, work: Callable[[T], R], tasks: Sequence[T], merge: Callable[[R, R], R] | None = None
     ) -> Iterator[R]:
-        """Yield what ``work`` returns for each task, in order; with ``merge``, of tasks in a row.
+        """Yield the result of ``work`` for each task, in order; with ``merge``, merged results of adjacent tasks.
 
-        Relative paths mean what they mean here where an executor has this folder. Raises KdumpError where Spark fails.
+        Relative paths are relative to the current folder if an executor has it. Raises KdumpError if Spark fails.
         """
         context = self.spark.sparkContext
         with (
             self.said or nullcontext(),
             errors(),
             session.interruptible(self.spark),
-            session.watched(self.spark, "reading", self.tell),
+            session.watched(self.spark, "reading", self.report),
         ):
             spread = context.parallelize(tasks, min(len(tasks), TASKS * self.count))
             done: RDD[Any] = spread.map(partial(_in_folder, work, _here()))
@@ -80,7 +80,7 @@ def _here() -> Path | None:
 
 
 def _in_folder(work: Callable[[T], R], folder: Path | None, task: T) -> R:
-    """Do work in the folder from which relative paths are meant, where the machine has it."""
+    """Run a task in the folder of relative paths, if the machine has it."""
     before = _here()
     _go_to(folder)
     try:
@@ -96,7 +96,7 @@ def _go_to(folder: Path | None) -> None:
 
 
 def _merged(results: RDD[Any], merge: Callable[[Any, Any], Any]) -> RDD[Any]:
-    """Merge results in rows, on the executors, until FAN rows or fewer are left. Spark's own tree keeps no order."""
+    """Merge adjacent results on the executors until at most FAN are left. Spark's own tree keeps no order."""
 
     def one(rows: Iterable[Any]) -> list[Any]:
         held = list(rows)

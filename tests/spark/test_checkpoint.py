@@ -78,8 +78,8 @@ def manifest(output):
 
 def test_a_step_costs_what_is_new_however_many_there_were():
     few, output = Memory(), Memory()
-    steps(few, 100).tell()
-    steps(output, 400).tell()
+    steps(few, 100).write_manifest()
+    steps(output, 400).write_manifest()
     assert output.moved < 5 * few.moved
     (run,) = manifest(output)["runs"]
     assert (run["rowsWritten"], run["totals"]["files"], len(run["files"])) == (2400, 401, 401)
@@ -96,6 +96,6 @@ def test_the_next_run_gives_what_a_killed_one_had_committed(count):
     assert checkpoint.open() == (count, {"t-0": {"offset": count - 1}})
     assert manifest(output)["steps"] == count
     assert [run["rowsWritten"] for run in manifest(output)["runs"]] == [6 * count]
-    steps(output, 3, first=count).tell()
+    steps(output, 3, first=count).write_manifest()
     assert [run["rowsWritten"] for run in manifest(output)["runs"]] == [6 * count, 18]
     assert manifest(output)["totals"]["rows"] == 6 * count + 18

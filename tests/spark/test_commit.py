@@ -197,7 +197,7 @@ def test_a_file_of_another_is_not_overwritten(spark, tmp_path):
     (out / commit.COMMIT).unlink()
     theirs = out / "topic_name=t" / "part-10.parquet"
     theirs.write_bytes(b"theirs")
-    with pytest.raises(KdumpError, match=r"part-10\.parquet is there already, and is another one's"):
+    with pytest.raises(KdumpError, match=r"part-10\.parquet is there already, and holds other data"):
         publish(spark, out, NEW, "append")
     assert theirs.read_bytes() == b"theirs"
     theirs.unlink()
@@ -227,7 +227,7 @@ def test_somebody_elses_folder_in_the_place_of_an_output_ends_it(spark, tmp_path
         out.mkdir()
 
     monkeypatch.setattr(commit, "_make_place", make_place)
-    with pytest.raises(KdumpError, match="is there now, and was not before: somebody else writes to it"):
+    with pytest.raises(KdumpError, match="is there now, and was not before: another program writes to it"):
         publish(spark, out, NEW, "error")
     assert [path.name for path in tmp_path.rglob("*")] == ["out"]
 
@@ -243,7 +243,7 @@ def test_an_output_that_somebody_made_while_it_was_replaced_is_for_people_to_jud
             publish(spark, out, NEW, "overwrite")
     life.at = 1 << 30
     out.mkdir()
-    with pytest.raises(KdumpError, match=r"since then somebody else has made .*: move or delete one of them"):
+    with pytest.raises(KdumpError, match=r"another program has created .* since: move or delete one of them"):
         finish(spark, out, NEW, "overwrite")
     out.rmdir()
     finish(spark, out, NEW, "overwrite")
@@ -290,7 +290,7 @@ def test_a_file_that_appears_in_an_output_is_not_replaced(spark, tmp_path, monke
         place(part, target)
 
     monkeypatch.setattr(files, "take_place", take_place)
-    with pytest.raises(KdumpError, match=r"part-10\.parquet is there already, and is another one's"):
+    with pytest.raises(KdumpError, match=r"part-10\.parquet is there already, and holds other data"):
         publish(spark, out, NEW, "append")
     assert theirs.read_text() == "theirs"
     assert by_manifest(out) == sorted(OLD)

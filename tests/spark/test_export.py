@@ -356,8 +356,8 @@ def test_missing_rows_are_noticed(spark, tmp_path, monkeypatch):
     with pytest.raises(KdumpError, match="3 rows were read, but 2 are in"):
         export(folder, out=tmp_path / "out")
     monkeypatch.setattr(job.Output, "rows", real)
-    reported = account.told
-    monkeypatch.setattr(account, "told", lambda *args, **kwargs: reported(*args, **kwargs)._replace(rows=4))
+    reported = account.by_headers
+    monkeypatch.setattr(account, "by_headers", lambda *args, **kwargs: reported(*args, **kwargs)._replace(rows=4))
     with pytest.raises(KdumpError, match="hold 4 records to export, but 3 were read"):
         export(folder, out=tmp_path / "out2")
 

@@ -1,4 +1,4 @@
-"""The outcome of every input byte: the manifest of an export."""
+"""The manifest of an export: the outcome of every input byte."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 class SplitAccount(NamedTuple):
-    """What the bytes of one split are. ``rows`` is None if the headers alone do not tell how many are wanted."""
+    """The outcome of the bytes of one split. ``rows`` is None if the headers alone do not show how many rows it has."""
 
     batches: int = 0
     rows: int | None = 0
@@ -40,10 +40,10 @@ class SplitAccount(NamedTuple):
         return self.batch_bytes + lost + self.padding_bytes
 
 
-def told(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
-    """Return what the headers of a split tell, None when they do not.
+def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
+    """Return the account of a split by its headers, or None if they do not show it.
 
-    ``control`` says whether control records are wanted, ``filtered`` whether a filter decides record by record.
+    ``control``: control records are rows. ``filtered``: a filter decides record by record.
     """
     summary = split.summary
     if summary is None or not summary.counts_known:
@@ -60,7 +60,7 @@ def told(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
 
 
 def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the files of which runs did not read some bytes, because a disk or a store did not return them."""
+    """Return the files with bytes that a disk or a store did not return to the runs."""
     return [
         file["file"]
         for run in runs
@@ -70,9 +70,9 @@ def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable: bool, hint: str) -> None:
-    """Raise UsageError where runs that wrote to ``path`` left out what they could not read: more would hide that.
+    """Raise UsageError if a run that wrote to ``path`` left out unreadable bytes: a new run would hide the gap.
 
-    With ``skip_unreadable`` that is damage, as it was for runs that were given it.
+    With ``skip_unreadable`` the gaps of earlier runs with that option are damage, and raise nothing.
     """
     left = unread(run for run in runs if not (skip_unreadable and run["options"].get("skipUnreadable") == "true"))
     if left:
@@ -93,7 +93,7 @@ class ListedDamage(NamedTuple):
 
 
 def damaged_ranges(run: dict[str, Any]) -> Iterator[tuple[str, Damage]]:
-    """Yield the damaged ranges that the account of a run lists, with their files; one that is several rows is one."""
+    """Yield the file and each damaged range of a run's account. Adjacent rows of one range are merged."""
     for file in run["files"]:
         last: Damage | None = None
         for one in file["damaged"]:
@@ -111,14 +111,14 @@ def damaged_ranges(run: dict[str, Any]) -> Iterator[tuple[str, Damage]]:
 def manifest(
     planned: Iterable[Planned], parts: dict[int, SplitAccount], lost: Iterable[ListedDamage], settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the account of one run: ``settings``, then each file with what its bytes are, then the totals.
+    """Return the account of one run: ``settings``, the totals, and the outcome of each file's bytes.
 
-    The bytes of each file sum to its size; ``notRead`` are those of splits that hold nothing that was wanted.
+    The bytes of each file sum to its size. ``notRead`` counts the bytes of splits without wanted records.
     """
     ranges = defaultdict(list)
-    for stretch in lost:
-        file, *facts = stretch
-        ranges[file].append(dict(zip(stretch._fields[1:], facts, strict=True)))
+    for listed in lost:
+        file, *facts = listed
+        ranges[file].append(dict(zip(listed._fields[1:], facts, strict=True)))
     files = []
     total = SplitAccount()
     size = not_read = 0
@@ -142,7 +142,7 @@ def manifest(
 
 
 def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the account of a run with that of its next steps: the same file is one entry, from start to end."""
+    """Return the account of a run and its next steps. Each file is one entry."""
     files = {file["file"]: file for file in run["files"]}
     for file in [file for step in steps for file in step["files"]]:
         name = file["file"]
@@ -158,7 +158,7 @@ def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]
 
 
 def totals(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return what files, or the totals of runs, are together. A file that several runs read counts in each."""
+    """Return the sum of the entries of files or of the totals of runs. A file that several runs read counts in each."""
     total = NOTHING
     for part in parts:
         total = {**_sum(total, part), "files": total["files"] + part.get("files", 1)}

@@ -1,9 +1,10 @@
-"""What an export that goes on remembers: how far it is, in the folder ``_checkpoint`` of its output.
+"""The position of an incremental export, in the folder ``_checkpoint`` of its output.
 
 ``_checkpoint/<number>.json`` is the commit of a step: the offsets after it, the files that move from the step's own
-folder (``staging``) into place, its account. The greatest number counts. The manifest takes in the accounts of steps
-when they have become half as large as itself, and at the end of a run: so that a step costs what is new, however many
-there were. Its ``steps`` is the number of the last step that it reports. A file is there whole or not at all.
+folder (``staging``) into place, and its account. The greatest number counts. Each file is written atomically.
+
+The accounts of steps move to the manifest at the end of a run, and earlier if they are half as large as the manifest.
+So the cost of a step does not grow with the number of steps. ``steps`` of the manifest is the last step in it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ KEPT: Final = 2
 
 
 class State(NamedTuple):
-    """How far an output is: the number of its last commit, 0 before the first, and the offsets of its inputs."""
+    """The position of an output: the number of its last commit (0 before the first) and the offsets of its inputs."""
 
     number: int
     offsets: Offsets
@@ -38,13 +39,13 @@ class Checkpoint:
         self._output, self._settings = output, settings
         self._runs = 0
         self._waiting: list[tuple[int, dict[str, Any]]] = []
-        self._size = self._told = 0
+        self._size = self._manifest_size = 0
 
     def open(self, *, skip_unreadable: bool = False) -> State:
-        """Return how far the output is; finish the commits of a run that was killed, throw away what had none.
+        """Return the position of the output. Finish the commits of a killed run, delete what it had not committed.
 
-        Raises UsageError where the folder is not one of these exports, was written with other settings, or where a run
-        before could not read something, unless ``skip_unreadable`` calls that damage.
+        Raises UsageError if the folder is no such export, has other settings, or lacks bytes that an earlier run could
+        not read. With ``skip_unreadable`` such bytes are damage.
         """
         output = self._output
         numbers = self._numbers()
@@ -62,9 +63,9 @@ class Checkpoint:
                 )
         self._finish(last)
         commit.clear(output)
-        told = self._output.steps()
-        self._waiting = [(number, self._read(number)) for number in numbers if number > told]
-        self.tell()
+        reported = self._output.steps()
+        self._waiting = [(number, self._read(number)) for number in numbers if number > reported]
+        self.write_manifest()
         runs = self._output.runs() or []
         hint = "choose another --out, which gets all of it"
         account.refuse_unread(runs, output.path, skip_unreadable=skip_unreadable, hint=hint)
@@ -103,18 +104,18 @@ class Checkpoint:
         self._finish(made)
         self._waiting.append((number, made))
         self._size += len(text)
-        if 2 * self._size > self._told:
-            self.tell()
+        if 2 * self._size > self._manifest_size:
+            self.write_manifest()
         return State(number, offsets)
 
     def _finish(self, made: dict[str, Any]) -> None:
-        """Do what the commit of a step says, as far as it is not done."""
+        """Complete the commit of a step."""
         staging = self._output.hidden(made["staging"])
         commit.move(self._output, staging, made["moves"])
         staging.delete()
 
-    def tell(self) -> None:
-        """Take the accounts of steps that it does not tell of into the manifest."""
+    def write_manifest(self) -> None:
+        """Add the accounts of steps to the manifest, if it lacks any."""
         if not self._waiting:
             return
         runs = self._output.runs() or []
@@ -124,7 +125,7 @@ class Checkpoint:
                 runs[at] = account.plus(runs[at], steps)
             else:
                 runs.append(account.plus(steps[0], steps[1:]))
-        self._told = self._output.write_runs(runs, self._waiting[-1][0])
+        self._manifest_size = self._output.write_runs(runs, self._waiting[-1][0])
         self._waiting, self._size = [], 0
         for old in self._numbers()[:-KEPT]:
             self._output.delete(f"{CHECKPOINT}/{old}.json")

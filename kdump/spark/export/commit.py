@@ -1,14 +1,14 @@
-"""How what was prepared beside an output becomes the output, and what the next run does where one was killed.
+"""Publish a prepared folder as the output of an export, and recover after a killed run.
 
-An export writes into a hidden folder beside its output (:meth:`~kdump.spark.export.output.Output.staging`). When all is
-written and counted, an output that is not there yet, or that is written again as a whole, appears by renaming that
-folder, manifest and all. Where files of others stand in it, where rows are appended, and where a file system has no
-such rename, a journal in the output names each file that goes and each that comes; they are moved one by one, the
-manifest last. It names the files of the output: the caller that reads those sees the old output or the new one, at any
-moment.
+An export writes into a hidden folder beside its output (:meth:`~kdump.spark.export.output.Output.staging`). A new or
+replaced output appears by renaming that folder, once all is written and counted.
 
-The journal (:data:`COMMIT`) stays until the run has told what it did. So the next run knows what a killed one has
-committed: it does what is left of that, and deletes what had not come so far.
+A journal replaces the rename if the output holds files of others, if rows are appended, or if the file system has no
+such rename. It lists the files to remove and to add. They are moved one by one, the manifest last. The manifest names
+the files of the output, so its readers see the old output or the new one at any moment.
+
+The journal (:data:`COMMIT`) stays until the run has reported its result. The next run completes what a killed run had
+committed, and deletes what it had not.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 COMMIT: Final = "_commit.json"
 OLD: Final = ".old"
-"""Behind the name of the folder in which an output waits while another one takes its place."""
+"""Suffix of the folder that keeps an output while another one takes its place."""
 _FIELDS: Final = {"request", "run", "staging", "replaces", "removes", "moves"}
 _NEVER_MOVED: Final = {MANIFEST, COMMIT}
 _MARKS: Final = {MANIFEST, COMMIT, "_SUCCESS", f"{DAMAGED}/_SUCCESS"}
 
 Commit: TypeAlias = dict[str, Any]
-"""What a run has committed: its ``request`` and its account (``run``), the name of its ``staging`` folder, whether it
-``replaces`` what was there, and the files that it ``removes`` and ``moves``."""
+"""The commit of a run: its ``request``, its account (``run``), the name of its ``staging`` folder, whether it
+``replaces`` the output, and the files that it ``removes`` and ``moves``."""
 
 
 def written(runs: Iterable[dict[str, Any]]) -> list[str]:
@@ -47,10 +47,10 @@ def written(runs: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def publish(output: Output, staging: Output, commit: Commit, check: Callable[[], None]) -> None:
-    """Let a prepared folder, with its manifest, become the output or a part of it.
+    """Publish a prepared folder and its manifest as the output or a part of it.
 
-    ``check`` is called before anything is seen, and raises where the output must not be touched any more. An error
-    before that leaves the output as it was; after it, the next run does the rest.
+    ``check`` is called before the output changes. It raises if this run must not touch the output any more. An earlier
+    error leaves the output as it was; after a later one, the next run completes the commit.
     """
     try:
         names = [name for name in staging.files() if name not in _NEVER_MOVED]
@@ -71,7 +71,7 @@ def publish(output: Output, staging: Output, commit: Commit, check: Callable[[],
 
 
 def _may_be_renamed(output: Output, staging: Output, commit: Commit) -> bool:
-    """Return whether the whole folder can take the output's place: nothing that must stay stands there."""
+    """Return whether the folder can replace the output as a whole: the output holds no file that must stay."""
     if not output.renames_whole or staging.path.startswith(f"{output.path}/"):
         return False
     if not output.exists() or output.is_empty():
@@ -95,7 +95,7 @@ def _appear(output: Output, staging: Output, commit: Commit) -> None:
     try:
         staging.become(output)
     except BaseException:
-        if not old.exists():  # else the next run goes on: nothing of the old output is there any more
+        if not old.exists():  # else the next run completes it: the old output is moved away
             try_to(staging.delete)
         raise
     if old.exists():
@@ -107,22 +107,22 @@ def _old(output: Output, name: str) -> Folder:
 
 
 def _clear(output: Output, old: Folder, removes: list[str]) -> None:
-    """Delete an old output. What has come into it at the last moment goes into the new one."""
+    """Delete an old output. Files that appeared in it at the last moment move to the new one."""
     for name in _strangers(old, removes):
         output.take(old, name)
     old.delete()
 
 
 def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
-    """Move files into their places, as far as they are not there."""
+    """Move the files that are not yet in the output."""
     for name in names:
         output.take(staging, name)
 
 
 def _finish(output: Output, staging: Folder, commit: Commit) -> None:
-    """Do what a commit says, as far as it is not done. Its last act is to take the manifest over."""
+    """Complete a commit. The manifest moves last."""
     if staging.exists(MANIFEST):
-        if commit["replaces"]:  # without a manifest no process takes for whole what is left
+        if commit["replaces"]:  # without a manifest no reader takes the rest for a whole output
             output.delete(MANIFEST)
         for name in commit["removes"]:
             output.delete(name)
@@ -133,9 +133,9 @@ def _finish(output: Output, staging: Folder, commit: Commit) -> None:
 
 
 def recover(output: Output) -> Commit | None:
-    """Finish what a run that was killed had committed, delete what another one had not; return that commit.
+    """Complete and return the commit of a killed run, and delete what killed runs had not committed.
 
-    None if there was none, and where its run had ended. Raises KdumpError where what it needs is gone.
+    Returns None if there is no such commit. Raises KdumpError if a file of the commit is missing.
     """
     for name in output.hidden_names():
         if name.endswith(OLD):
@@ -148,19 +148,20 @@ def recover(output: Output) -> Commit | None:
 
 
 def clear(output: Output) -> None:
-    """Delete what runs that were killed have prepared and not committed."""
+    """Delete what killed runs have prepared and not committed."""
     for name in output.hidden_names():
         output.hidden(name).delete()
 
 
 def _put_in_place(output: Output, name: str) -> None:
-    """Go on where a run was killed between the two renames that put a new output in the place of an old one."""
+    """Complete the replacement of an output by a run that was killed between its two renames."""
     old, staging = _old(output, name), output.hidden(name)
     if staging.exists():
         if output.exists():
             raise KdumpError(
-                f"{output.path}: an export that was killed was to put {staging.path} in its place and had moved it to "
-                f"{old.path}; since then somebody else has made {output.path}: move or delete one of them"
+                f"{output.path}: an export was killed after it had moved the output to {old.path}, and before "
+                f"{staging.path} took its place; another program has created {output.path} since: "
+                "move or delete one of them"
             )
         staging.become(output)
     elif not output.exists():
@@ -168,7 +169,7 @@ def _put_in_place(output: Output, name: str) -> None:
         return
     commit = _read(output)
     if commit is None:
-        raise KdumpError(f"{old.path} holds an output that was replaced, and nothing says by what: move or delete it")
+        raise KdumpError(f"{old.path} holds a replaced output without the commit that replaced it: move or delete it")
     _clear(output, old, commit["removes"])
 
 

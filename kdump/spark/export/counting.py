@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from kdump.spark.source.planning import Split
 
 TASKS_OF_DAMAGE: Final = 2
-"""Tasks for each core that fetch damaged bytes, at most."""
+"""The most tasks per core that read damaged bytes."""
 
 
 class Counted(NamedTuple):
-    """What was read of a split: its account, and what is damaged of it."""
+    """The account of a split, and its damaged ranges."""
 
     account: SplitAccount
     lost: list[Damage]
 
 
 class Counts(AccumulatorParam["dict[int, Counted]"]):
-    """What tasks tell: the number of each split, and what was read of it."""
+    """The reports of tasks: the number of each split, and its counts."""
 
     def zero(self, value: dict[int, Counted]) -> dict[int, Counted]:  # noqa: ARG002  Spark's signature
         return {}
@@ -58,27 +58,27 @@ def _updated(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int, Co
 def records(
     spark: SparkSession, splits: list[Split], options: SourceOptions
 ) -> tuple[DataFrame, Accumulator[dict[int, Counted]]]:
-    """Return the records of splits, and what becomes of each split when they have been written."""
+    """Return the records of splits, and the counts of each split, complete once the records are written."""
     counts = spark.sparkContext.accumulator({}, Counts())
 
     def read(group: list[Split]) -> Iterator[pa.RecordBatch]:
-        def tell(number: int, tally: reading.Tally) -> None:
+        def report(number: int, tally: reading.Tally) -> None:
             counts.add({number: Counted(SplitAccount(*tally.counts), tally.lost)})
 
         for split in group:
-            yield from reading.counted(split, options, tell)
+            yield from reading.counted(split, options, report)
 
     return _frame(spark, planning.group(splits, options), arrow_schema.chosen(options.names), read), counts
 
 
 def damaged(spark: SparkSession, lost: list[tuple[Split, list[Damage]]], options: SourceOptions) -> DataFrame:
-    """Return what was found damaged, with its bytes: nothing else is read again."""
+    """Return the damaged ranges with their bytes: nothing else is read again."""
     if not lost:
         return spark.createDataFrame([], schema.ddl(schema.DAMAGED))
 
     def read(group: list[tuple[Split, list[Damage]]]) -> Iterator[pa.RecordBatch]:
-        for split, stretches in group:
-            yield from reading.stretches(split, stretches, options)
+        for split, ranges in group:
+            yield from reading.damaged(split, ranges, options)
 
     tasks = min(len(lost), TASKS_OF_DAMAGE * spark.sparkContext.defaultParallelism)
     return _frame(spark, [lost[number::tasks] for number in range(tasks)], schema.DAMAGED, read)
@@ -90,7 +90,7 @@ def _frame(
     fields: Iterable[ArrowField],
     read: Callable[[Any], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
-    """Return the rows that ``read`` makes of each group, a task for each."""
+    """Return the rows of ``read`` for each group. Each group is one task."""
     packed = [pickle.dumps(group) for group in groups]
 
     def task(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,9 +1,9 @@
-"""A folder on any file system that Spark knows: what is in it, and how files get into their places.
+"""A folder on any file system that Spark supports: list, create, move and delete its files.
 
-It is the one way out to the file systems of Hadoop: nothing else of kdump creates, renames or deletes there. What gets
-its place on the driver's own disks (``file:``) goes through :mod:`kdump.output.files`, as all that kdump writes does:
-in one step that replaces nothing, flushed before. Text files that are written again are replaced in one step. A rename
-of a folder is one step there and on HDFS, and a copy of each file in an object store.
+No other module of kdump creates, renames or deletes files on Hadoop's file systems. Files on the driver's own disks
+(``file:``) go through :mod:`kdump.output.files`: flushed, then published by an atomic rename that replaces nothing.
+A text file that is written again is replaced atomically. A rename of a folder is atomic there and on HDFS. In an object
+store it is a copy of each file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NEW: Final = ".new"
-"""Behind the name of a file that is being written."""
+"""Suffix of a file that is being written."""
 _WHOLE_RENAMES: Final = {"file", "hdfs", "webhdfs", "swebhdfs", "viewfs", "abfs", "abfss"}
-"""Schemes of file systems that rename a folder with all that is in it in one step."""
+"""Schemes of file systems that rename a folder with its contents atomically."""
 _LEFT_BY_SPARK: Final = "_SUCCESS"
 
 
 class Folder:
-    """The folder ``path``, in the terms of one session. ``shown`` is what messages call it: its path by default."""
+    """The folder ``path`` of one Spark session. ``shown`` is its name in messages: by default the path."""
 
     def __init__(self, spark: SparkSession, path: str, shown: str = "") -> None:
         self._spark, self.path = spark, path.rstrip("/") or "/"
@@ -39,17 +39,17 @@ class Folder:
         self._path = self._jvm.org.apache.hadoop.fs.Path
         self._files = self._path(self.path).getFileSystem(self._hadoop)
         self._is_local = self._files.getUri().getScheme() == "file"
-        # without Hadoop's checksums in files of their own, which cannot be replaced in one step with what they are of
+        # without Hadoop's checksum files: a text and its checksum cannot be replaced atomically
         self._texts = self._files.getRawFileSystem() if self._is_local else self._files
 
     @property
     def local(self) -> Path | None:
-        """The folder as the driver's own disks have it, None where it is elsewhere."""
+        """The path on the driver's own disks, or None if the folder is elsewhere."""
         return Path(self._files.makeQualified(self._at("")).toUri().getPath()) if self._is_local else None
 
     @property
     def renames_whole(self) -> bool:
-        """Whether renaming a folder is one step here."""
+        """Whether renaming a folder is atomic here."""
         return self._files.getUri().getScheme() in _WHOLE_RENAMES
 
     def beside(self, name: str) -> Folder:
@@ -66,15 +66,15 @@ class Folder:
             self._files.mkdirs(self._at(""))
 
     def exists(self, name: str = "") -> bool:
-        """Tell whether a file or folder is there; the empty name is the folder itself."""
+        """Return whether a file or folder exists; the empty name is the folder itself."""
         return bool(self._files.exists(self._at(name)))
 
     def is_empty(self) -> bool:
-        """Tell whether the folder, which is there, holds nothing at all."""
+        """Return whether an existing folder holds nothing."""
         return not self._texts.listStatusIterator(self._at("")).hasNext()
 
     def files(self, folder: str = "", *, deep: bool = True) -> list[str]:
-        """Return the files in a folder, below too where ``deep``, by their paths in it. Empty where there is none."""
+        """Return the paths of the files in a folder, and of those below if ``deep``. Empty if there is no folder."""
         if not self.exists(folder):
             return []
         root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
@@ -85,7 +85,7 @@ class Folder:
         return sorted(name for name in found if name.rpartition("/")[2] != _LEFT_BY_SPARK)
 
     def folders(self) -> list[str]:
-        """Return the names of the folders in this one. Empty where it is not there."""
+        """Return the names of the folders in this one. Empty if it does not exist."""
         if not self.exists():
             return []
         inside = self._files.listStatusIterator(self._at(""))
@@ -96,27 +96,29 @@ class Folder:
         return sorted(found)
 
     def size(self, name: str) -> int:
-        """Return the bytes of a file."""
+        """Return the size of a file in bytes."""
         return int(self._files.getFileStatus(self._at(name)).getLen())
 
     def take(self, source: Folder, name: str) -> None:
-        """Move a file of another folder to the same name in this one, if it was not moved before.
+        """Move a file of another folder to the same name in this one, unless it has been moved before.
 
-        Raises KdumpError when it cannot be, and where another file has that name.
+        Raises KdumpError if it cannot be moved, and if another file has that name.
         """
         if not source.exists(name):
             if self.exists(name):
                 return
-            raise KdumpError(f"{self.shown}/{name} is missing, and so is what was to be moved there: it is not whole")
-        if self.exists(name):  # moved by a copy, as object stores do, and killed before the first was deleted
+            raise KdumpError(
+                f"{self.shown}/{name} is missing, and so is the file to move there: the output is not whole"
+            )
+        if self.exists(name):  # copied by an object store; killed before it deleted the original
             if self.renames_whole or self.size(name) != source.size(name):
-                raise KdumpError(f"{self.shown}/{name} is there already, and is another one's")
+                raise KdumpError(f"{self.shown}/{name} is there already, and holds other data")
             source.delete(name)
             return
         with writing(f"{self.shown}/{name}"):
             self._files.mkdirs(self._at(name).getParent())
         if self.local is not None and source.local is not None:
-            taken = f"{self.shown}/{name} is there already, and is another one's"
+            taken = f"{self.shown}/{name} is there already, and holds other data"
             _take_place(source.local / name, self.local / name, f"{self.shown}/{name}", taken)
             checksum = self._checksum(name)
             if (source.local / checksum).exists():
@@ -128,8 +130,8 @@ class Folder:
             raise KdumpError(f"{self.shown}: {name} cannot be moved to its place")
 
     def become(self, target: Folder) -> None:
-        """Rename this folder to ``target``, which is not there. Raises KdumpError when it cannot be."""
-        taken = f"{target.path} is there now, and was not before: somebody else writes to it"
+        """Rename this folder to ``target``, which must not exist. Raises KdumpError if that fails."""
+        taken = f"{target.path} is there now, and was not before: another program writes to it"
         if self.local is not None and target.local is not None:
             _take_place(self.local, target.local, target.shown, taken)
             return
@@ -145,16 +147,16 @@ class Folder:
             raise KdumpError(f"{self.path} cannot be renamed to {target.path}")
 
     def delete(self, name: str = "") -> None:
-        """Delete a file, or a folder with all that is in it."""
+        """Delete a file, or a folder with its contents."""
         self._files.delete(self._at(name), True)
 
     def delete_empty(self) -> None:
-        """Delete this folder, which holds nothing. Raises where something has come into it."""
+        """Delete this empty folder. Raises UnreadableError if it is not empty."""
         with writing(self.shown):
             self._files.delete(self._at(""), False)
 
     def prune(self, folder: str) -> None:
-        """Delete a folder in this one, and those around it, as far as they are empty."""
+        """Delete a folder in this one, and its parents, as far as they are empty."""
         while folder and self.exists(folder) and not self._texts.listStatusIterator(self._at(folder)).hasNext():
             self._files.delete(self._at(folder), False)
             folder = folder.rpartition("/")[0]
@@ -168,9 +170,9 @@ class Folder:
             stream.close()
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a file, or write it anew: whole or not at all.
+        """Write or replace a file: whole or not at all.
 
-        On the driver's own disks it is replaced in one step; elsewhere :data:`NEW` holds it where a run is killed.
+        The driver's own disks replace it atomically. Elsewhere a killed run may leave it under its :data:`NEW` name.
         """
         with writing(f"{self.shown}/{name}"):
             self._create(name + NEW, text)
@@ -182,7 +184,7 @@ class Folder:
         self._replace(source, name, name)
 
     def text_name(self, name: str) -> str | None:
-        """Return the name under which a text file is there, None when it is not."""
+        """Return the name of a text file: its own or its :data:`NEW` one, or None if it does not exist."""
         return next((one for one in (name, name + NEW) if self.exists(one)), None)
 
     def _replace(self, source: Folder, old: str, name: str) -> None:
@@ -201,7 +203,7 @@ class Folder:
         return f"{folder}{slash}.{last}.crc"
 
     def _create(self, name: str, text: str) -> None:
-        """Write a file; where it cannot be, none is left."""
+        """Write a file; delete it if that fails."""
         try:
             self._fill(self._texts.create(self._at(name), True), text)
         except BaseException:
@@ -209,7 +211,7 @@ class Folder:
             raise
 
     def create_new(self, text: str) -> bool:
-        """Write a file in the place of this folder, if there is none; tell whether there was none."""
+        """Create a file at this path; return False if one exists."""
         from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
         try:
@@ -222,7 +224,7 @@ class Folder:
         return True
 
     def overwrite(self, text: str) -> None:
-        """Write a file in the place of this folder, whatever is there."""
+        """Write a file at this path, over an existing one."""
         self._fill(self._texts.create(self._at(""), True), text)
 
     @staticmethod
@@ -233,11 +235,11 @@ class Folder:
             stream.close()
 
     def modified(self) -> float:
-        """Return when the file or folder was last changed: seconds since 1970, as the file system counts."""
+        """Return the last modification time in seconds since 1970, by the clock of the file system."""
         return int(self._files.getFileStatus(self._at("")).getModificationTime()) / 1000
 
     def flush(self, names: Iterable[str]) -> None:
-        """Wait until files, and the names of the folders they are in, are on the driver's own disk."""
+        """Flush files and their folders to the driver's own disk."""
         local = self.local
         if local is None:
             return
@@ -257,7 +259,7 @@ class Folder:
 
 
 def _take_place(part: Path, target: Path, shown: str, taken: str) -> None:
-    """Give a file or folder of the driver's own disks its place. Raises KdumpError ``taken`` where that is not free."""
+    """Move a file or folder on the driver's own disks to ``target``. Raises KdumpError ``taken`` if that exists."""
     try:
         files.take_place(part, target)
     except FileExistsError:

@@ -1,10 +1,11 @@
-"""Exports that go on: what is new since the last run, or what comes as it comes.
+"""Incremental exports: the records since the last run, once or continuously.
 
-A run is made of steps. Each plans what is new (:mod:`kdump.spark.source.streaming`), lets Spark write it to a folder of
-its own, counts and accounts for it as any export does, and then commits: one file in the output's checkpoint folder
-says how far the inputs are read, which files move into place, and what the account is. What a step that was killed has
-written is thrown away, what one that had committed did not move is moved by the next run: no row is lost or doubled for
-any reader, whether it knows Spark's own logs or not.
+A run consists of steps. Each step plans the new records (:mod:`kdump.spark.source.streaming`), lets Spark write them to
+a folder of its own, checks the counts as any export does, and commits. The commit is one file in the output's
+checkpoint folder. It holds the offsets of the inputs, the files to move into place, and the account.
+
+The next run deletes what a killed step has written, and moves the files that a committed step did not move. So no
+reader finds a row lost or doubled, with or without Spark's own logs.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ TRIES: Final = 3
 
 
 class HeldOutput(NamedTuple):
-    """Where a run writes to, and its right to do so."""
+    """The output of a run, and its lock."""
 
     spark: SparkSession
     output: Output
@@ -51,7 +52,7 @@ class HeldOutput(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What a run has added so far. ``lost`` says what of the inputs was gone before it could be read."""
+    """The result of a run so far. ``lost`` are messages about records that were gone before they could be read."""
 
     summary: job.Summary
     steps: int
@@ -59,7 +60,7 @@ class Added(NamedTuple):
 
 
 class Follower:
-    """One run into one output; ``added`` tells at any time what it has committed."""
+    """One run into one output. ``added`` is what it has committed so far."""
 
     def __init__(self, export: job.Export, listener: job.Listener) -> None:
         if export.format not in FORMATS:
@@ -122,12 +123,12 @@ class Follower:
                     self._wait(pause)
                     session.check_alive(place.spark)
         except (KeyboardInterrupt, MalformedError):
-            checkpoint.tell()
+            checkpoint.write_manifest()
             raise
-        checkpoint.tell()
+        checkpoint.write_manifest()
 
     def _fail(self, error: UnreadableError) -> None:
-        """Keep what cannot be read, for the next look; a run that ends raises it, and the next run goes on.
+        """Keep an error for the next try; a run that ends raises it, and the next run continues there.
 
         With ``skip_unreadable`` a folder stops before bytes that a failing disk does not return.
         """
@@ -140,8 +141,8 @@ class Follower:
 
     def _wait(self, pause: float) -> None:
         total = self.added.summary
-        told = f"{total.rows} records added in {self._steps} steps; waiting for more (Ctrl-C ends)"
-        self._listener.progress(told, 0, 0)
+        text = f"{total.rows} records added in {self._steps} steps; waiting for more (Ctrl-C ends)"
+        self._listener.progress(text, 0, 0)
         time.sleep(pause)
 
     def _step(self, place: HeldOutput, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:

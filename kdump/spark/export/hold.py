@@ -1,12 +1,10 @@
-"""One export at a time into one folder: who holds it, and when no process does any more.
+"""The lock of an output: one export at a time writes to a folder.
 
-The holder's name stands in a small file beside the output. It is made in one step where the file system can do that:
-on local disks, NFS and HDFS. An object store without such a step may let two in; then each looks once more before
-anything of the output is touched, and the one whose name is not there ends.
+The lock is a small file beside the output that names its holder. Local disks, NFS and HDFS create it atomically. An
+object store may let two exports in: each reads the lock again before it touches the output, and the other one ends.
 
-A holder on this machine that has died is known by its process. Of one elsewhere the file tells: a living holder touches
-it every :data:`BEAT` seconds, and one that has not for :data:`SILENCE` is held to be dead. Both times are the file
-system's own, so no clocks are compared.
+A dead holder on this machine is known by its process. Any other holder touches the file every :data:`BEAT` seconds, and
+counts as dead after :data:`SILENCE` seconds without. Both times are the file system's own: no clocks are compared.
 """
 
 from __future__ import annotations
@@ -35,14 +33,14 @@ if TYPE_CHECKING:
 BEAT: Final = 10.0
 SILENCE: Final = 120.0
 LOCK: Final = "lock"
-"""The name that a lock has among the hidden ones of its output."""
+"""The name of the lock among the hidden folders of its output."""
 _GUARD: Final = "taking"
 _TRIES: Final = 50
 _PAUSE: Final = 0.02
 
 
 class Holder(NamedTuple):
-    """Who holds an output: a process and its start, the place that its number belongs to, since when (UTC)."""
+    """The holder of a lock: a process, its start, the machine (``place``) of its number, and when it locked (UTC)."""
 
     host: str
     place: str
@@ -56,7 +54,7 @@ class Holder(NamedTuple):
 
 
 def _place() -> str:
-    """Return what tells this machine, since its last start, and its processes from all others."""
+    """Return an id of this machine since its last boot, and of its process namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115  it is no path
@@ -65,7 +63,7 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str:
-    """Return when a process of this machine began, in its own terms; empty where nothing tells or there is none."""
+    """Return the start of a process in the machine's own unit, or an empty string if it is unknown."""
     try:
         return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -83,31 +81,31 @@ def _lives(pid: int) -> bool:
 
 
 def me() -> Holder:
-    """Return this process as a holder of something, from now on."""
+    """Return this process as a holder from now on."""
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return Holder(socket.gethostname(), _place(), os.getpid(), _started(os.getpid()), now, uuid.uuid4().hex)
 
 
 class Lock(Protocol):
-    """Where the names of holders are kept."""
+    """A file that names the holder of an output."""
 
     def create(self, text: str) -> bool:
-        """Write the lock; return False where there is one."""
+        """Create the lock; return False if it exists."""
 
     def read(self) -> str | None:
-        """Return what the lock says, or None if there is none."""
+        """Return the text of the lock, or None if there is none."""
 
     def touch(self, text: str) -> None:
-        """Show that its holder lives."""
+        """Update the time of the lock: its holder lives."""
 
     def age(self) -> float | None:
-        """Return for how many seconds the lock has not been touched, or None if there is none."""
+        """Return the seconds since the lock was touched, or None if there is none."""
 
     def remove(self) -> None:
         """Remove the lock, if there is one."""
 
     def guard(self) -> Lock:
-        """Return the place for the lock of the caller that removes this one."""
+        """Return the lock of a process that removes this lock."""
 
 
 class LocalLock:
@@ -184,26 +182,26 @@ class HadoopLock:
 
 
 class Hold:
-    """The right to write to ``output``, for as long as no process has taken it away."""
+    """The lock of ``output``, until another process takes it."""
 
     def __init__(self, output: Output, place: Lock, holder: Holder) -> None:
         self._output, self._place, self._holder = output, place, holder
 
     def check(self) -> None:
-        """Raise KdumpError where another one holds the output: this process was held to be dead."""
+        """Raise KdumpError if this process has lost the lock: another one took it for dead."""
         now = _read(self._place.read())
         if now is None or now.token != self._holder.token:
-            who = "nobody" if now is None else str(now)
+            who = "no process" if now is None else str(now)
             raise KdumpError(f"{self._output.path} is held by {who} now: this export was silent for too long, and ends")
 
     def beat(self) -> None:
-        """Show that the holder lives."""
+        """Update the time of the lock."""
         self._place.touch(_text(self._holder))
 
 
 @contextmanager
 def held(output: Output) -> Iterator[Hold]:
-    """Hold an output while the block runs. Raises KdumpError that says who holds it already."""
+    """Lock an output while the block runs. Raises KdumpError that names another holder."""
     lock = output.hidden(LOCK)
     local = lock.local
     place: Lock = HadoopLock(lock) if local is None else LocalLock(local)
@@ -215,7 +213,7 @@ def held(output: Output) -> Iterator[Hold]:
 
     def beat() -> None:
         while not done.wait(BEAT):
-            try_to(hold.beat)  # where it fails for long, check() tells
+            try_to(hold.beat)  # check() raises if it fails for long
 
     beating = threading.Thread(target=beat, name="kdump-hold", daemon=True)
     beating.start()
@@ -252,7 +250,7 @@ def _acquire(output: Output, place: Lock, holder: Holder) -> None:
 
 
 def _bury(place: Lock, text: str, holder: Holder) -> None:
-    """Remove the lock of a dead one, which says ``text``: one at a time, or the next holder's would go, too."""
+    """Remove the lock ``text`` of a dead holder: one process at a time, else one removes the next holder's lock."""
     guard = place.guard()
     if guard.create(_text(holder)):
         try:

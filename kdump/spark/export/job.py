@@ -45,10 +45,10 @@ SURVEY_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """What to export, and how. ``options`` are those of the source, as text.
+    """The settings of an export. ``options`` are those of the source, as text.
 
     ``target_file_size`` is in bytes; None lets each task write a file into each folder that it has rows for.
-    ``format`` is one of kdump's, or a writer that Spark knows; then ``out`` is what that writer calls a table.
+    ``format`` is one of kdump's, or the name of a Spark writer; then ``out`` is the name of a table.
     """
 
     paths: tuple[str, ...]
@@ -63,12 +63,12 @@ class Export:
 
     @property
     def account(self) -> str:
-        """The folder of the manifest and of what is damaged."""
+        """The folder of the manifest and of the damaged ranges."""
         return self.out if self.format in FORMATS else beside(self.out)
 
 
 class Summary(NamedTuple):
-    """What was done. ``seconds`` is the time of all of it but the start of Spark."""
+    """The result of an export. ``seconds`` excludes the start of Spark."""
 
     files: int
     batches: int
@@ -81,9 +81,9 @@ class Summary(NamedTuple):
 
 
 class Listener(NamedTuple):
-    """Who is told: ``note`` what is left out, ``progress`` what is being done and how many tasks of how many are.
+    """Callbacks: ``note`` gets what is left out, ``progress`` the current work, tasks done, and all tasks.
 
-    ``done`` is told what was done while a run that is killed would still be known to have done it.
+    ``done`` gets the result before the commit is forgotten: after a kill the next run reports it again.
     """
 
     note: Callable[[str], None]
@@ -93,26 +93,26 @@ class Listener(NamedTuple):
     """Called with each damaged range of what was written, and its file."""
 
     def damages(self, run: dict[str, Any]) -> None:
-        """Tell the damaged ranges that an account lists; those of a failing disk are among the summary's errors."""
+        """Report the damaged ranges of an account; those of a failing disk are errors of the summary."""
         for file, damage in account.damaged_ranges(run):
             if damage.kind != UNREADABLE:
                 self.damage(file, damage)
 
     def plans(self, text: str) -> None:
-        """Tell how far listing and planning are; nothing ends that."""
+        """Report the progress of listing and planning, which have no total."""
         self.progress(text, 0, 0)
 
 
 def run(export: Export, listener: Listener) -> Summary:
-    """Export; return what was done.
+    """Run an export and return its summary.
 
-    Raises UsageError, UnreadableError where anything cannot be read, MalformedError (damage in mode FAILFAST), and
-    KdumpError where Spark fails or where rows that went in did not come out. Then nothing is published.
+    Raises UsageError, UnreadableError, MalformedError (damage in mode FAILFAST), and KdumpError if Spark fails or the
+    counts of rows differ. Then nothing is published.
     """
     options = source_options(export)
     check(export, adds=False)
     inputs = planning.look(options, listener.note, listener.plans)
-    listener.plans("")  # Spark itself says something
+    listener.plans("")  # Spark itself prints here
     spark = session.start(export.master, export.conf, session.SaidBySpark())
     with errors():
         began = time.monotonic()
@@ -123,17 +123,17 @@ def run(export: Export, listener: Listener) -> Summary:
             if done is None:
                 runs = output.check(export.mode, skip_unreadable=options.skip_unreadable)
                 done = _exported(spark, export, options, inputs, output, runs, hold, listener)
-            told = summary(done, time.monotonic() - began)
+            result = summary(done, time.monotonic() - began)
             listener.damages(done)
-            listener.done(told)
+            listener.done(result)
             _forget(output)
-    return told
+    return result
 
 
 def check(export: Export, *, adds: bool) -> None:
     """Raise UsageError or KdumpError for what can be refused before kdump reads a file and starts Spark.
 
-    ``adds`` says that the rows are added to an output of earlier runs.
+    ``adds``: the rows are added to an output of earlier runs.
     """
     session.check()
     settings = session.configured(export.conf)
@@ -154,18 +154,18 @@ _LOCAL: Final = re.compile(r"(?:file:(?://)?)?((?!.*://).*)", re.DOTALL)
 
 
 def _is_free(folder: Path) -> bool:
-    """Return whether nothing is at a path, or a folder that an export has not finished."""
+    """Return whether a path does not exist, or is a folder that an export has not finished."""
     try:
         names = {path.name for path in folder.iterdir()}
         return COMMIT in names or all(name.startswith(".kdump-") for name in names)
     except FileNotFoundError:
         return True
-    except OSError:  # Spark says what is wrong with it
+    except OSError:  # Spark reports it
         return not folder.is_file()
 
 
 def _be_outside(export: Export) -> None:
-    """Raise UsageError where an output in a store would lie in what is read there."""
+    """Raise UsageError if an output in a store lies in an input."""
     out = _parts(export.out)
     for path in export.paths:
         read = _parts(path)
@@ -186,15 +186,15 @@ def _output(spark: SparkSession, export: Export) -> Output:
 
 
 def _forget(output: Output) -> None:
-    """Delete the marker files of a commit that its run had not confirmed."""
+    """Delete the journal of a run that has reported its result."""
     output.delete(WRITING)
     output.delete(COMMIT)
 
 
 def _committed_before(export: Export, output: Output, listener: Listener) -> dict[str, Any] | None:
-    """Finish what an export that was killed had committed; return its account where it was this very export.
+    """Complete the commit of a killed export; return its account if it was the same export, else None.
 
-    One that overwrites is made anew: that doubles nothing.
+    An export that overwrites runs again, which doubles no rows.
     """
     if output.exists(CHECKPOINT):
         return None
@@ -211,7 +211,7 @@ def _committed_before(export: Export, output: Output, listener: Listener) -> dic
 
 
 def _request(export: Export) -> dict[str, Any]:
-    """Return what makes an export the same as another one."""
+    """Return the settings that identify an export."""
     return {
         "paths": list(export.paths),
         "options": export.options,
@@ -231,7 +231,7 @@ def _exported(
     hold: Hold,
     listener: Listener,
 ) -> dict[str, Any]:
-    """Prepare an export beside its output and publish it; return its account."""
+    """Prepare an export beside its output, publish it, and return its account."""
     with output.staging(listener.note) as (name, staging):
         planned = planning.plan(
             _surveyed(options),
@@ -254,7 +254,7 @@ def _exported(
 
 
 def source_options(export: Export) -> words.SourceOptions:
-    """Return the options of the source. Damage ends no export unless it is asked to: it is written to the output, too.
+    """Return the options of the source. The default mode is PERMISSIVE: damage does not end an export.
 
     Raises UsageError.
     """
@@ -262,7 +262,7 @@ def source_options(export: Export) -> words.SourceOptions:
 
 
 def needed(export: Export, columns: tuple[str, ...]) -> list[str]:
-    """Return the columns asked for, and those that folders are made of."""
+    """Return the requested columns, and those that the names of folders need."""
     made_of = [column for name in export.partition_by for column in FOLDERS[name][1]]
     return list(dict.fromkeys([*columns, *made_of]))
 
@@ -272,7 +272,7 @@ def _surveyed(options: words.SourceOptions) -> words.SourceOptions:
 
 
 def numbered(planned: list[Planned]) -> list[Planned]:
-    """Return the plan with a number for each split."""
+    """Return the plan with its splits numbered."""
     number = count()
     return [
         segment._replace(splits=tuple(replace(split, number=next(number)) for split in segment.splits))
@@ -294,9 +294,9 @@ def _survey_there(
 
 
 class WrittenRows(NamedTuple):
-    """What was written: rows, what the bytes of each split are, the damaged stretches, and the files.
+    """The result of writing: rows, the account of each split, the damaged ranges, and the files.
 
-    ``files`` are those of records, by their paths in the output, with their rows; None where nothing in them tells.
+    ``files`` maps the path of each file of records to its rows, or to None if its format does not count them.
     """
 
     rows: int
@@ -306,7 +306,7 @@ class WrittenRows(NamedTuple):
 
 
 def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
-    """Return what the account of a run says."""
+    """Return the summary of a run's account."""
     totals = manifest["totals"]
     lost = [(file["file"], one) for file in manifest["files"] for one in file["damaged"]]
     unreadable = {name: UnreadableError(name, one["reason"]) for name, one in lost if one["damage"] == UNREADABLE}
@@ -332,14 +332,14 @@ class Work:
         return [split for segment in self.planned for split in segment.splits]
 
     def run(self) -> dict[str, Any]:
-        """Write all; return the account of it."""
+        """Write the plan and return its account."""
         started = datetime.now(UTC)
         return self.accounted(started, self.write())
 
     def write(self, *, always: bool = True) -> WrittenRows:
-        """Write the records and what is damaged, and check the count of rows.
+        """Write the records and the damaged ranges, and check the count of rows.
 
-        Damage is written, if there is none as an empty file, unless ``always`` is false.
+        Without damage an empty file is written, unless ``always`` is false.
         """
         with session.interruptible(self.spark):
             return self._written(always=always)
@@ -347,24 +347,24 @@ class Work:
     def _written(self, *, always: bool) -> WrittenRows:
         counted = self._write()
         parts = {number: one.account for number, one in counted.items()}
-        lost = [(split, told) for split in self.splits if (told := self._lost(counted[split.number]))]
+        lost = [(split, ranges) for split in self.splits if (ranges := self._lost(counted[split.number]))]
         if lost or always:
             with session.watched(self.spark, "writing damage", self.listener.progress):
                 self.output.write_damaged(counting.damaged(self.spark, lost, self.options))
         files = self._check(counted)
         listed = [
             account.ListedDamage(split.name, *chunk, damage.kind, damage.reason)
-            for split, stretches in lost
-            for damage in stretches
+            for split, ranges in lost
+            for damage in ranges
             for chunk in reading.chunks(damage)
         ]
         return WrittenRows(sum(part.rows or 0 for part in parts.values()), parts, listed, files)
 
     def _lost(self, counted: counting.Counted) -> list[Damage]:
-        return [damage for damage in counted.lost if reading.is_told(damage, self.options)]
+        return [damage for damage in counted.lost if reading.is_reported(damage, self.options)]
 
     def accounted(self, started: datetime, written: WrittenRows) -> dict[str, Any]:
-        """Return the account of what was written."""
+        """Return the account of a result."""
         output = [
             {"file": name, "rows": written.files.get(name), "bytes": self.output.size(name)}
             for name in self.output.files()
@@ -373,7 +373,7 @@ class Work:
         return account.manifest(self.planned, written.parts, written.lost, settings)
 
     def _write(self) -> dict[int, counting.Counted]:
-        """Write the records; return what was read of each split."""
+        """Write the records and return the counts of each split."""
         options = self.options
         if options.columns:
             options = replace(options, columns=tuple(needed(self.export, options.columns)))
@@ -392,20 +392,20 @@ class Work:
                 counted = counts.value
         missing = [split.name for split in self.splits if split.number not in counted]
         if missing:
-            raise KdumpError(f"{missing[0]}: no task tells what it has read of it")
+            raise KdumpError(f"{missing[0]}: no task has reported what it read")
         return counted
 
-    def _told(self, split: Split) -> account.SplitAccount | None:
+    def _by_headers(self, split: Split) -> account.SplitAccount | None:
         options = self.options
         bounds = (options.starting_offset, options.ending_offset, options.starting_timestamp, options.ending_timestamp)
         outcomes = split.outcomes
         drops = outcomes is not None and (outcomes.aborted or outcomes.doubts or split.stable is not None)
         filtered = any(bound is not None for bound in bounds) or split.offsets is not None
         filtered = filtered or bool(options.committed and drops)
-        return account.told(split, control=options.include_control, filtered=filtered)
+        return account.by_headers(split, control=options.include_control, filtered=filtered)
 
     def _check(self, counted: dict[int, counting.Counted]) -> dict[str, int | None]:
-        """Return the rows of each file that was written.
+        """Return the rows of each written file.
 
         Raises KdumpError unless three counts are equal: records by batch headers, rows read, rows in the files.
         """
@@ -421,9 +421,9 @@ class Work:
         return files
 
     def _promised(self, split: Split, counted: counting.Counted) -> int:
-        """Return the rows that a split's headers tell; where they do not, or damage took some, those that were read."""
-        told = None if counted.lost else self._told(split)
-        rows = counted.account.rows if told is None or told.rows is None else told.rows
+        """Return the rows of a split by its headers; if it is damaged or they do not show it, the rows read."""
+        found = None if counted.lost else self._by_headers(split)
+        rows = counted.account.rows if found is None or found.rows is None else found.rows
         return rows or 0
 
     def _settings(self, started: datetime, rows: int) -> dict[str, Any]:

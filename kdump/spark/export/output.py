@@ -1,4 +1,4 @@
-"""The output of an export: what Spark writes into a folder, the rows in its files, and the manifest."""
+"""The output of an export: the files that Spark writes, the rows in them, and the manifest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MANIFEST: Final = "_manifest.json"
 DAMAGED: Final = "_damaged"
 CHECKPOINT: Final = "_checkpoint"
 WRITING: Final = "_writing.json"
-"""Lies where the account of a table is while a writer of Spark's own makes that table."""
+"""A file beside the account of a table, for as long as a Spark writer writes the table."""
 FORMATS: Final = ("parquet", "orc", "json", "csv")
 """The formats that an export commits and counts itself; others are tables (:mod:`kdump.spark.export.table`)."""
 _WRITE: Final = {
@@ -42,9 +42,9 @@ FOLDERS: Final = {
     "date": ("date", ("timestampMs", "timestamp")),
     "hour": ("hour", ("timestampMs", "timestamp")),
 }
-"""What ``--partition-by`` can name: the folder's name, and the columns it is made of.
+"""Values of ``--partition-by``: the name of the folders, and the columns that it needs.
 
-A topic's folder has another name than the column, which stays in the files: Spark reads ``topic=001`` as a number.
+The folder of a topic has another name than the column in the files: Spark reads ``topic=001`` as a number.
 """
 _MS_OF_DAY: Final = 86_400_000
 _EXPRESSIONS: Final = {
@@ -57,25 +57,25 @@ _EXPRESSIONS: Final = {
 
 
 SHUFFLED: Final = 1.5
-"""Bytes that rows take in a shuffle for each that they take in a file: 1 of random bytes, 3 of texts alike."""
+"""Bytes of rows in a shuffle per byte in a file: 1 for random bytes, 3 for similar texts."""
 FOOTERS: Final = 8
-"""Files whose footers are read at a time."""
+"""Footers that are read at the same time."""
 
 
 def exists(path: str) -> UsageError:
-    """Return the error of an output that is there already, which the mode ``error`` leaves as it is."""
+    """Return the error of mode ``error`` for an output that exists."""
     return UsageError(f"{path} is there already; --mode overwrite or --mode append, or another --out")
 
 
 class Output(Folder):
-    """A folder of files of the format ``form``: an output, or where one is prepared."""
+    """A folder of files in the format ``form``: an output, or a folder that prepares one."""
 
     def __init__(self, spark: SparkSession, path: str, form: str, shown: str = "") -> None:
         super().__init__(spark, path, shown)
         self._format = form
 
     def like(self, path: str, shown: str) -> Output:
-        """Return the folder ``path`` as one in which this output is prepared."""
+        """Return the folder ``path`` as a folder that prepares this output."""
         return Output(self._spark, path, self._format, shown)
 
     @property
@@ -84,17 +84,16 @@ class Output(Folder):
         return self._format == "parquet" and self.local is not None
 
     def hidden(self, name: str) -> Folder:
-        """Return the folder of that name that goes with this one: beside it, where nobody looks for its files.
+        """Return the hidden folder of that name for this output: beside it, where readers of the output do not list it.
 
-        It is in it where there is no place beside it on the same file system: a mount point, a bucket, a folder whose
-        parent is closed.
+        It is inside if the same file system has no place beside it: a mount point, a bucket, a read-only parent.
         """
         if not self._has_place_beside:
             return self.inside(f".kdump-{name}")
         return self.beside(f".{self.path.rpartition('/')[2]}.kdump-{name}")
 
     def hidden_names(self) -> list[str]:
-        """Return the names of such folders that are there and that :meth:`staging` has made."""
+        """Return the names of existing hidden folders that :meth:`staging` has made."""
         if self._has_place_beside:
             parent, _, own = self.path.rpartition("/")
             around, before = Folder(self._spark, parent or ("/" if "/" in self.path else ".")), f".{own}.kdump-"
@@ -116,7 +115,7 @@ class Output(Folder):
         return try_to(lambda: self._files.access(parent, self._jvm.org.apache.hadoop.fs.permission.FsAction.WRITE))
 
     def is_empty(self) -> bool:
-        """Tell whether the folder, which is there, holds nothing but what exports keep on their way."""
+        """Return whether an existing folder holds only the hidden folders of exports."""
         inside = self._texts.listStatusIterator(self._at(""))
         while inside.hasNext():
             if not inside.next().getPath().getName().startswith(".kdump-"):
@@ -125,9 +124,9 @@ class Output(Folder):
 
     @contextmanager
     def staging(self, note: Callable[[str], None]) -> Iterator[tuple[str, Output]]:
-        """Give a folder in which files are prepared, and its name. What the block wrote is deleted where it fails.
+        """Yield the name of a new folder to prepare files in, and the folder. If the block fails, it is deleted.
 
-        Each has a name of its own: what tasks of a driver that was killed still write goes into nobody else's.
+        Each name is unique: tasks of a killed driver cannot write into the folder of another run.
         """
         name = uuid.uuid4().hex[:_LENGTH]
         made = self.like(self.hidden(name).path, self.path)
@@ -142,10 +141,7 @@ class Output(Folder):
             raise
 
     def rows(self) -> dict[str, int | None]:
-        """Return how many rows each file holds, as its footer tells; None where its format has none.
-
-        Files of damaged stretches are not among them.
-        """
+        """Return the number of rows in the footer of each file of records, or None if the format has no footer."""
         ends = (f".{self._format}", f".{self._format}.gz")
         names = [name for name in self.files() if name.endswith(ends) and not name.startswith(f"{DAMAGED}/")]
         count = _FOOTERS.get(self._format)
@@ -178,7 +174,7 @@ class Output(Folder):
         *,
         target_file_size: int | None = None,
     ) -> None:
-        """Write ``columns`` of ``rows``, in folders; files of about ``target_file_size`` bytes cost a shuffle."""
+        """Write ``columns`` of ``rows`` into folders; files of about ``target_file_size`` bytes need a shuffle."""
         from pyspark.sql import functions as spark_sql
 
         folders = {FOLDERS[name][0]: spark_sql.expr(_EXPRESSIONS[name]) for name in partition_by}
@@ -196,7 +192,7 @@ class Output(Folder):
 
     @contextmanager
     def _rebalancing(self, size: int) -> Iterator[None]:
-        """Let Spark bring the rows of each folder together, in tasks that read about ``size`` bytes of a shuffle."""
+        """Let Spark group the rows by folder, in tasks that read about ``size`` bytes of a shuffle."""
         settings = {
             "spark.sql.adaptive.enabled": "true",
             "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(size),
@@ -211,7 +207,7 @@ class Output(Folder):
                 self._spark.conf.set(name, kept)
 
     def write_damaged(self, rows: DataFrame) -> None:
-        """Write the damaged stretches, always as Parquet, which holds their bytes."""
+        """Write the damaged ranges as Parquet, which can hold their bytes."""
         with writing(self.shown):
             rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error").save(f"{self.path}/{DAMAGED}")
 
@@ -220,10 +216,10 @@ class Output(Folder):
         (writer.partitionBy(*folders) if folders else writer).mode("error").save(self.path)
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
-        """Return the accounts of the runs that wrote here, of which ``mode`` says what becomes.
+        """Return the accounts of the earlier runs into this output.
 
-        Raises UsageError where there is something that must not be touched, and for rows to append where a run before
-        could not read something, unless ``skip_unreadable`` calls that damage.
+        Raises UsageError if ``mode`` must not touch the output. Mode ``append`` also refuses an output that lacks
+        unreadable bytes, unless ``skip_unreadable`` makes them damage.
         """
         if not self.exists() or (self.is_empty() and mode != "append"):
             return []
@@ -244,12 +240,12 @@ class Output(Folder):
         return runs
 
     def runs(self) -> list[Any] | None:
-        """Return the accounts of the runs that wrote here, None when there is no manifest."""
-        told = self._manifest()
-        return None if told is None else list(told["runs"])
+        """Return the accounts of the runs that wrote here, or None if there is no manifest."""
+        manifest = self._manifest()
+        return None if manifest is None else list(manifest["runs"])
 
     def steps(self) -> int:
-        """Return the number of the last step of --incremental or --follow that the manifest tells of, 0 for none."""
+        """Return the number of the last step of --incremental or --follow in the manifest, or 0."""
         return int((self._manifest() or {}).get("steps", 0))
 
     def _manifest(self) -> dict[str, Any] | None:
@@ -257,17 +253,17 @@ class Output(Folder):
         if name is None:
             return None
         try:
-            told: dict[str, Any] = json.loads(self.read_text(name))
-            if not isinstance(told["runs"], list):
+            manifest: dict[str, Any] = json.loads(self.read_text(name))
+            if not isinstance(manifest["runs"], list):
                 raise TypeError("its runs are no list")
         except (ValueError, KeyError, TypeError) as reason:
             raise KdumpError(f"{self.path}/{name} is not one of kdump's: {reason}") from reason
-        return told
+        return manifest
 
     def write_runs(self, runs: list[Any], steps: int | None = None) -> int:
-        """Write the manifest of these runs, with what they are together; return its length.
+        """Write the manifest of these runs with their totals, and return its length in characters.
 
-        ``steps`` is the number of the last step that it tells of, None where there are no steps.
+        ``steps`` is the number of the last step in it, or None if the output has no steps.
         """
         totals = account.totals(run["totals"] for run in runs)
         counted = {} if steps is None else {"steps": steps}

@@ -1,8 +1,8 @@
-"""A table that a writer of Spark's own makes, with its own commit: what ``--format`` names beside kdump's formats.
+"""A table that a Spark writer writes and commits itself: ``--format`` with another name than kdump's formats.
 
-The account of it (damaged stretches, manifest) is prepared, committed and held as every output is, in the folder
-``OUT.kdump`` beside it. While the writer is at work :data:`WRITING` lies there: nobody but the table itself knows
-whether the rows of a run that was killed then are in it.
+Its account (damaged ranges and manifest) is prepared, committed and locked like every output, in the folder
+``OUT.kdump`` beside it. That folder holds :data:`WRITING` while the writer works: only the table itself records whether
+it has the rows of a run that was killed then.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def beside(table: str) -> str:
 
 
 class Table(Output):
-    """The account of the table ``table``, which the writer ``form`` makes in a ``mode`` of Spark's."""
+    """The account of the table ``table``, which the Spark writer ``form`` writes in a save ``mode``."""
 
     def __init__(self, spark: SparkSession, table: str, form: str, mode: str) -> None:
         super().__init__(spark, beside(table), "parquet")
@@ -37,19 +37,19 @@ class Table(Output):
         return False
 
     def like(self, path: str, shown: str) -> Table:
-        """Return one of the same table, whose account is prepared in ``path``."""
+        """Return the same table with its account prepared in ``path``."""
         made = Table(self._spark, self._table, self._writer, self._mode)
         Output.__init__(made, self._spark, path, "parquet", shown)
         made._account = self
         return made
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
-        """Return the accounts of the runs that wrote here. Raises as :meth:`Output.check`, and for a run in doubt."""
+        """Return the accounts of the runs that wrote here. Raises as :meth:`Output.check`, and if a run was killed."""
         if self.exists(WRITING):
             began = json.loads(self.read_text(WRITING))["began"]
             raise KdumpError(
                 f"{self._table}: an export that began to write it at {began} did not end well; the table's history "
-                f"tells whether its rows are there: see there, then delete {self.path}/{WRITING}"
+                f"shows whether its rows are there: check it, then delete {self.path}/{WRITING}"
             )
         if self.exists() and not self.is_empty():
             return super().check(mode, skip_unreadable=skip_unreadable)
@@ -58,7 +58,7 @@ class Table(Output):
         return []
 
     def rows(self) -> dict[str, int | None]:
-        """Return that nothing here tells how many rows the table holds."""
+        """Return None for the table: only its own format counts its rows."""
         return {self._table: None}
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
@@ -67,7 +67,7 @@ class Table(Output):
         writer = rows.write.format(self._writer).mode(self._mode)
         try:
             (writer.partitionBy(*folders) if folders else writer).save(self._table)
-        except Exception:  # the writer has not committed; whether it had when it was interrupted, nobody knows
+        except Exception:  # it has not committed; after an interrupt that is unknown, and WRITING stays
             try_to(lambda: account.delete(WRITING))
             try_to(lambda: account.delete_empty() if account.is_empty() else None)
             raise

@@ -291,13 +291,13 @@ def counted(split: Split, options: SourceOptions, tell: Callable[[int, Tally], N
     tell(split.number, tally)
 
 
-def stretches(split: Split, lost: Iterable[Damage], options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the output damaged for what was found damaged in ``split``."""
+def damaged(split: Split, lost: Iterable[Damage], options: SourceOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the output damaged for the damaged ranges of ``split``."""
     source = _open(split, options)
     if source is not None:
         with source:
             for damage in lost:
-                yield from _stretch(split, source, damage, skip=options.skip_unreadable)
+                yield from _damaged_rows(split, source, damage, skip=options.skip_unreadable)
 
 
 def _records(
@@ -359,12 +359,12 @@ def _lost(content: Content) -> list[Damage]:
 def _damaged(split: Split, source: files.Source, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     for content in contents(split, source, options):
         for damage in _lost(content):
-            if is_told(damage, options):
-                yield from _stretch(split, source, damage, skip=options.skip_unreadable)
+            if is_reported(damage, options):
+                yield from _damaged_rows(split, source, damage, skip=options.skip_unreadable)
 
 
-def is_told(damage: Damage, options: SourceOptions) -> bool:
-    """Tell whether what is damaged becomes rows of the output damaged."""
+def is_reported(damage: Damage, options: SourceOptions) -> bool:
+    """Return whether a damaged range becomes rows of the output damaged."""
     return options.mode != words.DROPMALFORMED or damage.kind == UNREADABLE
 
 
@@ -377,7 +377,7 @@ def chunks(damage: Damage) -> Iterator[tuple[int, int]]:
         yield start, min(DAMAGED_BYTES, damage.end - start)
 
 
-def _stretch(split: Split, source: files.Source, lost: Damage, *, skip: bool) -> Iterator[pa.RecordBatch]:
+def _damaged_rows(split: Split, source: files.Source, lost: Damage, *, skip: bool) -> Iterator[pa.RecordBatch]:
     where = (split.file.topic, split.partition, split.name)
     facts = (lost.kind, lost.reason, lost.at, lost.missing_from, lost.missing_until)
     if lost.kind == UNREADABLE:
