@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST_TOLD: Final = 100
-"""Characters of a value that an error or a finding tells whole."""
+LONGEST_VALUE: Final = 100
+"""Longest value that an error or a finding prints whole, in characters."""
 _SHOWN: Final = 60
 """Longest text that is shown whole, in characters."""
 
@@ -96,8 +96,8 @@ class DamageError(KdumpError):
         self.position, self.expected, self.found = position, brief(expected), brief(found)
 
     def __reduce__(self) -> tuple[object, ...]:
-        told = {"position": self.position, "expected": self.expected, "found": self.found}
-        return type(self), (self.kind, self.reason), told
+        fields = {"position": self.position, "expected": self.expected, "found": self.found}
+        return type(self), (self.kind, self.reason), fields
 
     def at(self, base: int) -> DamageError:
         """Return the same damage, its position counted from ``base`` bytes further out."""
@@ -107,8 +107,8 @@ class DamageError(KdumpError):
 
     def __str__(self) -> str:
         known = {"expected": self.expected, "found": self.found}
-        told = ", ".join(f"{word} {value}" for word, value in known.items() if value is not None)
-        return f"byte {self.position}: {self.reason}" + (f" ({told})" if told else "")
+        values = ", ".join(f"{word} {value}" for word, value in known.items() if value is not None)
+        return f"byte {self.position}: {self.reason}" + (f" ({values})" if values else "")
 
 
 class LimitError(DamageError):
@@ -116,9 +116,9 @@ class LimitError(DamageError):
 
 
 def brief(value: object) -> object:
-    """Return a value for a message; one of more than :data:`MOST_TOLD` characters as its first ones and its size."""
+    """Return a value for a message: of more than :data:`LONGEST_VALUE` characters only the first ones and the size."""
     text = str(value)
-    return _zeros(text) or (value if len(text) <= MOST_TOLD else _cut(text, text))
+    return _zeros(text) or (value if len(text) <= LONGEST_VALUE else _cut(text, text))
 
 
 def many(count: int, what: str, more: str = "") -> str:
@@ -129,7 +129,7 @@ def many(count: int, what: str, more: str = "") -> str:
 def quoted(value: object) -> str:
     """Return a value between quotes where it is a text, no longer than :func:`brief` leaves it."""
     text, shown = str(value), repr(value)
-    return _zeros(text) or (shown if len(shown) <= MOST_TOLD else _cut(shown, text))
+    return _zeros(text) or (shown if len(shown) <= LONGEST_VALUE else _cut(shown, text))
 
 
 def _zeros(text: str) -> str:
@@ -146,8 +146,8 @@ def refused(path: str, damage: DamageError) -> str:
     return f"{path}: {damage}; it is not used, and a broker refuses it (kdump check reports what to do)"
 
 
-def unsaid(_: object) -> None:
-    """Report nothing."""
+def discard(_: object) -> None:
+    """Drop a report."""
 
 
 def raise_it(error: UnreadableError) -> None:
@@ -156,19 +156,18 @@ def raise_it(error: UnreadableError) -> None:
 
 
 class Reporter(NamedTuple):
-    """The receivers of what a reader meets. A reader takes one as its argument ``report``.
+    """The functions that a reader, which takes them as its argument ``report``, calls.
 
-    ``damage`` takes a sentence on damaged bytes, ``wrong`` one on a derived file that is not used, ``note`` one that
-    changes no exit status, ``fail`` an unreadable file or folder, ``progress`` a number of bytes that are done. It is
-    picklable where its functions are.
+    ``damage`` takes a sentence on damaged bytes, ``wrong`` one on a derived file that is not used. ``note`` takes one
+    that changes no exit status, ``fail`` an unreadable file or folder, ``progress`` a number of bytes that were read.
     """
 
-    damage: Callable[[str], None] = unsaid
-    wrong: Callable[[str], None] = unsaid
-    note: Callable[[str], None] = unsaid
+    damage: Callable[[str], None] = discard
+    wrong: Callable[[str], None] = discard
+    note: Callable[[str], None] = discard
     fail: Callable[[UnreadableError], None] = raise_it
-    progress: Callable[[int], None] = unsaid
+    progress: Callable[[int], None] = discard
 
 
-SILENT: Final = Reporter(fail=unsaid)
+SILENT: Final = Reporter(fail=discard)
 """Reports nothing, and raises nothing."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.parallel.chunks import _ChunkCrew
+from kdump.parallel.chunks import _ChunkThreads
 from kdump.segments import read_ahead
 from testing import GOLDEN, ROOT
 
@@ -69,13 +69,13 @@ def threads(monkeypatch):
 def begun(monkeypatch):
     """Return the crews whose threads have begun to make chunks."""
     threads = []
-    run = _ChunkCrew._run
+    run = _ChunkThreads._run
 
     def noted(workers):
         threads.append(workers)
         run(workers)
 
-    monkeypatch.setattr(_ChunkCrew, "_run", noted)
+    monkeypatch.setattr(_ChunkThreads, "_run", noted)
     return threads
 
 

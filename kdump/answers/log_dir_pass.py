@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from kdump.answers.collector import Needs, Place, Reading
-from kdump.errors import DamageError, Reporter, UnreadableError, unsaid
+from kdump.errors import DamageError, Reporter, UnreadableError, discard
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
 from kdump.log_dirs.partition import task_groups
 from kdump.records.record_batch import Batches, RecordBatch
@@ -213,7 +213,7 @@ def size_after(partition: Partition, offset: int) -> int:
     size = sum(segment.size for segment in segments)
     if segments and offset > (segments[0].base_offset or 0):
         with segments[0].open() as source:
-            size -= Seeker(segments[0], source, unsaid).by_offset(offset, None).start
+            size -= Seeker(segments[0], source, discard).by_offset(offset, None).start
     return size
 
 

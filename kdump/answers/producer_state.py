@@ -9,7 +9,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.errors import DamageError, UnreadableError, unsaid
+from kdump.errors import DamageError, UnreadableError, discard
 from kdump.formats import producer_snapshot
 from kdump.log_dirs.files import read_whole
 from kdump.segments.regions import Damage
@@ -204,7 +204,7 @@ class ProducerReplay:
         for snapshot in self._later:
             end = f"the log ends at {self.end_offset}"
             self._note(f"{snapshot.path}: it is of offset {snapshot.offset}, {end}: not used")
-        self._note = unsaid  # what it says goes nowhere after the partition
+        self._note = discard  # what it says goes nowhere after the partition
         self._later.clear()
 
     def _take(self, snapshot: ProducerSnapshot) -> None:

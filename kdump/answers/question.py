@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from kdump.answers.collector import Place
-from kdump.errors import Reporter, UnreadableError, UsageError, unsaid
+from kdump.errors import Reporter, UnreadableError, UsageError, discard
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
@@ -233,7 +233,7 @@ class Asking:
 
     def places(self) -> Iterator[Place]:
         """Yield the partitions that the question is about, each with the state of its log dir."""
-        report = self.report._replace(note=unsaid)
+        report = self.report._replace(note=discard)
         yield from (Place(one, self.states.of(one), report) for one in self.meant())
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:

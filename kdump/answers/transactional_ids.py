@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs
 from kdump.answers.coordinator import PARTITIONS, topic_partitions
-from kdump.errors import DamageError, unsaid
+from kdump.errors import DamageError, discard
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
 from kdump.internal_topics.decode import decode
 from kdump.internal_topics.transaction_state import STATES, TOPIC
@@ -83,7 +83,7 @@ class TransactionalIds(Collector):
         self._logs: dict[int, _CoordinatorLog] = {}
         self._log: _CoordinatorLog | None = None
         self._segment: Segment | None = None
-        self._note: Callable[[str], None] = unsaid
+        self._note: Callable[[str], None] = discard
 
     def begin(self, place: Place) -> Needs:
         if place.partition.topic != TOPIC or place.partition.partition is None:
@@ -134,7 +134,7 @@ class TransactionalIds(Collector):
     def end(self) -> None:
         if self._log is not None:
             self._keep(self._log)
-        self._log, self._segment, self._note = None, None, unsaid
+        self._log, self._segment, self._note = None, None, discard
 
     def _keep(self, log: _CoordinatorLog) -> None:
         if log.number not in self._logs or self._logs[log.number].rank < log.rank:

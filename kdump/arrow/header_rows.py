@@ -130,12 +130,12 @@ def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[lis
         yield [values.source(column)(item, None) for column in columns], item.batch.count or 0
         return
     alike = [None if column.source in _RUN_COLUMNS else values.source(column)(item, None) for column in columns]
-    counts = run.run.column("records_count", run.row, run.behind)
+    counts = run.run.column("records_count", run.row, run.stop)
     if all(column.source not in _RUN_COLUMNS for column in columns):
         yield alike, sum(counts)
         return
     differing = [
-        run.run.column(_RUN_COLUMNS[column.source], run.row, run.behind)
+        run.run.column(_RUN_COLUMNS[column.source], run.row, run.stop)
         if column.source in _RUN_COLUMNS
         else repeat(value)
         for column, value in zip(columns, alike, strict=True)
@@ -181,10 +181,10 @@ def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
         except DamageError:  # a wrapper that cannot be decompressed has no more
             return [None]
     if column.source in _RUN_COLUMNS:
-        return run.run.column(_RUN_COLUMNS[column.source], run.row, run.behind)
+        return run.run.column(_RUN_COLUMNS[column.source], run.row, run.stop)
     if column.name == "crcValid" or column.source not in _OF_EACH:
         return repeat(values.source(column)(item, None), count)
-    batches = map(run.run.batch, range(run.row, run.behind))
+    batches = map(run.run.batch, range(run.row, run.stop))
     read = values.source(column)
     return [read(item._replace(batch=batch, base_offset=batch.base_offset), None) for batch in batches]
 

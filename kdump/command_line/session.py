@@ -139,7 +139,7 @@ class Session:
         if quiet:
             from kdump.log_dirs import patience  # few runs are quiet
 
-            patience.tell = _nothing
+            patience.notify = _nothing
         kernel.keep_freed_memory()
 
     @property

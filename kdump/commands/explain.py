@@ -15,7 +15,7 @@ from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import AT, FORM, Answering
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, in_paths
-from kdump.errors import UnreadableError, UsageError, unsaid
+from kdump.errors import UnreadableError, UsageError, discard
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
 from kdump.log_dirs.absent import with_names
@@ -110,7 +110,7 @@ def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
 
 
 def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]:
-    session, report = run.session, run.report._replace(note=unsaid)
+    session, report = run.session, run.report._replace(note=discard)
     metadata = Finder(run.asked._replace(topics=(METADATA,), leftovers=False, remote=None), fail=session.fail)
     states = states_of(report)
     found = run.partitions() or _loose(run, ranges)

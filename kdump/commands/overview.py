@@ -19,7 +19,7 @@ from kdump.checks.log_dir import LogDirs
 from kdump.command_line.findings_output import FindingsOutput
 from kdump.command_line.session import Session
 from kdump.commands.check import report
-from kdump.errors import SILENT, unsaid
+from kdump.errors import SILENT, discard
 from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
 from kdump.log_dirs.absent import with_names
 from kdump.log_dirs.finder import Finder, Wanted
@@ -74,7 +74,7 @@ def overview(paths: tuple[str, ...]) -> int:
         return _segment(paths[0], found[0], run)
     states = states_of(SILENT)  # the check reports what is wrong
     usage = DiskUsage()
-    LogDirPass([usage], SILENT, states).run(list(with_names(found, unsaid)))
+    LogDirPass([usage], SILENT, states).run(list(with_names(found, discard)))
     lines = [line for line in usage.answer(0) if isinstance(line, PartitionUsage)]
     for text in _what(paths, lines, states, found):
         _print(text)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 512
 """Entries that are checked between two chances for Ctrl-C."""
 NEAR: Final = 1 << 18
-"""Bytes of log from one entry to the next up to which what lies between is fetched too, ahead of time."""
+"""The greatest distance of two entries, in bytes of log, up to which the bytes between are read ahead."""
 
 
 def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
@@ -60,13 +60,13 @@ def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
     end, most = readable(run, log)
     if not end or not kernel.COMPILED:
         return bytearray(b"\1") * index.count
-    stretch = 0
+    ahead = 0
     if index.filled and log.size // index.filled <= NEAR:
-        stretch = 2 * AT_ONCE * (log.size // index.filled)
+        ahead = 2 * AT_ONCE * (log.size // index.filled)
 
     def hold(held: EntryCheck, first: int, stop: int, flags: bytearray) -> None:
-        if stretch:
-            log.expect(index.stored(first)[1], stretch)
+        if ahead:
+            log.expect(index.stored(first)[1], ahead)
         held.by_offset(index.data, first, stop, flags)
 
     return _doubtful(log, end, most, index, hold)
@@ -159,7 +159,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
 
 
 class OffsetEntries:
-    """The entries of an offset index held against the log; what does not fit goes to the reports of the run.
+    """Compares the entries of an offset index with the log, and adds mismatches to the reports of the run.
 
     ``doubtful`` has a byte for each entry, 0 for one that the compiled kernel has confirmed.
     """
@@ -179,7 +179,7 @@ class OffsetEntries:
 
 
 class TimeEntries:
-    """The entries of a time index held against the log, which is found through the offset index.
+    """Compares the entries of a time index with the log, which is found through the offset index.
 
     ``doubtful`` has a byte for each entry, 0 for one that the compiled kernel has confirmed.
     """

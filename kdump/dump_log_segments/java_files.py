@@ -80,7 +80,7 @@ def number(path: str, text: str, bits: int) -> int:
     if not is_number or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
         raise UnreadableError(
             path,
-            f"where the file name should tell an offset or epoch stands {text!r}",
+            f"the file name has {text!r} where an offset or an epoch is expected",
             "name it as the broker did, such as 00000000000000000000.log; kdump dump reads a segment of any name",
         )
     return int(text)

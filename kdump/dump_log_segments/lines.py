@@ -105,11 +105,11 @@ def line(text: str) -> Line:
     begin, *fields = text.replace("{{", _BRACE).split("{")
     parts: list[str | Field] = [_literal(begin)]
     for field in fields:
-        inside, _, behind = field.partition("}")
+        inside, _, after = field.partition("}")
         name, _, kind = inside.partition(":")
         if kind not in WRITE:
             raise ValueError(f"{text!r}: no such type of a field: {kind}")
-        parts += [Field(name, kind), _literal(behind)]
+        parts += [Field(name, kind), _literal(after)]
     return Line(tuple(filter(None, parts)))
 
 

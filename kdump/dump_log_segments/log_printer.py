@@ -186,9 +186,9 @@ class LogPrinter(LineValues):
             for entry in entries:
                 self.record(batch, entry)
         except DamageError as damage:
-            told = damage.at(batch.position)
-            told.reason = f"{self.path}: batch at {batch.position}: {damage.reason}"
-            raise told from damage
+            placed = damage.at(batch.position)
+            placed.reason = f"{self.path}: batch at {batch.position}: {damage.reason}"
+            raise placed from damage
 
     def overflow(self, source: Source, position: int, *, deep: bool) -> None:
         """Die as the original does of a batch whose end, reckoned in 32 bits, is negative: it is not after the file's.
@@ -209,7 +209,7 @@ class LogPrinter(LineValues):
             self.out.write(parts[0].render(self.fields(batch)).encode())
         raise DamageError(
             "record size",
-            f"{self.path}: a batch ends behind 2 GiB, which this release takes for the middle of the file",
+            f"{self.path}: a batch ends past 2 GiB, which this release takes for the middle of the file",
             position=position + record_layout.LOG_OVERHEAD.offsets["size"],
             expected=f"an end at {source.size} or before",
             found=end,

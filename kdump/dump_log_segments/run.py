@@ -80,7 +80,7 @@ class DumpRun:
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
 
     def close(self, source: LocalFile) -> None:
-        """Say so where a file became shorter while it was read."""
+        """Report a file that became shorter while it was read."""
         if source.lost:
             self.complain(
                 f"kdump: {source.name} became {source.lost} bytes shorter while it was read; what was there is printed"
@@ -89,16 +89,16 @@ class DumpRun:
     def complain(self, text: str) -> None:
         """Print a line to standard error, after what was printed so far."""
         self.out.flush()
-        tell(text)
+        print_error(text)
 
     def report(self) -> None:
         """Print mismatches of indexes and gaps between offsets, by file in the order of the release."""
         for text in self.reports.lines(self.state, self.dialect):
-            tell(text)
+            print_error(text)
         for file, pairs in by_file(self.dialect, self.gaps):
-            tell(self.dialect.gaps_title.format(file=file))
+            print_error(self.dialect.gaps_title.format(file=file))
             for last, current in sorted(dict(pairs).items()) if self.dialect.gaps_by_offset else reversed(pairs):
-                tell(f"  {last} is followed by {current}")
+                print_error(f"  {last} is followed by {current}")
 
 
 def _parser(payloads: PayloadDialect, switch: str) -> Parser:
@@ -108,8 +108,8 @@ def _parser(payloads: PayloadDialect, switch: str) -> Parser:
     return PARSERS[switch](payloads)
 
 
-def tell(text: str) -> None:
-    """Print a line to standard error; to a terminal without what a file's name could steer it with."""
+def print_error(text: str) -> None:
+    """Print a line to standard error. A terminal gets no control characters of file names."""
     print(harmless(text) if sys.stderr.isatty() else text, file=sys.stderr)
 
 
@@ -123,7 +123,7 @@ MISSING: Final = "Indexed offset: {0}, found log offset: {1}"
 
 
 class Pair(NamedTuple):
-    """What an index says, and what stands in the log or in the entry before."""
+    """A value of an index, and that of the log or of the entry before."""
 
     indexed: int
     found: int

@@ -66,7 +66,7 @@ def dump_snapshot(run: DumpRun, path: str) -> None:
 
 
 def _structure_fault(run: DumpRun, parts: SnapshotParts) -> str | None:
-    """Return what the release says of a snapshot's version and structure; None when they are sound."""
+    """Return the release's error on a snapshot's version and structure, or None if they are valid."""
     state = run.state
     version = None
     if parts.version is not None and parts.version != producer_snapshot.VERSION:
@@ -79,8 +79,8 @@ def _structure_fault(run: DumpRun, parts: SnapshotParts) -> str | None:
     elif parts.announced is not None and parts.announced > MOST_ELEMENTS and state.snapshot_too_long:
         cut = state.snapshot_too_long.format(count=parts.announced)
     elif parts.cut_in is not None:
-        told = f"'{parts.cut_in}': java.nio.BufferUnderflowException"
+        field = f"'{parts.cut_in}': java.nio.BufferUnderflowException"
         if parts.announced is not None:
-            told = f"'producer_entries': Error reading field {told}"
-        cut = state.snapshot_cut.format(field=told)
+            field = f"'producer_entries': Error reading field {field}"
+        cut = state.snapshot_cut.format(field=field)
     return (version or cut) if state.snapshot_version_first else (cut or version)

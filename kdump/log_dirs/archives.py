@@ -244,15 +244,15 @@ class TarArchive(Archive):
 
     def _scan(self) -> None:
         links: list[tuple[str, str]] = []
-        size, behind = os.fstat(self._held.fd).st_size, 0
+        size, last_end = os.fstat(self._held.fd).st_size, 0
         try:
             headers = _Headers(self._held.fd)
             with tarfile.open(fileobj=headers, mode="r:", tarinfo=_headers_within(size, headers)) as tar:  # type: ignore[call-overload]  # it reads, seeks and shows
                 while (info := tar.next()) is not None:
                     headers.next_member()
-                    if tar.offset <= behind:  # a size below zero, from a PAX header: it would be read for ever
+                    if tar.offset <= last_end:  # a size below zero, from a PAX header: it would be read for ever
                         raise tarfile.ReadError(f"the header at byte {info.offset} leads back")
-                    behind = tar.offset
+                    last_end = tar.offset
                     tar.members = []  # else every header ever read stays in memory
                     path = _inside(info.name)
                     if not self._takes(path, info.linkname):

@@ -1,7 +1,7 @@
-"""What the user names, as partitions with their segments in order.
+"""Find the partitions, with their segments in order, in the paths that a user names.
 
-Files, globs, partition folders, log dirs, archives and ``-`` all end as :class:`Partition`. Folders are listed one
-at a time and nothing stays open, so that ten thousand segments need what one needs. What is not read is said.
+Files, globs, partition folders, log dirs, archives and ``-`` all become a :class:`Partition`. Folders are listed one
+at a time and nothing stays open, so that ten thousand segments need no more than one. A note names what is not read.
 
 Names: ``<topic>-<partition>`` is a folder of a log dir, with ``.<uuid>-delete``, ``-future`` and ``-stray`` for the
 leftovers (``UnifiedLog``); ``<base offset>.log`` a segment, with ``.deleted``, ``.swap``, ``.cleaned`` after it for
@@ -432,7 +432,7 @@ class Finder:
         return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others), limit=limit)
 
     def _takes(self, name: Name, path: str | None) -> bool:
-        """Return whether to read a folder; a file that the user named is not left out without a word."""
+        """Return whether to read a folder. A note names a file of the user that is left out."""
         takes = self.wanted.takes(name)
         if not takes and path is not None:
             self.note(f"{path} is left out: its folder is not of the topic and partition asked for")

@@ -1,8 +1,8 @@
-"""The page cache: with ``--cache drop``, reading a file leaves there what it found, and nothing of its own.
+"""Keep the page cache as it is: with ``--cache drop``, the pages that kdump loads are evicted after they are read.
 
-A broker serves its consumers from the page cache. Who reads through its log dir pushes those pages out, unless what
-the reading brings in is given back. Linux says which pages of a mapping are cached (mincore) and takes pages back
-(posix_fadvise); the mapping here is never touched, so that a file which shrinks does no harm.
+A broker serves its consumers from the page cache, and reading its log dir would evict those pages. Linux reports which
+pages of a mapping are cached (mincore), and evicts pages (posix_fadvise). The mapping here is never read, so that a
+file that shrinks does no harm.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 PAGE: Final = mmap.PAGESIZE
 AHEAD: Final = (16 << 20) // PAGE
-"""Pages after cached ones that are watched too: a mark in those may start the read-ahead of the operating system."""
+"""Pages after cached ones that are watched too: reading those may start the read-ahead of the operating system."""
 FOLIO: Final = (2 << 20) // PAGE
-"""Pages that the kernel may hold as one: part of such a folio is never given back."""
+"""Pages that the kernel may hold as one folio: a part of one is never evicted."""
 _BEYOND: Final = (64 << 20) // PAGE
 """Pages from the end of a file to one that cannot be cached, however fast the file grows."""
 _MISSING: Final = re.compile(rb"\0+")
 
 
 class Guard:
-    """Watches one open file of ``size`` bytes. Raises OSError where the system does not say which pages are cached."""
+    """Watches one open file of ``size`` bytes. Raises OSError if the system does not report which pages are cached."""
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd
@@ -37,22 +37,24 @@ class Guard:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._libc.mmap.restype = ctypes.c_void_p
         self._length = ctypes.c_size_t((self._pages + _BEYOND) * PAGE)
-        nobody, shared = 0, mmap.MAP_SHARED
-        start = self._libc.mmap(None, self._length, nobody, shared, fd, ctypes.c_long(0))
+        no_access, shared = 0, mmap.MAP_SHARED
+        start = self._libc.mmap(None, self._length, no_access, shared, fd, ctypes.c_long(0))
         if start == ctypes.c_void_p(-1).value:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         self._start: int = start
         try:
             last = self._pages + _BEYOND
-            if self._cached(last - 1, last) != b"\0":  # what it says to those who may not know: all
-                raise OSError("only who owns a file, or may write to it, is told which of its pages are cached")
+            if self._cached(last - 1, last) != b"\0":  # without permission mincore reports all pages as cached
+                raise OSError(
+                    "only the owner of a file, or a user who may write to it, can see which of its pages are cached"
+                )
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # nothing is read beyond what is asked for
         except OSError:
             self.close()
             raise
 
     def before(self, position: int, size: int) -> None:
-        """Make ready for a read: what earlier ones brought in goes, unless this one wants it too."""
+        """Prepare a read: evict the pages that earlier reads loaded and this one does not need."""
         first = min(position // PAGE, self._pages)
         last = max(first, min(-(-(position + size) // PAGE), self._pages))
         if 0 <= first - self._first <= len(self._was):
@@ -65,18 +67,18 @@ class Guard:
             self._look(min(last + AHEAD, self._pages))
 
     def close(self) -> None:
-        """Give back the rest."""
+        """Evict the rest."""
         self._leave(len(self._was))
         self._libc.munmap(ctypes.c_void_p(self._start), self._length)
 
     def _look(self, last: int) -> None:
-        """Note which pages are cached, up to ``last``; once known it stays so, as from now on they may be kdump's."""
+        """Note which pages are cached, up to ``last``. Pages are noted once, as kdump itself may load them later."""
         known = self._first + len(self._was)
         if known < last:
             self._was += self._cached(known, last)
 
     def _leave(self, count: int) -> None:
-        """Give back what was not cached of the first ``count`` pages that are known, and forget them."""
+        """Evict those of the first ``count`` noted pages that were not cached, and forget all of them."""
         for run in _MISSING.finditer(self._was, 0, count):
             start, size = (self._first + run.start()) * PAGE, (run.end() - run.start()) * PAGE
             os.posix_fadvise(self._fd, start, size, os.POSIX_FADV_DONTNEED)
@@ -95,17 +97,17 @@ class Guard:
 
 
 class Watch:
-    """Makes the guards of files. ``note`` is called once, in all processes forked from here, if there can be none."""
+    """Makes the guards of files. If none can be made, ``note`` is called once in this process and its forks."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
-        self._told = mmap.mmap(-1, 1)
+        self._noted = mmap.mmap(-1, 1)
 
     def __call__(self, name: str, fd: int, size: int) -> Guard | None:
         try:
             return Guard(fd, size)
         except OSError as reason:
-            if not self._told[0]:
-                self._told[0] = 1
+            if not self._noted[0]:
+                self._noted[0] = 1
                 self._note(f"{name}: --cache drop gives nothing back: {reason.strerror or reason}")
             return None

@@ -206,9 +206,9 @@ def _renamed(segment: Segment, lone: Mapping[str, str]) -> dict[str, str]:
 def task_groups(
     partitions: Sequence[Partition], count: int, unit: Callable[[Partition], object] = id
 ) -> list[list[Partition]]:
-    """Return partitions in order, cut into ranges that take about the same time, some for each of ``count``.
+    """Return partitions in order, in groups that take about the same time, about four for each of ``count`` workers.
 
-    Partitions in a row of the same ``unit`` stay together.
+    Consecutive partitions of the same ``unit`` stay together.
     """
     room = max(1, sum(map(_cost, partitions)) // (4 * count))
     cut: list[list[Partition]] = []

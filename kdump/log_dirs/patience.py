@@ -64,7 +64,7 @@ def _note(text: str) -> None:
     message("note", text)
 
 
-tell: Callable[[str], None] = _note
+notify: Callable[[str], None] = _note
 """Called with a note when an operation is tried again for the first time; a quiet command replaces it."""
 
 
@@ -107,7 +107,7 @@ class Patience:
                 if at_once or now - began + pause > most:
                     raise self._last(name, kind, error, now - began) from error
                 if pause == FIRST_PAUSE:
-                    tell(f"{name}: {error}; trying again for up to {most:.0f} s")
+                    notify(f"{name}: {error}; trying again for up to {most:.0f} s")
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:

@@ -99,18 +99,18 @@ class TieredFiles:
         return sorted(found)
 
     def _segment(self, stem: str, log: Entry, there: Mapping[str, Entry]) -> list[Entry]:
-        """Return the files of a segment as a log dir has them; none of one that nothing says how to read."""
-        told, indexes = there.get(f"{stem}.{MANIFEST}"), there.get(f"{stem}.{INDEXES}")
-        if told is None and indexes is None:
+        """Return the files of a segment as a log dir has them, or none if no manifest describes it."""
+        manifest_entry, indexes = there.get(f"{stem}.{MANIFEST}"), there.get(f"{stem}.{INDEXES}")
+        if manifest_entry is None and indexes is None:
             return [log]
         try:
-            if told is None:
+            if manifest_entry is None:
                 raise IncompleteCopyError(
                     self.shown(log.path), f"it has no .{MANIFEST}: its copy did not come to its end"
                 )
-            manifest = self._manifest(told)
+            manifest = self._manifest(manifest_entry)
             try:
-                self._data_key(manifest, told)
+                self._data_key(manifest, manifest_entry)
             except LockedError as error:
                 if not self._list_locked:
                     raise
@@ -144,9 +144,9 @@ class TieredFiles:
         try:
             return rsm_manifest.read(data)
         except DamageError as damage:
-            raise IncompleteCopyError(self.shown(entry.path), _told(damage)) from None
+            raise IncompleteCopyError(self.shown(entry.path), _without_position(damage)) from None
 
-    def _data_key(self, manifest: Manifest, told: Entry) -> None:
+    def _data_key(self, manifest: Manifest, manifest_entry: Entry) -> None:
         """Learn the AES key of a segment. Raises UnreadableError."""
         sealed = manifest.encryption
         if sealed is None:
@@ -155,11 +155,13 @@ class TieredFiles:
         if key is None:
             hint = f"--remote-key {sealed.key_name}=PRIVATE.pem"
             reason = f"it is encrypted with the key pair {sealed.key_name!r}, which is not given"
-            raise LockedError(self.shown(told.path), reason, hint)
+            raise LockedError(self.shown(manifest_entry.path), reason, hint)
         try:
             self._data_keys[sealed] = key.data_key(sealed.data_key)
         except DamageError as damage:
-            raise IncompleteCopyError(self.shown(told.path), f"dataKey: {_told(damage)}") from None
+            raise IncompleteCopyError(
+                self.shown(manifest_entry.path), f"dataKey: {_without_position(damage)}"
+            ) from None
 
     def open(self, path: str) -> OpenSource:
         if path in self.locked:
@@ -181,11 +183,13 @@ class TieredFiles:
             data = source.read(part.position, part.size)
         try:
             if len(data) != part.size:
-                raise DamageError("manifest", f"{name} ends behind its .{INDEXES}", expected=part.size, found=len(data))
+                raise DamageError(
+                    "manifest", f"{name} ends past the end of its .{INDEXES}", expected=part.size, found=len(data)
+                )
             if sealed is not None and data:
                 data = encryption.decrypt(data, self._data_keys[sealed], sealed.aad)
         except DamageError as damage:
-            raise UnreadableError(self.shown(path), _told(damage)) from None
+            raise UnreadableError(self.shown(path), _without_position(damage)) from None
         return MemorySource(self.shown(path), data)
 
 
@@ -261,7 +265,7 @@ class ChunkedSource:
             if number not in self._failed:
                 self._failed.add(number)
                 where = f"chunk {number}, bytes {start} to {start + stored - 1} of the object"
-                self._fail(PartlyUnreadableError(self.name, f"{where}: {_told(damage)}"))
+                self._fail(PartlyUnreadableError(self.name, f"{where}: {_without_position(damage)}"))
             return UNREADABLE * size
         return data
 
@@ -270,5 +274,5 @@ def _say(error: UnreadableError) -> None:
     message("error", error)
 
 
-def _told(damage: DamageError) -> str:
+def _without_position(damage: DamageError) -> str:
     return str(damage).partition(": ")[2]

@@ -60,7 +60,7 @@ class Spool:
                 if left < 0:
                     raise UnreadableError(
                         self.name,
-                        f"unpacks to more than half of what is free in {tempfile.gettempdir()}",
+                        f"decompresses to more than half of the free space of {tempfile.gettempdir()}",
                         "set TMPDIR to a folder with more room",
                     )
                 rest = memoryview(block)

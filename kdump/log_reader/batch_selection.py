@@ -146,7 +146,7 @@ class BatchSelection:
             records = RunRecords(run, 0, run.batch_count if packed else run.sound)
         else:
             records = RunRecords(run, 0, run.sound)
-        if not records.behind or (self._stable is not None and records.offsets[1] >= self._stable):
+        if not records.stop or (self._stable is not None and records.offsets[1] >= self._stable):
             return None
         return SelectedBatch(file, run.first, run.first.base_offset, records), records
 
@@ -159,7 +159,7 @@ class BatchSelection:
         if (found := self.in_one(run, file)) is not None:
             item, records = found
             yield item
-            done = records.behind
+            done = records.stop
         for row in range(done, run.batch_count):
             yield from self.select(run.batch(row), file)
 

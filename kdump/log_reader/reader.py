@@ -400,7 +400,7 @@ def _making(
 
     def made(run: Run) -> M | None:
         found = selection.in_one(run, file)
-        if found is None or found[1].behind < found[1].run.batch_count:
+        if found is None or found[1].stop < found[1].run.batch_count:
             return None
         item, records = found
         return make(item, records.run)

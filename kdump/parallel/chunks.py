@@ -114,16 +114,16 @@ class Threads:
         is made ahead of its turn, and ``split`` cuts each chunk into those that are made one by one. No thread reads
         the source any more when this is closed.
         """
-        crew = _ChunkCrew(iter(chunks), work)
+        threads = _ChunkThreads(iter(chunks), work)
         turn: Turn[S] = Turn()
         try:
-            crew.start(self._count)
-            while (task := crew.next()) is not None:
+            threads.start(self._count)
+            while (task := threads.next()) is not None:
                 if task.start is None or task.start != state.start:
                     if task.failure is not None and task.chunk is None:
                         raise task.failure
                     whole: C = task.chunk  # type: ignore[assignment]  # a task without a chunk has failed
-                    for chunk in split(whole) if crew.has_too_much else (whole,):
+                    for chunk in split(whole) if threads.has_too_much else (whole,):
                         turn.state = state
                         made = work.make(chunk, state.start, turn)
                         state = work.carry(state, made)
@@ -133,13 +133,13 @@ class Threads:
                         raise task.failure
                     state = work.carry(state, task.made)
                     yield task.made, state
-                crew.done()
+                threads.done()
         finally:
             self._source.is_over = True
-            crew.end()
+            threads.end()
 
 
-class _ChunkCrew(Generic[C]):
+class _ChunkThreads(Generic[C]):
     """The threads of one run, and the chunks that they have taken, in order."""
 
     def __init__(self, chunks: Iterator[C], work: ChunkWork[C, Any, Any]) -> None:

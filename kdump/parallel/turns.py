@@ -157,8 +157,8 @@ class Forks:
         jobs = min(self._count, len(chunks))
         turns: list[tuple[int, int]] = []
 
-        def child(number: int, news: list[object], tell: Callable[[], None]) -> None:
-            _do(number, jobs, chunks, work, turns, news, tell)
+        def child(number: int, news: list[object], send_news: Callable[[], None]) -> None:
+            _do(number, jobs, chunks, work, turns, news, send_news)
 
         with ExitStack() as stack:
             stack.callback(_close, turns)
@@ -172,7 +172,7 @@ class Forks:
             _close(turns)
             for number in range(len(chunks)):
                 try:
-                    result = workers.told_by(number % jobs)
+                    result = workers.result_of(number % jobs)
                 except GoneError:
                     workers.let_end()  # each writes the output of its turn, and misses a neighbour
                     raise processes.failure(_first_to_end(workers, number % jobs, jobs)) from None
@@ -213,7 +213,7 @@ def _do(
     work: ChunkWork[C, S, R],
     turns: Sequence[tuple[int, int]],
     news: list[object],
-    tell: Callable[[], None],
+    send_news: Callable[[], None],
 ) -> None:
     """Do the work of one process."""
     mine, following = turns[number][0], turns[(number + 1) % jobs][1]
@@ -231,7 +231,7 @@ def _do(
         if at + 1 < len(chunks):
             _hand_on(following, work.carry(turn.take(), made))
         if time.monotonic() - sent > EVERY:
-            tell()
+            send_news()
             sent = time.monotonic()
 
 

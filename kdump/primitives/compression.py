@@ -118,7 +118,7 @@ def _broken(codec: int, reason: object, position: int = 0) -> NoReturn:
 def _over(codec: int, limit: int) -> NoReturn:
     raise LimitError(
         "limit",
-        f"the {NAMES[codec]} stream unpacks to more than the limit ({LIMIT_OPTION})",
+        f"the {NAMES[codec]} stream decompresses to more than the limit ({LIMIT_OPTION})",
         expected=f"at most {limit} bytes",
     )
 
@@ -434,8 +434,8 @@ def _zstd_most(data: Bytes) -> int:
     is_single = flags >> 5 & 1  # there is no size of a window then, but always that of the content
     start = 6 - is_single + (0, 1, 2, 4)[flags & 3]
     position = start + (is_single, 2, 4, 8)[flags >> 6]
-    told = int.from_bytes(data[start:position], "little") + (256 if flags >> 6 == 1 else 0)
-    has_told = position > start
+    announced = int.from_bytes(data[start:position], "little") + (256 if flags >> 6 == 1 else 0)
+    has_size = position > start
     most = 0
     while position + 3 <= len(data):
         head = data[position] | data[position + 1] << 8 | data[position + 2] << 16
@@ -444,7 +444,7 @@ def _zstd_most(data: Bytes) -> int:
         position += 3 + (1 if kind == _ZSTD_RLE else size)
         if head & 1:
             is_whole = position + (4 if flags & 4 else 0) == len(data)
-            return most if is_whole and (not has_told or 0 < told <= most) else 0
+            return most if is_whole and (not has_size or 0 < announced <= most) else 0
     return 0
 
 

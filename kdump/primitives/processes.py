@@ -1,4 +1,4 @@
-"""Work spread over several workers, in order; processes of this machine are some."""
+"""Spread work over several workers, such as forked processes, and return the results in order."""
 
 from __future__ import annotations
 
@@ -32,47 +32,47 @@ class GoneError(Exception):
 
 
 class Children:
-    """Processes, by their numbers from 0 on, and the results that they send.
+    """Processes, by their numbers from 0, and the results that they send.
 
-    Whichever is asked for, all are heard: one whose pipe is full would wait, and others for it.
+    A call reads the results of all: a process whose pipe is full would wait, and others would wait for it.
     """
 
     def __init__(self, started: Sequence[tuple[int, int]], ended: dict[int, int]) -> None:
         """``started`` has the process id of each and the pipe of its results; ``ended`` gets exit statuses."""
         self._processes = [process for process, _ in started]
         self._ended = ended
-        self._heard: list[deque[Any]] = [deque() for _ in started]
-        self._talking = {reader: number for number, (_, reader) in enumerate(started)}
+        self._received: list[deque[Any]] = [deque() for _ in started]
+        self._sending = {reader: number for number, (_, reader) in enumerate(started)}
         self._waiting = select.poll()
-        for reader in self._talking:
+        for reader in self._sending:
             self._waiting.register(reader, select.POLLIN)
 
-    def told_by(self, number: int) -> Any:
-        """Return the next result of a process. Raises GoneError where it has ended."""
-        heard = self._heard[number]
-        while not heard:
-            if number not in self._talking.values():
+    def result_of(self, number: int) -> Any:
+        """Return the next result of a process. Raises GoneError if it has ended."""
+        results = self._received[number]
+        while not results:
+            if number not in self._sending.values():
                 raise GoneError
-            self._hear()
-        return heard.popleft()
+            self._receive()
+        return results.popleft()
 
-    def told(self) -> Any:
+    def next_result(self) -> Any:
         """Return the next result of any process. Raises GoneError with the status of one that has failed."""
         while True:
-            for heard in self._heard:
-                if heard:
-                    return heard.popleft()
-            failed = [status for status in map(self.status, self._hear()) if status]
-            if failed or not self._talking:
+            for results in self._received:
+                if results:
+                    return results.popleft()
+            failed = [status for status in map(self.status, self._receive()) if status]
+            if failed or not self._sending:
                 raise GoneError(*failed[:1])
 
-    def _hear(self) -> list[int]:
-        """Wait until a process sends a result; return those that have sent all."""
+    def _receive(self) -> list[int]:
+        """Wait until a process sends results. Return the processes that have ended."""
         through = []
         for reader, _ in self._waiting.poll():
-            number = self._talking[reader]
+            number = self._sending[reader]
             try:
-                self._heard[number].extend(receive(reader))
+                self._received[number].extend(receive(reader))
             except GoneError:
                 through.append(number)
                 self._forget(reader)
@@ -80,14 +80,14 @@ class Children:
 
     def let_end(self) -> None:
         """Wait until all have sent everything, which is dropped."""
-        while self._talking:
+        while self._sending:
             for reader, _ in self._waiting.poll():
                 if not os.read(reader, _MUCH):
                     self._forget(reader)
 
     def _forget(self, reader: int) -> None:
         self._waiting.unregister(reader)
-        del self._talking[reader]
+        del self._sending[reader]
 
     def status(self, number: int) -> int:
         """Return the exit status of a process that ends, -9 where that signal ended it."""
@@ -99,7 +99,7 @@ class Children:
 
 @contextmanager
 def children(count: int, work: Callable[[int, list[object], Callable[[], None]], None]) -> Iterator[Children]:
-    """Fork processes that each do ``work``, and hear them; at the end none is left.
+    """Fork processes that each do ``work``. At the end none is left.
 
     ``work`` is called with the number of its process, a list of results, and a function that sends and empties the
     list. At its end the rest of the list is sent, with the KdumpError, OSError or MemoryError that ``work`` raises. The
@@ -151,22 +151,22 @@ def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], 
     status = 1
     news: list[object] = []
 
-    def tell() -> None:
-        told = news[:]
+    def send_news() -> None:
+        sent = news[:]
         news.clear()  # what cannot be sent is not sent again
-        send(results, told)
+        send(results, sent)
 
     try:
         signals.by_default()
         try:
-            work(number, news, tell)
+            work(number, news, send_news)
             status = 0
         except (KdumpError, OSError, MemoryError) as failure:
             news.append(failure)
         except GoneError as gone:  # the parent says so
             status = gone.status
         if news:
-            tell()
+            send_news()
     except GoneError:  # the parent has ended
         pass
     except BaseException:  # a bug: the parent says that a process ended
@@ -238,7 +238,7 @@ R = TypeVar("R")
 
 
 class Workers(Protocol):
-    """Who does a list of tasks: processes of this machine, or the executors of a cluster."""
+    """Workers that do a list of tasks: processes of this machine, or the executors of a cluster."""
 
     @property
     def count(self) -> int:
@@ -254,14 +254,14 @@ class Workers(Protocol):
 
 
 _AHEAD = 512
-"""Tasks that wait in the queue, at most: a pipe takes so many numbers in one go."""
+"""Most tasks in the queue: a pipe takes so many numbers at once."""
 _NUMBER = 8
 
 
 class Processes:
-    """At most ``count`` forked processes, which take the work, the tasks and open files over from their parent.
+    """At most ``count`` forked processes, which inherit the work, the tasks and open files from their parent.
 
-    Each does the next task that none has begun.
+    Each takes the next task.
     """
 
     def __init__(self, count: int) -> None:
@@ -278,7 +278,7 @@ class Processes:
         Raises KdumpError, OSError and MemoryError as ``work`` does, and KdumpError where a process has no result.
         """
 
-        def child(_: int, news: list[object], tell: Callable[[], None]) -> None:
+        def child(_: int, news: list[object], send_news: Callable[[], None]) -> None:
             os.close(last)
             while number := os.read(queue, _NUMBER):
                 at = int.from_bytes(number, "big")
@@ -286,7 +286,7 @@ class Processes:
                     news.append((at, work(tasks[at])))
                 except (KdumpError, OSError, MemoryError) as failure:
                     news.append((at, failure))
-                tell()
+                send_news()
 
         queue, last = os.pipe()
         with ExitStack() as stack:
@@ -308,12 +308,12 @@ class Processes:
                         end_of_queue.close()
                 while at not in results:
                     try:
-                        told = processes.told()
+                        received = processes.next_result()
                     except GoneError as gone:
                         raise failure(gone.status) from None
-                    if isinstance(told, BaseException):  # a result that cannot be sent
-                        raise told
-                    results[told[0]] = told[1]
+                    if isinstance(received, BaseException):  # a result that cannot be sent
+                        raise received
+                    results[received[0]] = received[1]
                 outcome = results.pop(at)
                 if isinstance(outcome, BaseException):
                     raise outcome

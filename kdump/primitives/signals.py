@@ -81,7 +81,7 @@ def clean_up() -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Let the signals of ENDING wait while the block runs; the first that came is raised after it."""
+    """Delay the signals of ``ENDING`` while the block runs. The first one is raised after it."""
     _State.held += 1
     try:
         yield
@@ -93,7 +93,7 @@ def held() -> Iterator[None]:
 
 
 def by_default() -> None:
-    """Let the signals of ENDING end this process, a forked one, as they end any program; those ignored stay ignored."""
+    """Let the signals of ``ENDING`` end this forked process as they end any program. Ignored ones stay ignored."""
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)

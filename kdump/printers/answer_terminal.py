@@ -33,10 +33,10 @@ Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
 def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, *, layout: Layout = "fitting") -> None:
     """Draw tables one after the other, in ``width`` columns, by default those of the terminal.
 
-    A row is one line. Numbers, times and names stay whole. Where a line has no room for all columns, what all rows
-    share is said once, above them; then columns are left out, those of ``spare`` first, then the last ones, and a line
-    below names them. Paths are cut in the middle, sentences at the end. Fewer than MANY rows have a line for each field
-    instead where a sentence would be cut.
+    A row is one line. Numbers, times and names stay whole. If the columns are too wide, the values that all rows share
+    are printed once, above the rows. Then columns are left out, those of ``spare`` first, then the last ones. A line
+    below the rows names them. Paths are cut in the middle, sentences at the end. Fewer than ``MANY`` rows get a line
+    for each field instead of a cut sentence.
     """
     console = Quiet(file=out, highlight=False, width=width)
     for number, table in enumerate(tables):
@@ -77,11 +77,11 @@ def _fitted(console: Quiet, table: AnswerTable, rows: list[list[str]], widths: l
     narrow = _fitting(widths, console.width)
     yield from _lines(console, table, rows, narrow)
     cut = [number for number, width in enumerate(narrow) if width < widths[number]]
-    told = [f"not shown: {', '.join(missing)}"] if missing else []
+    left_out = [f"not shown: {', '.join(missing)}"] if missing else []
     if cut:
-        told.append(f"cut: {', '.join(table.columns[number] for number in cut)}")
-    if told:
-        yield from _fold(f"({'; '.join(told)}; --all-columns or -x shows all)", _prose(console))
+        left_out.append(f"cut: {', '.join(table.columns[number] for number in cut)}")
+    if left_out:
+        yield from _fold(f"({'; '.join(left_out)}; --all-columns or -x shows all)", _prose(console))
 
 
 def _prose(console: Quiet) -> int:

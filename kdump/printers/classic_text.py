@@ -93,7 +93,7 @@ class DumpText:
         for record in () if self.batches else records:
             try:
                 printer.record(batch, record)
-            except DamageError as damage:  # a control record that says nothing sound
+            except DamageError as damage:  # a control record with an invalid value
                 self.out.write(f" {damage.reason}\n".encode())
 
     def lost(self, item: DamagedRange) -> None:
@@ -112,17 +112,17 @@ class DumpText:
     def go_on(self, name: str) -> bytes:
         """Begin amid a segment; return the lines before its first batch."""
         if self._printer is None or self._printer.path != name:
-            self._printer = self._anew(name)
+            self._printer = self._next_printer(name)
         return _title(name)
 
     def _of(self, item: SelectedBatch | DamagedRange) -> _Printer:
         name = item.file.name
         if self._printer is None or self._printer.path != name:
-            self._printer = self._anew(name)
+            self._printer = self._next_printer(name)
             self.out.write(_title(name))
         return self._printer
 
-    def _anew(self, name: str) -> _Printer:
+    def _next_printer(self, name: str) -> _Printer:
         """Return the printer of another segment."""
         if self._printer is not None:
             self._printer.end()
@@ -151,15 +151,15 @@ class _Printer(LogPrinter):
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
     def of_run(self, records: RunRecords, made: MadeLines | None, *, deep: bool) -> None:
-        """Print the batches of a run, unchecked ones up to the first that cannot be printed whole."""
+        """Print the batches of a run; stop at the first unchecked one that cannot be printed whole."""
         if not records.may_break:
-            self.batches(records.run, records.row, records.behind, made, deep=deep)
+            self.batches(records.run, records.row, records.stop, made, deep=deep)
             return
         run = records.run
-        row, done = self.fast.print_batches(run, records.row, records.behind, made, head=True, deep=deep)
+        row, done = self.fast.print_batches(run, records.row, records.stop, made, head=True, deep=deep)
         if done:  # of a large batch; more of it cannot be printed now
             self.rest(records.run.batch(row), done, head=True, deep=deep)
-        records.behind = row + (done > 0)
+        records.stop = row + (done > 0)
 
     def gap(self, last: int, current: int) -> None:
         """Print nothing: a filter leaves gaps."""

@@ -73,11 +73,11 @@ VERDICT: Final = ("Damaged", "Consumers stop", "What to do", "No log", "safe", "
 """What lines of the conclusion begin with that are as important as the first."""
 VERDICTS: Final = {
     Level.REMARK: "nothing is wrong",
-    Level.DERIVED: "the log is sound, files beside it are wrong",
+    Level.DERIVED: "the log is valid, files beside it are wrong",
     Level.LOG: "the log is damaged",
 }
 NO_START: Final = "A broker does not start with this"
-HOLES: Final = "offsets are missing, all batches that are there are sound"
+HOLES: Final = "offsets are missing, all batches that are there are valid"
 AGAIN: Final = "After the commands run kdump check again."
 ALL: Final = "--verbose writes them all"
 _DIGITS: Final = re.compile(r"\d+")
@@ -97,7 +97,7 @@ class CheckSummary:
         self.poisoned: list[str] = []
         """The folders of partitions whose only damage is a batch that a broker accepts and consumers do not."""
         self.holes: list[str] = []
-        """The folders of the partitions that miss offsets, and are sound but for that."""
+        """The folders of the partitions that only miss offsets."""
         self.fatal: list[str] = []
         """The files and folders with which a broker does not start."""
         self.commonplace: Counter[str] = Counter()
@@ -336,8 +336,8 @@ class PlainReport:
 
 def values(finding: Finding) -> str:
     """Return the two values that disagree."""
-    told = [("expected", finding.expected), ("found", finding.found)]
-    return ", ".join(f"{what} {value}" for what, value in told if value is not None)
+    pairs = [("expected", finding.expected), ("found", finding.found)]
+    return ", ".join(f"{what} {value}" for what, value in pairs if value is not None)
 
 
 def _gone_through(summary: CheckSummary, *, is_timed: bool) -> str:
@@ -358,7 +358,7 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.holes:
         lines.append(f"Offsets missing: {_named(summary.holes)}")
         lines.append(
-            "All batches that are there are sound, and a broker takes these logs as they are; another replica may have "
+            "All batches that are there are valid, and a broker takes these logs as they are; another replica may have "
             "what is missing."
         )
     if summary.damaged:
@@ -384,12 +384,12 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
         lines.append(f"{NO_START} as it is; what to do stands above: {shown}")
     elif status == DERIVED and not summary.verdicts:
         lines.append("No log is damaged: the wrong files can be rebuilt, as said above.")
-    for told in summary.verdicts:
-        lines.append(told.text)
-        lines += [f"  {command}" for command in told.commands[:SHOWN]]
-        if len(told.commands) > SHOWN:
-            lines.append(f"  ... and {many(len(told.commands) - SHOWN, 'other command')} (-o jsonl has them)")
-    if any(not command.startswith(KDUMP) for told in summary.verdicts for command in told.commands):
+    for start in summary.verdicts:
+        lines.append(start.text)
+        lines += [f"  {command}" for command in start.commands[:SHOWN]]
+        if len(start.commands) > SHOWN:
+            lines.append(f"  ... and {many(len(start.commands) - SHOWN, 'other command')} (-o jsonl has them)")
+    if any(not command.startswith(KDUMP) for start in summary.verdicts for command in start.commands):
         lines.append(AGAIN)
     return lines
 

@@ -181,9 +181,9 @@ class KernelRows:
             yield lines
 
     def _of_run(self, shape: Shape, records: RunRecords, made: MadeLines | None) -> Iterator[Bytes]:
-        """Yield the rows of batches of a run, of unchecked ones up to the first that cannot be printed whole."""
+        """Yield the rows of batches of a run; stop at the first unchecked one that cannot be printed whole."""
         head, of_record = self.lines(shape)
-        kernel, lines = self.ahead.begin(records.run, records.row, records.behind, made)
+        kernel, lines = self.ahead.begin(records.run, records.row, records.stop, made)
         while True:
             kernel.gaps.clear()
             if kernel.stuck and (kernel.left or not records.may_break):
@@ -191,8 +191,8 @@ class KernelRows:
             if lines:  # the last batches may hold no records
                 yield lines
             if kernel.stuck:
-                records.behind = kernel.row
-            if not kernel.left and kernel.row == records.behind:
+                records.stop = kernel.row
+            if not kernel.left and kernel.row == records.stop:
                 break
             lines = kernel.run(head, of_record, CHUNK)
         self.ahead.end(kernel)

@@ -41,7 +41,7 @@ class DrawnTable(Protocol):
 
 
 class TableRows(KernelRows):
-    """Makes rows of the widths of a table that are settled."""
+    """Makes rows in the settled widths of a table."""
 
     whole_batches = False  # a number that is too wide for its column is one row's alone
 
@@ -51,10 +51,10 @@ class TableRows(KernelRows):
         super().__init__(columns, encoding, None, self._by_general, batches=batches)
         self.table = table
         self._at = {column.name: at for at, column in enumerate(columns)}
-        self.begin_anew()
+        self.reset_widths()
 
-    def begin_anew(self) -> None:
-        """Take the widths that the table has now."""
+    def reset_widths(self) -> None:
+        """Take the current widths of the table."""
         self.shapes.clear()
         above, below = self.table.frame()
         self.kernel.frame(above, below, group=cells.GROUP, longest=cells.LONGEST)
@@ -102,11 +102,11 @@ class TableRows(KernelRows):
     def _of_table(self, item: SelectedBatch, records: RunRecords, shape: Shape | None) -> Iterator[SelectedBatch]:
         """Draw the rows of a run of batches."""
         kernel, run, row = self.kernel, records.run, records.row
-        while row < records.behind:
+        while row < records.stop:
             if shape is None:
                 break
             head, of_record = self.lines(shape)
-            kernel.stack(run.block, run.rows, WIDTH, row, records.behind)
+            kernel.stack(run.block, run.rows, WIDTH, row, records.stop)
             kernel.stuck = False
             while not kernel.stuck and (kernel.left or kernel.row < kernel.rows):
                 self._begin()
@@ -118,7 +118,7 @@ class TableRows(KernelRows):
             yield _rest(stuck, kernel.left)
             row += 1
             shape = self.shape_of(item)
-        for one in item._replace(records=RunRecords(run, row, records.behind)).each(batches=self.batches):
+        for one in item._replace(records=RunRecords(run, row, records.stop)).each(batches=self.batches):
             yield _rest(one, 0)
 
     def _of_one(self, item: SelectedBatch, records: BatchRecords, shape: Shape) -> Iterator[SelectedBatch]:

@@ -213,7 +213,7 @@ class Tables:
         self._widths, self._edges = widths, None
         self._fits = [_fit(width, right=at in self._numbers) for at, width in enumerate(widths)]
         if self._kernel is not None:
-            self._kernel.begin_anew()
+            self._kernel.reset_widths()
 
     def _stream(self, row: list[Text | str] | Text) -> None:
         """Draw a row without styles, or a damaged range. The widths are settled."""

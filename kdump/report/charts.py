@@ -91,8 +91,8 @@ def charts(report: LogDirReport) -> list[Chart]:
 def drawn(specs: Sequence[Spec]) -> list[str]:
     """Return the SVGs of specifications, drawn by processes that end with their memory, one after the other.
 
-    A forked process would hold the memory of this one besides. Raises KdumpError where one draws nothing, of which it
-    has said why.
+    A forked process would hold the memory of this one besides. Raises KdumpError if one draws nothing; it has printed
+    the reason.
     """
     svgs: list[str] = []
     while len(svgs) < len(specs):
@@ -195,7 +195,7 @@ def _rows(names: Sequence[str], values: Sequence[Spec], spec: Spec) -> Iterator[
 
 
 def _unit(most: int) -> tuple[int, str]:
-    """Return the unit in which an axis counts bytes, the largest of which there is one."""
+    """Return the unit in which an axis counts bytes: the largest one that ``most`` reaches."""
     return next(((unit, name) for unit, name in _UNITS if most >= unit), _UNITS[-1])
 
 
@@ -350,7 +350,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
             "name": names[line["file"]],
             "from": 0.0,
             "to": 1.0,
-            "what": "sound",
+            "what": "valid",
             "text": f"{names[line['file']]}: {size(line['size'])}, {counted(line['ranges'], 'damaged range')}",
         }
         for line in files
@@ -375,7 +375,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
             "color": {
                 "field": "what",
                 "type": "nominal",
-                "scale": {"domain": ["sound", "damage"], "range": ["var(--sound)", "var(--bad)"]},
+                "scale": {"domain": ["valid", "damage"], "range": ["var(--sound)", "var(--bad)"]},
                 "legend": {"orient": "bottom", "title": None},
             },
             "description": {"field": "text", "type": "nominal"},

@@ -143,7 +143,7 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
         yield ReportVerdict(
             "warn",
             f"Offsets are missing from {many(len(missing), 'log')}: {_named(missing)}. All batches that are there are "
-            "sound.",
+            "valid.",
             _HOLES,
             (report.command("check"),),
             "findings",

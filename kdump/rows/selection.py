@@ -74,8 +74,8 @@ class SelectedBatch(NamedTuple):
             yield self
             return
         if run.may_break:
-            run.behind = run.row
-        for batch in map(run.run.batch, range(run.row, run.behind)):
+            run.stop = run.row
+        for batch in map(run.run.batch, range(run.row, run.stop)):
             records: Sequence[Record] = () if batches else BatchRecords(batch, *batch.payload())
             yield self._replace(batch=batch, base_offset=batch.base_offset, records=records)
 
@@ -112,7 +112,7 @@ def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
 def last_batches_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
     """Yield the last ``count`` batches, of one or more, of a batch or of a run of batches, which has as many."""
     run = item.run
-    yield item if run is None else _from_row(item, run, run.behind - count)
+    yield item if run is None else _from_row(item, run, run.stop - count)
 
 
 def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
@@ -128,16 +128,16 @@ def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
         for one in item._replace(records=RunRecords(run.run, row, row + 1)).each(batches=False):
             yield one._replace(records=one.records[less - before :])
         row += 1
-    if row < run.behind:
+    if row < run.stop:
         yield _from_row(item, run, row)
 
 
 def _from_row(item: SelectedBatch, run: RunRecords, row: int) -> SelectedBatch:
     """Return the batches of a run from a row on."""
     batch = run.run.batch(row)
-    return item._replace(batch=batch, base_offset=batch.base_offset, records=RunRecords(run.run, row, run.behind))
+    return item._replace(batch=batch, base_offset=batch.base_offset, records=RunRecords(run.run, row, run.stop))
 
 
 def _ends(run: RunRecords) -> list[int]:
     """Return how many records there are up to each batch of a run and in it."""
-    return list(accumulate(run.run.column("records_count", run.row, run.behind)))
+    return list(accumulate(run.run.column("records_count", run.row, run.stop)))

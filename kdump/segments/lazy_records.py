@@ -170,54 +170,54 @@ def _largest(records: BatchRecords) -> int:
 
 
 class RunRecords(LazyRecords):
-    """All records of the batches of a run from ``row`` to before the row ``behind``.
+    """All records of the batches of a run from ``row`` to before the row ``stop``.
 
     All are well-formed, unless only batches are wanted, or some ``may_break``. The code that meets a malformed record
-    sets ``behind`` to the row of its batch.
+    sets ``stop`` to the row of its batch.
     """
 
-    __slots__ = ("behind", "may_break", "row", "run")
+    __slots__ = ("may_break", "row", "run", "stop")
 
-    def __init__(self, run: Run, row: int, behind: int, *, may_break: bool = False) -> None:
+    def __init__(self, run: Run, row: int, stop: int, *, may_break: bool = False) -> None:
         self.run = run
         self.row = row
-        self.behind = behind
+        self.stop = stop
         self.may_break = may_break
 
     @property
     def offsets(self) -> tuple[int, int]:
         """The lowest and the highest offset in the headers: batches that were written twice go back."""
-        rows = self.row, self.behind
+        rows = self.row, self.stop
         return self.run.least("base_offset", *rows), self.run.greatest("last_offset", *rows)
 
     @property
     def end(self) -> int:
         """The position after the last batch."""
-        return self.run.field("position", self.behind - 1) + self.run.field("size", self.behind - 1)
+        return self.run.field("position", self.stop - 1) + self.run.field("size", self.stop - 1)
 
     @property
     def begins_sound(self) -> bool:
         """Whether the first batch that has records has well-formed ones."""
-        counts = self.run.column("records_count", self.row, self.behind)
+        counts = self.run.column("records_count", self.row, self.stop)
         upto = next((number for number, count in enumerate(counts, 1) if count), len(counts))
         return self.run.part(self.row, self.row + upto).sound == upto
 
     @property
     def count_of_batches(self) -> int:
         """The number of batches."""
-        return self.behind - self.row
+        return self.stop - self.row
 
     def batches(self) -> Iterator[BatchRecords]:
         """Yield the same batch by batch."""
-        for row in range(self.row, self.behind):
+        for row in range(self.row, self.stop):
             batch = self.run.batch(row)
             yield BatchRecords(batch, *batch.payload())
 
     def __bool__(self) -> bool:
-        return any(self.run.column("records_count", self.row, self.behind))
+        return any(self.run.column("records_count", self.row, self.stop))
 
     def __len__(self) -> int:
-        return self.run.records(self.row, self.behind)
+        return self.run.records(self.row, self.stop)
 
     def __iter__(self) -> Iterator[Record]:
         for batch in self.batches():

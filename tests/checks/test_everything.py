@@ -164,7 +164,7 @@ def test_missing_offsets_are_distinguished_from_damaged_batches(tmp_path):
     done = kdump("check", place)
     text = done.stdout.decode()
     assert done.returncode == 3
-    assert text.startswith(f"{place}: offsets are missing, all batches that are there are sound\n")
+    assert text.startswith(f"{place}: offsets are missing, all batches that are there are valid\n")
     assert f"Offsets missing: 1 partition: {place}\n" in text
     assert "a broker takes these logs as they are" in text
     assert not {word for word in ("salvage", "the log is damaged", "would read") if word in text}

@@ -21,7 +21,7 @@ METADATA = "__remote_log_metadata-0"
 def check(monkeypatch, capfd, tmp_path):
     """Run ``check --remote`` where all lies in a store; return status, findings and standard error."""
     monkeypatch.setattr(patience, "time", Clock())
-    monkeypatch.setattr(patience, "tell", lambda _: None)
+    monkeypatch.setattr(patience, "notify", lambda _: None)
     store = Store(tmp_path / "tiered", compress=True)
     held = [of(first, first + 10, number) for number, first in enumerate(range(0, 40, 10), 1)]
     for one in held:

@@ -119,7 +119,7 @@ def test_a_bomb_ends_within_the_memory_that_the_limit_gives(tmp_path, codec):
     path = write(tmp_path, forge.batch([TINY], attributes=codec, payload=bomb(codec, 100 * MIB)))
     done = bounded(200 * MIB, "--files", path, "--deep-iteration", "--max-batch-bytes", 16 * MIB)
     assert done.returncode == 1
-    assert b"unpacks to more than the limit (--max-batch-bytes sets it)" in done.stderr
+    assert b"decompresses to more than the limit (--max-batch-bytes sets it)" in done.stderr
     assert done.stdout.count(b"\n") == 3
     done = bounded(250 * MIB, "dump", path, "-o", "jsonl", "--max-batch-bytes", 16 * MIB)
     assert done.returncode == 3

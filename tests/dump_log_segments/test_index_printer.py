@@ -129,7 +129,7 @@ def test_a_file_of_gigabytes_is_not_taken_into_memory(tmp_path, suffix):
 def test_names_of_snapshots_of_the_metadata_log():
     assert snapshot_id("a/00000000000000000123-0000000007-delete.checkpoint") == (123, 7)
     for name in ("abc.checkpoint", "00000000000000000123.checkpoint", "0000000000000000000x-0000000007.checkpoint"):
-        with pytest.raises(KdumpError, match="where the file name should tell an offset or epoch"):
+        with pytest.raises(KdumpError, match="where an offset or an epoch is expected"):
             snapshot_id(name)
 
 

@@ -29,7 +29,7 @@ DENIED = "When reading: AWS Error ACCESS_DENIED during GetObject operation: Acce
 def clock(monkeypatch):
     made = Clock()
     monkeypatch.setattr(patience, "time", made)
-    monkeypatch.setattr(patience, "tell", lambda _: None)
+    monkeypatch.setattr(patience, "notify", lambda _: None)
     monkeypatch.delenv(patience.VARIABLE, raising=False)
     return made
 
@@ -129,7 +129,7 @@ def test_the_environment_may_say_how_long(clock, monkeypatch, text, seconds):
 
 
 def test_it_is_reported_once_that_there_will_be_other_tries(clock, monkeypatch, capsys):
-    monkeypatch.setattr(patience, "tell", partial(message, "note"))
+    monkeypatch.setattr(patience, "notify", partial(message, "note"))
     patience.Patience().ask("s3://x", failing(f"{AWAY}\n\x1b]", 5))
     said = capsys.readouterr().err
     assert said == f"note: s3://x: {AWAY}\\x0a\\x1b]; trying again for up to 60 s\n"

@@ -250,7 +250,7 @@ def test_indexes_that_are_absent_are_named(tmp_path):
 
 def test_indexes_that_are_cut_off_are_named(tmp_path):
     (reported,) = broken(tmp_path, lambda _, indexes, __: indexes.write_bytes(b"o" * 5))
-    assert ".index: offset ends behind its .indexes (expected 16, found 5)" in reported
+    assert ".index: offset ends past the end of its .indexes (expected 16, found 5)" in reported
 
 
 def test_a_log_that_is_cut_off_is_named_with_its_chunks(tmp_path):

@@ -298,9 +298,9 @@ def test_the_current_folder_may_be_gone(tmp_path, command):
 @pytest.mark.parametrize(
     ("name", "reported"),
     [
-        ("x.log", "x.log: where the file name should tell an offset or epoch stands 'x'"),
-        ("1" * 200 + ".log", "where the file name should tell"),
-        ("9223372036854775808.index", "where the file name should tell"),
+        ("x.log", "x.log: the file name has 'x' where an offset or an epoch is expected"),
+        ("1" * 200 + ".log", "where an offset or an epoch is expected"),
+        ("9223372036854775808.index", "where an offset or an epoch is expected"),
     ],
 )
 def test_a_name_without_an_offset_is_reported_with_what_to_do(tmp_path, name, reported):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from kdump.parallel import chunks
-from kdump.parallel.chunks import IN_FLIGHT, Threads, TooMuchError, _ChunkCrew
+from kdump.parallel.chunks import IN_FLIGHT, Threads, TooMuchError, _ChunkThreads
 
 PATIENCE = 60
 
@@ -97,7 +97,7 @@ def test_a_wrong_assumption_is_dropped_with_its_result_and_its_error():
             raise ValueError("met by a wrong assumption alone")
         return number
 
-    workers = _ChunkCrew(iter([5, 7]), NumberWork(make))
+    workers = _ChunkThreads(iter([5, 7]), NumberWork(make))
     for _ in range(2):
         workers._make(workers._take(BaseException, wait=False), BaseException)
     assert [(task.start, task.made) for task in workers._tasks] == [(5, 5), (7, None)]
@@ -131,7 +131,7 @@ def test_an_error_of_the_chunks_is_raised_after_the_results_before_it():
 
 def test_no_more_results_wait_than_may():
     made = threading.Semaphore(0)
-    workers = _ChunkCrew(iter(range(3 * IN_FLIGHT)), NumberWork(lambda *_: made.release()))
+    workers = _ChunkThreads(iter(range(3 * IN_FLIGHT)), NumberWork(lambda *_: made.release()))
     workers.start(1)
     for _ in range(IN_FLIGHT):
         assert made.acquire(timeout=PATIENCE)
@@ -181,7 +181,7 @@ def test_the_caller_makes_others_while_it_waits_and_ctrl_c_ends_that():
             made.append(number)
         return number
 
-    workers = _ChunkCrew(iter(range(9)), NumberWork(make))
+    workers = _ChunkThreads(iter(range(9)), NumberWork(make))
     workers.start(1)
     assert begun.wait(PATIENCE)
     with pytest.raises(KeyboardInterrupt):

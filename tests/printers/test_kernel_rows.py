@@ -14,7 +14,7 @@ from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.parallel import costs
-from kdump.parallel.chunks import _ChunkCrew
+from kdump.parallel.chunks import _ChunkThreads
 from kdump.primitives import compression
 from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.timestamps import FIRST, LAST
@@ -631,7 +631,7 @@ def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
     path = tmp_path / NAME
     path.write_bytes(b"".join(batches(5000)))
     beside = threading.Event()
-    plain, following = read_ahead.RegionChunks.take, _ChunkCrew.next
+    plain, following = read_ahead.RegionChunks.take, _ChunkThreads.next
 
     def take(chunks, *most):
         if threading.current_thread().name == "chunks":
@@ -643,7 +643,7 @@ def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
         return following(workers)
 
     monkeypatch.setattr(read_ahead.RegionChunks, "take", take)
-    monkeypatch.setattr(_ChunkCrew, "next", after_a_thread)
+    monkeypatch.setattr(_ChunkThreads, "next", after_a_thread)
     monkeypatch.setattr(costs, "processors", lambda: 3)
     monkeypatch.setattr(costs, "READING_AHEAD", 0)
     assert same_in_runs(path) > 1

@@ -56,7 +56,7 @@ def test_each_replica_of_a_damaged_segment_has_a_row_of_its_own():
     )
     report = LogDirReport(("/broker1", "/broker2"), 0, None, {"damage": ReportAnswer("kdump dump", lines)})
     ((_, _, _, spec),) = charts._damage(report)
-    rows = [value["name"] for value in spec["data"]["values"] if value["what"] == "sound"]
+    rows = [value["name"] for value in spec["data"]["values"] if value["what"] == "valid"]
     assert len(set(rows)) == 2
     assert [value["name"] for value in spec["data"]["values"] if value["what"] == "damage"] == rows[:1]
 
@@ -71,7 +71,7 @@ def test_a_map_of_many_damaged_files_has_a_bounded_number_of_marks():
     ((_, _, _, *specs),) = charts._damage(report)
     kinds = [Counter(value["what"] for value in spec["data"]["values"]) for spec in specs]
     rows = [charts.AT_ONCE, charts.AT_ONCE, charts.ROWS - 2 * charts.AT_ONCE]
-    assert kinds == [{"sound": count, "damage": count * charts.MARKS // charts.AT_ONCE} for count in rows]
+    assert kinds == [{"valid": count, "damage": count * charts.MARKS // charts.AT_ONCE} for count in rows]
 
 
 def test_a_map_of_many_rows_has_each_of_them_once_and_one_scale_below():
@@ -106,7 +106,7 @@ def test_names_that_look_like_numbered_ones_stay_apart():
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 256])
 def test_ranges_that_are_many_are_drawn_together_and_none_is_lost(count):
     places = [number / max(1, count - 1) for number in range(count)]  # the last one is the end of the file
-    ranges = [charts._Stretch(place, place, 1 << 10, f"range {number}") for number, place in enumerate(places)]
+    ranges = [charts._Range(place, place, 1 << 10, f"range {number}") for number, place in enumerate(places)]
     drawn = list(charts._thinned(ranges, 64))
     assert len(drawn) == min(count, 64)
     assert sum(one.bytes for one in drawn) == count << 10

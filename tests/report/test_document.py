@@ -226,7 +226,7 @@ def test_missing_offsets_are_distinguished_from_damage(tmp_path):
     text = done.stdout.decode()
     assert done.returncode == 3
     assert "damaged" not in text
-    assert f"Offsets are missing from 1 log: {tmp_path}/orders-0. All batches that are there are sound." in text
+    assert f"Offsets are missing from 1 log: {tmp_path}/orders-0. All batches that are there are valid." in text
     log_dirs.write(tmp_path, "orders-0", {0: sound[0] + sound[2] + sound[3][:-1] + b"x" + sound[3]})
     text = kdump("report", tmp_path).stdout.decode()
     assert "1 log is damaged" in text

@@ -199,7 +199,7 @@ def test_following_goes_on_after_an_outage_that_began_at_any_moment(tmp_path, mo
     for topic in ("t-0", "u-0"):
         grown(tmp_path / "broker" / topic)
     monkeypatch.setattr(patience, "time", Clock())
-    monkeypatch.setattr(patience, "tell", lambda _: None)
+    monkeypatch.setattr(patience, "notify", lambda _: None)
     store = FlakyStore(tmp_path)
 
     class FileSystem:

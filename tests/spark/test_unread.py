@@ -33,7 +33,7 @@ def rows(output, path, **options):
 def store(monkeypatch, tmp_path):
     """A copy of a broker's log dir in a store; give what sets its fault."""
     monkeypatch.setattr(patience, "time", Clock())
-    monkeypatch.setattr(patience, "tell", lambda _: None)
+    monkeypatch.setattr(patience, "notify", lambda _: None)
     (tmp_path / "broker").mkdir()
     for topic in ("txn-0", "c-none-0", "__consumer_offsets-0"):
         found = next(iter(BROKER.glob(topic)), None)

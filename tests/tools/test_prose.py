@@ -36,6 +36,8 @@ PARAGRAPH = "A short line.\n" * 6
         ("module.py", "def _is_told(): ...\n", [(1, "_is_told")]),
         ("module.py", "class HasTold:\n    behind = 1\n", [(1, "HasTold"), (2, "behind")]),
         ("module.py", "x = file.tell()\nuntold = tells\n", []),
+        ("module.py", "class File:\n    def tell(self):\n        pass\n", []),
+        ("module.py", "def tell(text):\n    pass\n", [(1, "tell")]),
         (
             "module.pyx",
             'x\n"""One.\n\nNobody.\n"""\ncdef int y  # told\n    # anew\n',

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
 from kdump.answers.compaction.key_tables import KeyFacts
-from kdump.errors import DamageError, unsaid
+from kdump.errors import DamageError, discard
 from kdump.formats import txn_index
 from kdump.log_reader.region_stream import wrong_crc
 from kdump.records import control
@@ -100,7 +100,7 @@ class CleanerWalk:
     """
 
     def __init__(
-        self, transactions: CleanedTransactions, say: Callable[[str], None], spoiled: Callable[[str], None] = unsaid
+        self, transactions: CleanedTransactions, say: Callable[[str], None], spoiled: Callable[[str], None] = discard
     ) -> None:
         self._transactions, self._say, self._spoiled = transactions, say, spoiled
 

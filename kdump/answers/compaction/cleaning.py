@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.answers.compaction.cleaner_walk import CleanedTransactions, CleanerWalk, aborted_transactions
 from kdump.answers.compaction.key_tables import MARKER, REASONS, all_keys, key_sizes, offset_map
-from kdump.errors import DamageError, UnreadableError, unsaid
+from kdump.errors import DamageError, UnreadableError, discard
 from kdump.formats.record_layout import CODEC_MASK, MAGIC_2
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
@@ -254,7 +254,7 @@ class Cleaning:
 
         That is as in Kafka's Cleaner: markers and aborted data, and the offsets up to the next segment.
         """
-        walk = CleanerWalk(CleanedTransactions(self._aborted_dirty), unsaid)
+        walk = CleanerWalk(CleanedTransactions(self._aborted_dirty), discard)
         for segment, end in self._dirty:
             for data in walk.batches(segment):
                 if data.last_offset < self._section.first_dirty:
@@ -272,7 +272,7 @@ class Cleaning:
             done.damage = done.damage or text
             self._place.report.damage(text)
 
-        heard = (say, self._place.report.damage) if part.number == 0 else (unsaid, unsaid)
+        heard = (say, self._place.report.damage) if part.number == 0 else (discard, discard)
         for segment, data in self._cleaned(newest.latest + 1, *heard):
             first, horizon = data.first, data.first.delete_horizon_ms
             if first.is_control:
@@ -298,7 +298,7 @@ class Cleaning:
             done.list_removed((offset, MARKER) for offset in offsets if self._listed)
 
     def _cleaned(
-        self, end: int, say: Callable[[str], None] = unsaid, spoiled: Callable[[str], None] = unsaid
+        self, end: int, say: Callable[[str], None] = discard, spoiled: Callable[[str], None] = discard
     ) -> Iterator[tuple[Segment, CleanerBatch]]:
         """Yield the batches of all segments that begin before an offset: a cleaning writes them again."""
         walk = CleanerWalk(CleanedTransactions(self._aborted), say, spoiled)

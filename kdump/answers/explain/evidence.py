@@ -12,7 +12,7 @@ from kdump.answers.log_dir_pass import first_segment
 from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.topic_configs import TopicConfigs
-from kdump.errors import DamageError, Reporter, unsaid
+from kdump.errors import DamageError, Reporter, discard
 from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME
 from kdump.log_dirs.tiered_files import TieredFiles
 from kdump.log_reader.remote_segments import RemoteSegments
@@ -86,7 +86,7 @@ def topic_history(
     listed: Callable[[], RemoteSegments] = RemoteSegments,
 ) -> TopicHistory:
     """Return what the copies of ``__cluster_metadata`` among partitions say of topics, and what ``listed`` returns."""
-    copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=unsaid))
+    copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=discard))
     if not copies:
         return TopicHistory(None, tuple, listed)
     log = MetadataLog(copies)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.log_dir_pass import first_segment
-from kdump.errors import DamageError, UnreadableError, unsaid
+from kdump.errors import DamageError, UnreadableError, discard
 from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch, misnumbered
@@ -146,8 +146,8 @@ def look(
     offsets: range,
     *,
     opened: Mapping[int, int] | None = None,
-    damage: Callable[[str], None] = unsaid,
-    fail: Callable[[UnreadableError], None] = unsaid,
+    damage: Callable[[str], None] = discard,
+    fail: Callable[[UnreadableError], None] = discard,
 ) -> Sightings:
     """Return what segments hold at offsets, which must not be empty.
 
@@ -295,7 +295,7 @@ def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
     if not seen.waiting:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)
-    for _, region in _regions(segments, first, unsaid):
+    for _, region in _regions(segments, first, discard):
         for batch in _control_batches(region):
             if batch.producer_id not in seen.waiting:
                 continue
@@ -317,7 +317,7 @@ def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[byte
     """Return the newest offset of each key from an offset on, aborted data left out."""
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
-    for _, region in _regions(segments, since, unsaid):
+    for _, region in _regions(segments, since, discard):
         batches: Iterable[RecordBatch] = ()
         if isinstance(region, Batches):
             is_plain = not (region.first.is_control or region.first.is_transactional)
@@ -362,7 +362,7 @@ def _regions(
     for segment in segments[first_segment(segments, first) :]:
         try:
             with segment.open() as source:
-                start = Seeker(segment, source, unsaid).by_offset(first, None).start
+                start = Seeker(segment, source, discard).by_offset(first, None).start
                 base = segment.base_offset if not start else None
                 for region in resync.read(source, start, on_error="resync", first_offset=base, runs=DATA):
                     yield segment, region

@@ -9,7 +9,7 @@ from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.records import TOPIC, MetadataRecord, Undecoded, appended, read_batch
 from kdump.answers.metadata.replay import Break, MetadataReplay
 from kdump.checks import kraft_snapshot
-from kdump.errors import Reporter, UnreadableError, UsageError, unsaid
+from kdump.errors import Reporter, UnreadableError, UsageError, discard
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot
 from kdump.primitives.timestamps import iso
 from kdump.records.record_batch import Batches, RecordBatch
@@ -180,7 +180,7 @@ def image_of(
 
     Copies of several controllers are merged; what is left out of them is not reported.
     """
-    copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=unsaid))
+    copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=discard))
     return MetadataLog(copies).image(offset=offset, at=at) if copies else None
 
 

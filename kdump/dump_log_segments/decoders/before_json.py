@@ -86,8 +86,8 @@ def _group(words: OffsetsWords, release: Release, offset: int, value: bytes | No
     if words.reads_subscriptions and kind == CONSUMER and values["protocol"] is not None:
         _check_subscriptions([cast("bytes", members[name]["subscription"]) for name in order])
     shown = kind if members or words.protocol_type_of_empty else ""
-    told = [_member(words, shown, members[name], offset) for name in order]
-    assignment = "{" + ",".join(told) + "}"
+    texts = [_member(words, shown, members[name], offset) for name in order]
+    assignment = "{" + ",".join(texts) + "}"
     protocol = values["protocol"]
     if words.group_as_json:
         shown, assignment = _quoted(words, shown), _quoted(words, assignment)

@@ -103,24 +103,24 @@ def _read(
     message = types.get(kind)
     if message is None:
         said = f"Unknown metadata id {kind}"
-        if words.tells_part:
+        if words.names_part:
             said = f"org.apache.kafka.common.errors.UnsupportedVersionException: {said}"
         raise PayloadError(said, f"unknown type {kind}", reader.position)
     struct = message.struct(message_version, release)
     try:
         values = read_fields(struct, reader)
     except PayloadError as error:
-        if words.tells_part:
+        if words.names_part:
             error.said = f"Failed to deserialize record with type {kind}"
         raise
-    if words.tells_part and reader.remaining:
+    if words.names_part and reader.remaining:
         said = f"Found {reader.remaining} byte(s) of garbage after {kind}"
         raise PayloadError(said, "bytes left over", reader.position)
     return struct, message_version, values
 
 
 def _number(reader: Reader, words: FrameWords) -> Callable[[str], int]:
-    if words.tells_part:
+    if words.names_part:
         return lambda name: frame.read_number(reader, name)
     return lambda _: (reader.varint() + 0x8000 & 0xFFFF) - 0x8000
 
@@ -187,8 +187,8 @@ def remote_log_text(name: str, values: Values, *, txn_index: bool) -> str:
     """
     if name in FIRST_CHECKS:
         FIRST_CHECKS[name](values)
-    told = {key: FIELDS[key](value) if key in FIELDS else value for key, value in values.items()}
-    return TEXTS[name].format_map(told if txn_index else {**told, TXN_INDEX: ""})
+    texts = {key: FIELDS[key](value) if key in FIELDS else value for key, value in values.items()}
+    return TEXTS[name].format_map(texts if txn_index else {**texts, TXN_INDEX: ""})
 
 
 def _check_offsets(values: Values) -> None:
@@ -208,8 +208,8 @@ def _refused(said: str | None, reason: str) -> PayloadError:
 
 def _segment_id(value: Value) -> str:
     values = cast("Values", value)
-    told = {"topicIdPartition": _partition(values["topicIdPartition"]), "id": _uuid(values["id"])}
-    return TEXTS["RemoteLogSegmentIdEntry"].format_map(told)
+    texts = {"topicIdPartition": _partition(values["topicIdPartition"]), "id": _uuid(values["id"])}
+    return TEXTS["RemoteLogSegmentIdEntry"].format_map(texts)
 
 
 def _partition(value: Value) -> str:

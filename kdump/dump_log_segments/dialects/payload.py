@@ -93,10 +93,10 @@ class FrameWords(NamedTuple):
 
     frame: int = 1
     """The version of the frame that can be read."""
-    tells_part: bool = True
-    """Whether an error says what was being read, or repeats what the reader said."""
+    names_part: bool = True
+    """Whether an error names the part that was being read, or repeats the reader's error."""
     null_value: str = "Error while reading frame version"
-    """What is said of a null value."""
+    """The error of a null value."""
 
 
 class PayloadDialect(NamedTuple):
@@ -226,7 +226,7 @@ V2_8: Final = V2_7._replace(
     why="records of the KRaft preview; broken subscriptions of group members end the run",
     offsets=OFFSETS_2_8,
     metadata=FrameWords(
-        frame=0, tells_part=False, null_value='Cannot invoke "java.nio.ByteBuffer.get()" because "buffer" is null'
+        frame=0, names_part=False, null_value='Cannot invoke "java.nio.ByteBuffer.get()" because "buffer" is null'
     ),
 )
 
@@ -288,7 +288,7 @@ V3_9: Final = V3_8._replace(
 
 V4_0: Final = V3_9._replace(
     since=(4, 0, 0),
-    why="share groups as JSON; versions that are too high are told of",
+    why="share groups as JSON; versions that are too high are reported",
     offsets=CoordinatorWords(),
     transactions=TRANSACTIONS_3_4_1._replace(client_versions=2),
     share=CoordinatorWords(value_version="type"),

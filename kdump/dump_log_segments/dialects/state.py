@@ -38,7 +38,7 @@ class StateDialect(NamedTuple):
     empty_index: str = ""
     """What is printed for an .index without entries, which ends its dump."""
     names_first_offset: bool = True
-    """Whether an .index entry is held against the first record at its position, or the batch's last offset."""
+    """Whether an .index entry is compared with the first record at its position, or with the batch's last offset."""
     stops_before_checks: bool = False
     """Whether the zero entry that ends an index is recognised before it is checked, or after."""
     slice_holds_batch: bool = False
@@ -110,7 +110,7 @@ V0_10_1: Final = V0_10_0._replace(
 
 V0_11_0_0: Final = V0_10_1._replace(
     since=(0, 11, 0, 0),
-    why="producer snapshots and aborted transactions (KIP-98); unknown files are told of",
+    why="producer snapshots and aborted transactions (KIP-98); unknown files are reported",
     suffixes=V0_10_1.suffixes | {"txnindex", "snapshot"},
     announces_unknown=True,
     needs_suffix=True,
@@ -128,7 +128,7 @@ V0_11_0_0: Final = V0_10_1._replace(
 
 V0_11_0_1: Final = V0_11_0_0._replace(
     since=(0, 11, 0, 1),
-    why="a broken producer snapshot is told of and passed over",
+    why="a broken producer snapshot is reported and skipped",
     snapshot_faults_end_run=False,
     snapshot_crc=V0_8_0.snapshot_crc,
 )
@@ -159,7 +159,7 @@ V2_0: Final = V1_0_2._replace(since=(2, 0, 0), why="an index may hold its base o
 
 V2_1: Final = V2_0._replace(
     since=(2, 1, 0),
-    why="an index position behind the end of the log ends the run; a warm section (KAFKA-6432)",
+    why="an index position past the end of the log ends the run; a warm section (KAFKA-6432)",
     refuses_beyond_log=True,
     warm_section=True,
 )
@@ -172,14 +172,14 @@ V2_1_1: Final = V2_1._replace(
 
 V2_3: Final = V2_1_1._replace(
     since=(2, 3, 0),
-    why="index entries are held against the last offset of a batch (KAFKA-7487)",
+    why="index entries are compared with the last offset of a batch (KAFKA-7487)",
     names_first_offset=False,
     stops_before_checks=True,
 )
 
 V2_4_1: Final = V2_3._replace(since=(2, 4, 1), why="producers without a batch (KAFKA-9293)", snapshot_needs_batch=True)
 
-V2_8: Final = V2_4_1._replace(since=(2, 8, 0), why="an empty index is told of", empty_index="{path} is empty.")
+V2_8: Final = V2_4_1._replace(since=(2, 8, 0), why="an empty index is reported", empty_index="{path} is empty.")
 
 V3_1: Final = V2_8._replace(
     since=(3, 1, 0),

@@ -16,7 +16,7 @@ from kdump.answers import question_named
 from kdump.answers.collector import once
 from kdump.answers.question import Asking
 from kdump.arrow.answer_lines import LineColumns
-from kdump.errors import Reporter, unsaid
+from kdump.errors import Reporter, discard
 from kdump.log_dirs.absent import absent, with_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates, in_words
@@ -168,7 +168,7 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
     question = question_named(task.output)
     columns = columns_of(task.output)
     said: list[Row] = []
-    say = _sayings(said, unsaid, skip=task.skip)
+    say = _sayings(said, discard, skip=task.skip)
     states = LogDirStates(in_words(say.damage), say.fail, known=task.states)
     asking = Asking(task.partitions, task.asked, task.at, say, states=states)
     question.feed(task.collector, task.partitions, asking.feed)
