@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import DamageError
+from kdump.formats.record import LARGE
 from kdump.records import control
 from kdump.rows import columns as rows
 from kdump.rows.selection import DamagedRange, SelectedBatch
@@ -145,9 +146,18 @@ def decoded(found: SelectedBatch, record: Record | None) -> Any:
     return decoder.decode(topic or "", record.key, record.value, record.headers)
 
 
+_last: tuple[Record | None, Any] = (None, None)
+"""The last record with a field that was read, and its decoded form. A large record is not kept in memory."""
+
+
 def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Record | None) -> object:
     """Return a field of a decoded key or value; None if it has none."""
-    made = decoded(found, record)
+    global _last  # noqa: PLW0603  several fields of a record are read one after the other: it is decoded once
+    last = _last
+    if record is None or last[0] is not record:
+        last = (record, decoded(found, record))
+        _last = last if record is not None and record.size < LARGE else (None, None)
+    made = last[1]
     part = None if made is None else made.get(side)
     return within(part.get("data"), path) if isinstance(part, dict) else None
 

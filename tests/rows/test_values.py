@@ -1,7 +1,9 @@
+from types import SimpleNamespace
+
 import pytest
 
 from kdump.rows.columns import decoded_field
-from kdump.rows.values import within
+from kdump.rows.values import value, within
 
 DATA = {"id": 1, "a": {"b": None, "c": [10, {"d": "x"}]}, "a.b": "dotted", "m": {"x.y": {"z": 5}}}
 
@@ -28,3 +30,20 @@ def test_a_path_finds_a_part_of_a_value(path, found):
 @pytest.mark.parametrize("name", ["value", "value.", "headers.x", "topic"])
 def test_other_names_are_no_fields_of_payloads(name):
     assert decoded_field(name) is None
+
+
+def test_several_fields_of_a_record_decode_it_once():
+    calls = []
+
+    def decode(topic, key, value, headers):
+        calls.append(value)
+        return {"value": {"data": {"a": len(calls), "b": 2}}}
+
+    found = SimpleNamespace(
+        file=SimpleNamespace(topic="t", decoder=SimpleNamespace(decode=decode)), batch=SimpleNamespace(is_control=False)
+    )
+    columns = [decoded_field(name) for name in ("value.a", "value.b", "key.a")]
+    for size in (10, 1 << 30):  # of a large one nothing is kept
+        one = SimpleNamespace(key=None, value=b"x", headers=(), size=size)
+        assert [value(column, found, one) for column in columns] == [len(calls) if size < 99 else 2, 2, None]
+    assert len(calls) == 1 + 3
