@@ -1,7 +1,7 @@
 """The lines of a segment as releases before 0.11 print them: one per message, whatever its magic.
 
-Those releases knew magic 0, later 1 as well, and read every entry as a message of what they knew: newer batches give
-nonsense, or an end of the run, in the same places as there.
+Those releases read every entry as a message of magic 0, later also 1. Newer batches print nonsense or end the run, at
+the same places as in the original.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
-    """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
+    """Print the lines of one segment. Raises the error that ends the original, after the same lines."""
     options = run.options
     with LocalFile(path) as source:
         printer = MessagePrinter(run, path, decoders)
@@ -57,10 +57,10 @@ def walk(
     *,
     limit: int = compression.DEFAULT_LIMIT,
 ) -> Iterator[Message | Trailing]:
-    """Yield the messages of a segment as the release finds them, then what is left. Raises DamageError.
+    """Yield the messages of a segment as the release finds them, then the trailing bytes. Raises DamageError.
 
-    ``start`` and ``end`` are positions in bytes, ``max_size`` is the size of a message above which some releases stop,
-    ``limit`` that above which kdump does.
+    ``start`` and ``end`` are positions in bytes. Some releases stop at a message above ``max_size`` bytes, kdump at one
+    above ``limit``.
     """
     end = source.size if end is None else end
     window = Window(source, end)
@@ -205,7 +205,7 @@ def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterat
 
 
 def _inner(message: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
-    """Yield what a release makes of one message inside a wrapper. Raises DamageError."""
+    """Yield one message inside a wrapper as a release reads it. Raises DamageError."""
     if dialect.nested_wrappers == "unpacked":
         yield from unwrapped(message, dialect, limit)
         return

@@ -43,20 +43,20 @@ DECODERS: Final[dict[str, Decoder]] = {
 
 
 class Decoders(NamedTuple):
-    """What turns a key and a value into text."""
+    """The decoders of keys and values."""
 
     key: Decoder
     value: Decoder
     spelling: str = ""
-    """How the kernel itself writes both: hex, base64 or hash; nothing leaves them to the decoders."""
+    """The kernel's own format for both: hex, base64 or hash; empty: the decoders are used."""
     prefix: bytes = b""
-    """What stands before each."""
+    """The bytes before each."""
     secret: bytes = b""
-    """That of the hash (HMAC-SHA256)."""
+    """The secret of the hash (HMAC-SHA256)."""
 
     @property
     def of_classes(self) -> tuple[Decoder | None, Decoder | None]:
-        """The two, None for Java's reading of UTF-8: that the kernel knows itself."""
+        """The two decoders; None for Java's UTF-8, which the kernel decodes itself."""
         return (
             None if self.key is java_text else self.key,
             None if self.value is java_text else self.value,
@@ -64,9 +64,9 @@ class Decoders(NamedTuple):
 
 
 def find(dialect: Dialect, options: Options, say: Callable[[str], None]) -> Decoders:
-    """Return the decoders of the classes that the options name; ``say`` prints what the release says of old names.
+    """Return the decoders of the classes that the options name; ``say`` prints the release's warning on old names.
 
-    Raises KdumpError when the release has no such class. Beside a decoder switch no release looks at the classes.
+    Raises KdumpError when the release has no such class. With a decoder switch every release ignores the classes.
     """
     if options.decoder_switch:
         return Decoders(java_text, java_text)

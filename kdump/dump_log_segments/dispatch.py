@@ -1,4 +1,4 @@
-"""Which printer a file's suffix asks for, and one run over a list of files."""
+"""Selects the printer of a file by its suffix, and dumps a list of files."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def _segment(run: DumpRun, path: str, title: Callable[[], str]) -> None:
 
 
 def _indexes() -> ModuleType:
-    """Return what dumps indexes: most runs have none."""
+    """Import the printer of indexes: most runs have none."""
     from kdump.dump_log_segments import index_printer
 
     return index_printer
 
 
 def _states() -> ModuleType:
-    """Return what dumps the other files beside a log: most runs have none."""
+    """Import the printer of the other files beside a log: most runs have none."""
     from kdump.dump_log_segments import state_printer
 
     return state_printer
@@ -67,7 +67,7 @@ DUMP: Final[dict[str, Callable[[DumpRun, str], None]]] = {
     "snapshot": lambda run, path: _states().dump_snapshot(run, path),
     "checkpoint": _checkpoint,
 }
-"""Suffix -> what dumps such a file."""
+"""Suffix -> the function that dumps such a file."""
 
 
 def dump_files(run: DumpRun, files: list[str]) -> None:
@@ -81,7 +81,7 @@ def dump_files(run: DumpRun, files: list[str]) -> None:
 
 
 def dump_file(run: DumpRun, path: str) -> None:
-    """Dump one file as its suffix says; name one that is unknown, where the release does."""
+    """Dump one file by its suffix; report an unknown suffix if the release does."""
     _, dot, suffix = posixpath.basename(path).rpartition(".")
     known = suffix in run.state.suffixes if dot else False
     if known or run.state.announces_unknown:

@@ -45,9 +45,9 @@ NEAR: Final = 1 << 18
 
 
 def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
-    """Return the end of a log, and the greatest size of a batch in it, for checks by headers alone.
+    """Return the end of a log and its largest accepted batch size (bytes), for checks that read only headers.
 
-    The end is 0 for a release that asks for more than the last offset of a batch.
+    The end is 0 for a release that needs more than the last offset of a batch.
     """
     most = run.options.max_message_size
     usable = most > 0 and not run.state.names_first_offset and not run.dialect.message
@@ -56,7 +56,7 @@ def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
 
 
 def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
-    """Return a byte for each entry of an ``.index``, 0 where it is right beyond doubt."""
+    """Return a byte for each entry of an ``.index``: 0 for a confirmed entry, else 1."""
     end, most = readable(run, log)
     if not end or not kernel.COMPILED:
         return bytearray(b"\1") * index.count
@@ -73,7 +73,7 @@ def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
 
 
 def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> bytearray:
-    """Return a byte for each entry of a ``.timeindex``, 0 where it is right beyond doubt.
+    """Return a byte for each entry of a ``.timeindex``: 0 for a confirmed entry, else 1.
 
     ``offsets`` is the ``.index`` through which the release finds the batches: it must rise to its end for this.
     """
@@ -240,7 +240,7 @@ def _add(report: Report, path: str, indexed: int, found: int) -> None:
 
 
 class Heads:
-    """The last offsets of batches of magic 2, from their headers alone, for a release that asks for no more."""
+    """The last offsets of batches of magic 2, from their headers, for releases that need no more."""
 
     def __init__(self, run: DumpRun, log: LocalFile) -> None:
         self._log = log
@@ -267,7 +267,7 @@ class Heads:
 def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:
     """Return the first offset of the records at ``position``, or the last offset of the batch there.
 
-    Batches in --max-message-size bytes are looked at. Raises DamageError when there is none.
+    Only batches within --max-message-size bytes count. Raises DamageError when there is none.
     """
     state, most = run.state, run.options.max_message_size
     if position < 0 or position > log.size:

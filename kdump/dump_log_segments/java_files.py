@@ -1,4 +1,4 @@
-"""Names of files as the original takes them apart."""
+"""Parses file names as the original does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def java_path(name: str) -> str:
 
 
 def absolute(path: str) -> str:
-    """Return the absolute path as ``File.getAbsolutePath`` does: nothing is resolved."""
+    """Return the absolute path as ``File.getAbsolutePath`` does, without resolving links or ``..``."""
     return path if path.startswith("/") else f"{os.getcwd()}/{path}"  # noqa: PTH109  pathlib is slow to import
 
 
@@ -44,7 +44,7 @@ def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str,
 
 
 def java_split(text: str) -> list[str]:
-    """Split at commas as ``String.split`` does: empty parts at the end go; a text without a comma stays as it is."""
+    """Split at commas as ``String.split`` does: drop empty parts at the end, keep a text without a comma."""
     parts = text.split(",")
     if len(parts) == 1:
         return parts
@@ -59,15 +59,15 @@ def offset_in_name(path: str) -> int:
 
 
 def sibling(path: str, suffix: str) -> str:
-    """Return the path of the file beside ``path`` whose name differs in what follows the first dot."""
+    """Return the path of the file beside ``path`` with another suffix after the first dot."""
     folder, name = posixpath.split(path)
     return posixpath.join(folder, f"{name.split('.')[0]}.{suffix}")
 
 
 def snapshot_id(path: str) -> tuple[int, int]:
-    """Return end offset and epoch in the name of a snapshot of the metadata log, which are cut out by position.
+    """Return end offset and epoch from fixed positions in the name of a snapshot of the metadata log.
 
-    Raises UnreadableError where no numbers stand there.
+    Raises UnreadableError if there are no numbers.
     """
     name = posixpath.basename(path)
     return number(path, name[:20] if len(name) >= 20 else "", 64), number(path, name[21:31], 32)

@@ -1,6 +1,6 @@
 """The lines of a dialect as shapes for the kernel: the fast branch of :mod:`kdump.dump_log_segments.log_printer`.
 
-What the kernel cannot print whole is left to the general path: damaged batches, control records, magic 0 and 1.
+The general path prints the rest: damaged batches, control records, magic 0 and 1.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 CHUNK: Final = 1 << 20
 """Bytes of output after which an uncompressed batch's lines go out."""
 WHOLE: Final = 1 << 18
-"""Bytes of a decompressed batch up to which its lines are made in one go, so that nothing stands of a broken one."""
+"""A decompressed batch up to this size (bytes) is formatted at once, so that a broken one prints no lines."""
 SLOTS: Final = slots(OTHERS)
 OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
 """The slots of fields; the others are the same in all batches of a kind: same attributes, soundness, delete horizon."""
 OF_RECORD: Final = {name: slot for name, slot in OF_BATCH.items() if name != "crc"}
 OF_RECORDS: Final = {"is_valid": True, "crc": None}
-"""What a record of magic 2 says where its batch says something else: it has no checksum of its own."""
+"""Values of a record of magic 2 that differ from those of its batch: a record has no checksum."""
 
 
 class KernelLines:
-    """Prints batches of magic 2 through the kernel, as far as it goes."""
+    """Prints batches of magic 2 through the kernel, as far as it supports them."""
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
@@ -58,7 +58,7 @@ class KernelLines:
     def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
         """Print a batch, its own line only with ``head``; return None when all of it is printed.
 
-        A number says that the line of the batch and so many of its records are: with 0, nothing at all.
+        A number n > 0: the line of the batch and n of its records are printed; 0: nothing is.
         """
         header = batch.header
         if batch.size < BATCH_HEADER.size:
@@ -95,8 +95,8 @@ class KernelLines:
     ) -> tuple[int, int]:
         """Print batches of a run from row ``first`` to before ``stop`` as far as possible; ``made`` are first lines.
 
-        Return the row after the batches that are printed whole, and how many records of its batch are printed: its own
-        line with them, and with 0 nothing at all.
+        Return the row after the completely printed batches, and the number of records printed of its batch. If that is
+        not 0, the line of the batch is printed too.
         """
         shapes = self._shapes(batches.first, deep=deep)
         if shapes is None:
@@ -153,7 +153,7 @@ class KernelLines:
                 return count - int(kernel.left)
 
     def compile(self, key: tuple[int, bool, int | None], batch: Batch) -> tuple[Shape, Shape]:
-        """Return the shapes of batch and record line, what is the same in all batches of this kind being literal."""
+        """Return the shapes of batch and record lines; values that all batches of this kind share are literal."""
         printer = self.printer
         value = printer.fields(batch)
         contents = [[(b"", "decoded")]] * 4 if self.decodes and printer.run.options.print_data_log else printer.contents
@@ -182,7 +182,7 @@ def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
 
 
 def encoded(parts: Iterable[str | int]) -> list[Part]:
-    """Return literals as bytes, slots as they are."""
+    """Return literals as bytes and slots unchanged."""
     return [part if isinstance(part, int) else part.encode() for part in parts]
 
 
@@ -193,7 +193,7 @@ def shown(content: Iterable[tuple[bytes, str]], decoders: Decoders) -> list[Part
 
 
 def _decoding(run: DumpRun, parser: Parser) -> Lines:
-    """Return what writes the records that a decoder switch decodes."""
+    """Return the kernel's writer of records under a decoder switch."""
 
     def general(offset: int, key: bytes | None, value: bytes | None) -> bytes:
         return b"".join(parser(offset, key, value).parts(*run.fronts))

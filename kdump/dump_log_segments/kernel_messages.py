@@ -1,6 +1,6 @@
-"""Messages of magic 0 and 1 through the kernel: entries of the log in a row, and what wrappers hold.
+"""Prints messages of magic 0 and 1 through the kernel: consecutive entries of the log, and inner messages.
 
-What the kernel cannot print whole is left to the general path: messages that are not well-formed, and decoder switches.
+The general path prints the rest: messages that are not well-formed, and decoder switches.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ OF_ENTRY: Final = {
     "position": MESSAGE_SLOTS["position"],
     "size": MESSAGE_SLOTS["size"],
 }
-"""Where the numbers of a message stand that is an entry of the log itself."""
+"""The positions of the numbers of an uncompressed message (an entry of the log itself)."""
 OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()
 
 
 class KernelEntries:
-    """Prints messages as far as the kernel goes."""
+    """Prints messages as far as the kernel supports them."""
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
@@ -46,16 +46,16 @@ class KernelEntries:
         self.inner: dict[tuple[int, int, int], Shape] = {}
         names = {part.name for line in printer.legacy_record_line for part in line.parts if not isinstance(part, str)}
         self.lasting = printer.run.options.skip_record_metadata or not names & OF_WRAPPER
-        """Whether lines of inner messages show nothing that differs from wrapper to wrapper."""
+        """Whether lines of inner messages are independent of the wrapper."""
 
     def end(self) -> None:
         """Print no more: let go of the memory of lines."""
         del self.kernel
 
     def print_messages(self, messages: Entries, *, head: bool, deep: bool) -> Iterator[Message]:
-        """Print messages in a row, their lines with ``head`` and their records when ``deep``.
+        """Print consecutive messages, their lines with ``head`` and their records when ``deep``.
 
-        Each message that the kernel cannot print is yielded instead, to be printed before the next one is asked for.
+        A message that the kernel cannot print is yielded; the caller prints it before it continues.
         """
         kernel = self.kernel
         by_hand = deep and self.printer.run.parser is not None
@@ -106,13 +106,13 @@ class KernelEntries:
         return int(kernel.done) if kernel.position() < len(data) else None
 
     def print(self, shape: Shape, first: Message, limit: int, *, deep: bool) -> None:
-        """Print the next messages that are of one kind with ``first``."""
+        """Print the next messages of the same kind as ``first``."""
         self.printer.lead(self.kernel)
         lines = self.kernel.lines_like(shape, first.magic, first.attributes & 0xFF, limit, deep=deep)
         self.printer.follow(self.kernel, lines)
 
     def of_entry(self, key: tuple[int, int], entry: Message, *, head: bool, deep: bool) -> Shape:
-        """Return the lines of an entry of the log, what is the same in all of its kind being literal."""
+        """Return the lines of an entry of the log; values that all entries of its kind share are literal."""
         printer = self.printer
         own = [*parts(printer.legacy_batch_line, OF_ENTRY, printer.fields(entry)), b"\n"] if head else []
         value = printer.record_fields(entry, entry)

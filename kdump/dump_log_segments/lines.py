@@ -46,7 +46,7 @@ class Line(NamedTuple):
     parts: tuple[str | Field, ...]
 
     def render(self, value: Callable[[str], object]) -> str:
-        """Return the text, each field's value asked for by name, in order."""
+        """Return the text; ``value`` returns each field's value by name, in order."""
         return "".join(part if isinstance(part, str) else WRITE[part.type](value(part.name)) for part in self.parts)
 
 
@@ -80,15 +80,15 @@ WRITE: Final[dict[str, Callable[[object], str]]] = {
 }
 
 _BRACE: Final = "\0"
-"""What stands for a brace of the text while it is parsed."""
+"""Replaces a literal brace while the text is parsed."""
 NUMBERS: Final = {"", "long", "int"}
-"""The types of what Java writes as it is."""
+"""The types that need no conversion."""
 KINDS: Final = 64
 """Kinds of lines that a printer keeps with their literals filled in, at most."""
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
-    """Yield the literals of ``lines`` and the slots of their fields; what has none is literal: ``value`` gives it."""
+    """Yield the literals and field slots of ``lines``. Fields without a slot are literal, from ``value``."""
     for line in lines:
         for part in line.parts:
             if isinstance(part, str):
@@ -101,7 +101,7 @@ def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str]
 
 @cache
 def line(text: str) -> Line:
-    """Parse ``text``. Raises ValueError for a type that is none of those above."""
+    """Parse ``text``. Raises ValueError for an unknown type."""
     begin, *fields = text.replace("{{", _BRACE).split("{")
     parts: list[str | Field] = [_literal(begin)]
     for field in fields:
@@ -128,7 +128,7 @@ def codec_name(dialect: Dialect, codec: int) -> str:
 
 
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
-    """Return what shows key and value: a text, and which of the two is after it."""
+    """Return pairs for key and value: a text, and the name of the field after it."""
     options, dialect = run.options, run.dialect
     if not options.print_data_log or (dialect.key_needs_value and null_value):
         return []
@@ -149,7 +149,7 @@ class LineValues:
     """
 
     whole_batches = False
-    """Whether nothing is printed of a batch in a run which cannot be printed whole."""
+    """Whether a batch of a run is printed only if it can be printed completely."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         dialect = run.dialect
@@ -170,7 +170,7 @@ class LineValues:
         kernel.last_offset, kernel.armed = self.last_offset, self.armed
 
     def follow(self, kernel: Lines, lines: Bytes) -> None:
-        """Print lines that the kernel has made, and go on after them. It may not know what stands before them."""
+        """Print lines that the kernel made, and continue after them. They may follow lines unknown to the kernel."""
         for last, current in kernel.gaps:
             if last != UNKNOWN:
                 self.gap(last, current)
@@ -187,7 +187,7 @@ class LineValues:
             self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
 
     def fields(self, batch: RecordBatch) -> FieldValues:
-        """Return what gives the fields of a batch line by name."""
+        """Return a function that returns the fields of a batch line by name."""
 
         def value(name: str) -> object:
             if name == "codec":
@@ -201,7 +201,7 @@ class LineValues:
         return value
 
     def record_fields(self, batch: RecordBatch, entry: Record | Message) -> FieldValues:
-        """Return what gives the fields of a record line by name: the record's own, else those of its batch."""
+        """Return a function that returns the fields of a record line by name: the record's own, else the batch's."""
         of_batch = self.fields(batch)
 
         def value(name: str) -> object:

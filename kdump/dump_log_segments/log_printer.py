@@ -1,4 +1,4 @@
-"""The lines of a segment in a dialect: batches, records, what is left at the end."""
+"""The lines of a segment in a dialect: batches, records, trailing bytes."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ if kernel.COMPILED:
 
 
 def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> None:
-    """Print the lines of a part of a segment; then say in ``part`` where it ended.
+    """Print the lines of a part of a segment; then set the end of the part in ``part``.
 
-    Raises what ends the original, with the same lines printed before.
+    Raises the error that ends the original, after the same lines.
     """
     run, path = printer.run, printer.path
     options = run.options
@@ -102,7 +102,7 @@ def is_deep(run: DumpRun) -> bool:
 
 
 def end_of(size: int, options: Options) -> int:
-    """Return where to stop in a segment of ``size`` bytes: the greatest --max-bytes stands for no limit."""
+    """Return the position to stop at in a segment of ``size`` bytes; the largest --max-bytes means no limit."""
     return size if options.max_bytes == INT32_MAX else min(size, options.max_bytes)
 
 
@@ -169,7 +169,7 @@ class LogPrinter(LineValues):
             self.rest(batch, done, head=head, deep=deep)
 
     def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
-        """Print what is left of a batch when ``done`` of its records are printed, and its own line with them."""
+        """Print the rest of a batch whose own line and first ``done`` records are printed."""
         try:
             if head and not done:
                 self.header(batch)
@@ -191,9 +191,9 @@ class LogPrinter(LineValues):
             raise placed from damage
 
     def overflow(self, source: Source, position: int, *, deep: bool) -> None:
-        """Die as the original does of a batch whose end, reckoned in 32 bits, is negative: it is not after the file's.
+        """Raise the original's error for a batch whose end is negative in 32 bits, and so not after the file's end.
 
-        The first part of its line, which needs the header alone, is printed. Does nothing where the end is no such one.
+        The first part of its line, which needs only the header, is printed. For another batch do nothing.
         """
         head = source.read(position, BATCH_HEADER.size)
         if len(head) < record_layout.UP_TO_MAGIC:
@@ -290,9 +290,9 @@ class LinesSoFar(NamedTuple):
 
 
 class PartLines(NamedTuple):
-    """The result of a part: where the next one starts, the last offset that was printed, and the gaps.
+    """The result of a part: the start of the next one, the last printed offset, and the gaps.
 
-    The last offset before the part is UNKNOWN in the gaps, and so is the last offset where nothing was printed.
+    UNKNOWN stands for the last offset before the part, and for the last offset of a part without lines.
     """
 
     reached: int
@@ -301,7 +301,7 @@ class PartLines(NamedTuple):
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
-    """Print the lines of one segment. Raises what ends the original, with the same lines printed before."""
+    """Print the lines of one segment. Raises the error that ends the original, after the same lines."""
     with LocalFile(path) as source:
         end = end_of(source.size, run.options)
         jobs = costs.processes_of_segment(run.jobs, end, lambda: costs.is_packed(source))
@@ -363,7 +363,7 @@ class PartPrinting:
 
 
 def _gaps(printer: LogPrinter, last: int, made: PartLines) -> list[tuple[int, int]]:
-    """Return the gaps of a part as they are after the ``last`` offset before it, which was UNKNOWN to the part."""
+    """Return the gaps of a part with UNKNOWN replaced by ``last``, the last offset before the part."""
     if made.last_offset == UNKNOWN:
         return []
     gaps, first = made.gaps, UNKNOWN + 1  # the one offset that is no gap after UNKNOWN

@@ -11,7 +11,7 @@ DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20
 
 
 class Options(NamedTuple):
-    """What the original's command line says."""
+    """The options of the original's command line."""
 
     print_data_log: bool = False
     deep_iteration: bool = False
@@ -28,4 +28,4 @@ class Options(NamedTuple):
     """The name as given; "" for the default class."""
     value_decoder_class: str | None = None
     decoder_switch: str | None = None
-    """The decoder of one of Kafka's own topics, named without its dashes; it goes before the classes."""
+    """The decoder of one of Kafka's own topics, named without its dashes; it overrides the classes."""

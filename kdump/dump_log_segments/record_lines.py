@@ -1,7 +1,7 @@
-"""Lines of records that the kernel does not print, their fields asked for once: magic 0 and 1, decoded, control.
+"""Lines of records that the kernel does not print: magic 0 and 1, decoded, control.
 
-What is the same in all messages of a kind is literal; the numbers of a message are filled in. Where a field cannot be
-read there is no line: the general path then prints what precedes it.
+Values that all messages of a kind share are literal; the numbers of a message are filled in. If a field cannot be
+read there is no line, and the general path prints the part before it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ OF_RECORD: Final = {
         for at, name in enumerate(("last_offset", "last_sequence", "position", "size"))
     },
 }
-"""Where the values of a record of magic 2 stand: its own, those of its batch's header, what follows from them."""
+"""The positions of the values of a record of magic 2: its own, those of the batch header, computed ones."""
 
 
 class RecordLines:
-    """Makes what precedes key and value of a record of magic 2, where the kernel does not print it."""
+    """Makes the text before key and value of a record of magic 2 that the kernel does not print."""
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
@@ -77,18 +77,18 @@ class RecordLines:
 
 
 class LegacyLines:
-    """Makes the lines of messages: of entries of the log, and of what wrappers hold; None if one cannot be read."""
+    """Makes the lines of entries of the log and of inner messages; None for an unreadable one."""
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
         self.kinds: dict[tuple[bool, int, int, int, bool], Template] = {}
 
     def head(self, batch: Message) -> bytes | None:
-        """Return the line of an entry without its end. That of a wrapper may show what is inside: it has none here."""
+        """Return the line of an entry without its end; None for a wrapper whose line depends on its inner messages."""
         return self._text(batch, batch, head=True)
 
     def meta(self, batch: Message, message: Message) -> bytes | None:
-        """Return what precedes key and value."""
+        """Return the text before key and value."""
         return self._text(batch, message, head=False)
 
     def _text(self, batch: Message, message: Message, *, head: bool) -> bytes | None:
@@ -120,7 +120,7 @@ class LegacyLines:
 
 
 def template(lines: list[Line], value: FieldValues, slots: Mapping[str, int]) -> Template:
-    """Return ``lines`` as a % template and what takes its values; ``value`` gives what has no slot."""
+    """Return ``lines`` as a % template and a function that picks its values; ``value`` returns those without a slot."""
     parts = list(split(lines, slots, value))
     text = "".join("%s" if isinstance(part, int) else part.replace("%", "%%") for part in parts)
     return text, itemgetter(*(part for part in parts if isinstance(part, int)))

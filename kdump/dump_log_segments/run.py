@@ -1,7 +1,7 @@
-"""The output of DumpLogSegments: one run over a list of files, in the words of a dialect.
+"""The output of DumpLogSegments: one run over a list of files, in a dialect.
 
-Standard output and the order of everything on it are the original's to the byte. Where the original dies of an
-exception, this raises the DamageError or UnreadableError that says why, with the same text printed up to there.
+Standard output is equal to the original's to the byte. Where the original ends with an exception, this raises a
+DamageError or UnreadableError with the reason, after the same output.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class DumpRun:
-    """One run: what to print and how, where to, and the reports that stand at its end.
+    """One run: its options, its output, and the reports at its end.
 
-    ``gaps`` holds by absolute path the pairs of offsets that do not follow each other, in order of discovery.
+    ``gaps`` has by absolute path the pairs of offsets that are not consecutive, in order of discovery.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class DumpRun:
         release: str | None = None,
         jobs: int | None = 1,
     ) -> None:
-        """``release`` is the one whose words records of Kafka's own topics and other files get, None the newest.
+        """``release`` selects the output for records of Kafka's own topics and for other files; None: the newest.
 
-        ``jobs`` processes print a large segment, None for as many as are worth it: ``out`` is standard output then.
+        ``jobs`` processes print a large segment (None: as many as pay off); then ``out`` is standard output.
         """
         self.dialect, self.options, self.out = dialect, options, out
         self.release, self.jobs = release, jobs
@@ -70,11 +70,11 @@ class DumpRun:
         return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
 
     def print(self, text: str) -> None:
-        """Print a line in UTF-8; what is none in a file's name stays as it is."""
+        """Print a line in UTF-8; other bytes of file names are kept."""
         self.out.write(text.encode(errors="surrogateescape") + b"\n")
 
     def trailing(self, source: LocalFile, size: int) -> None:
-        """Report the bytes after the last whole batch: of a file that became shorter, those that are left."""
+        """Report the bytes after the last complete batch, as many as a file that became shorter still has."""
         if size > source.lost:
             name = posixpath.basename(source.name)
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
@@ -87,7 +87,7 @@ class DumpRun:
             )
 
     def complain(self, text: str) -> None:
-        """Print a line to standard error, after what was printed so far."""
+        """Print a line to standard error, after flushing the output."""
         self.out.flush()
         print_error(text)
 
@@ -102,7 +102,7 @@ class DumpRun:
 
 
 def _parser(payloads: PayloadDialect, switch: str) -> Parser:
-    """Return what a decoder switch, named without its dashes, prints of a record."""
+    """Return the parser of a decoder switch, named without its dashes."""
     from kdump.dump_log_segments.decoders.switches import PARSERS
 
     return PARSERS[switch](payloads)

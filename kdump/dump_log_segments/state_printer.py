@@ -22,7 +22,7 @@ ABORTED_TXN: Final = (
 
 
 def dump_txn_index(run: DumpRun, path: str) -> None:
-    """Print a ``.txnindex``. One that is missing holds nothing."""
+    """Print a ``.txnindex``. A missing one counts as empty."""
     offset_in_name(path)
     try:
         data = content(path)

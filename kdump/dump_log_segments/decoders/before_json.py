@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 CONSUMER: Final = "consumer"
-"""The protocol type whose members' bytes are shown decoded."""
+"""The protocol type whose member bytes are decoded."""
 ASSIGNMENT: Final = consumer_protocol.MESSAGES["ConsumerProtocolAssignment"]
 NEWEST_ASSIGNMENT: Final = 3
 """The version as which newer ones are read: none of its layouts differs."""
@@ -26,7 +26,7 @@ SUBSCRIPTION: Final = consumer_protocol.MESSAGES["ConsumerProtocolSubscription"]
 
 
 def offsets_parser(words: OffsetsWords, release: Release) -> Parser:
-    """Return what prints offsets and classic groups as ``release`` knows them."""
+    """Return the parser that prints offsets and classic groups as in ``release``."""
     offset_types = MESSAGES["OffsetCommitKey"].types.at(release)
     group_types = MESSAGES["GroupMetadataKey"].types.at(release)
 
@@ -111,7 +111,7 @@ def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None
 
 
 def _check_subscriptions(subscriptions: list[bytes]) -> None:
-    """Read what members subscribe to, up to one that is truncated. Raises PayloadError for one that is broken."""
+    """Check the subscriptions of members, up to a truncated one. Raises PayloadError for a broken one."""
     try:
         for data in subscriptions:
             reader = Reader(data)
@@ -152,7 +152,7 @@ TRANSACTION_VALUE: Final = transaction_state.MESSAGES["TransactionLogValue"]
 
 
 def transactions_parser(words: TransactionWords, release: Release) -> Parser:
-    """Return what prints transactions as ``release`` knows them."""
+    """Return the parser that prints transactions as in ``release``."""
     types = TRANSACTION_KEY.types.at(release)
 
     def parse(offset: int, key: bytes | None, value: bytes | None) -> Texts:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.internal_topics.schema import MessageSchema, Release, Struct, Value, Values
 
 CONSUMER: Final = "consumer"
-"""The protocol type whose members' bytes are shown decoded."""
+"""The protocol type whose member bytes are decoded."""
 STATUS: Final = "transactionStatus"
 """The field that is the number of a transaction's state."""
 GROUP: Final = "GroupMetadataValue"
@@ -29,7 +29,7 @@ MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignme
 
 
 class CoordinatorParser(SkippingParser):
-    """Prints records of ``messages`` as ``release`` knows them; a :data:`Parser`."""
+    """Prints records of ``messages`` as in ``release``; a :data:`Parser`."""
 
     def __init__(
         self, messages: Mapping[str, MessageSchema], words: CoordinatorWords, release: Release, *, limited: bool
@@ -66,9 +66,9 @@ class CoordinatorParser(SkippingParser):
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:
-        """Return the values as they are printed: a group's members' bytes are what they say, where they can be read.
+        """Return the values for printing. Bytes of a group's members are decoded if they are valid.
 
-        The status of a transaction may be the name of the state, or a number in quotes where there is none.
+        The status of a transaction may be the name of the state, or a quoted number for an unknown state.
         """
         if self.words.names_states and STATUS in values:
             status = cast("int", values[STATUS])

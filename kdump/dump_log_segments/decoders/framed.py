@@ -22,11 +22,11 @@ WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class FramedParser(SkippingParser):
-    """Prints records of ``messages``, which have a frame in front, as ``release`` knows them; a :data:`Parser`."""
+    """Prints records of ``messages``, which begin with a frame, as in ``release``; a :data:`Parser`."""
 
     reads_key = False
     place: ClassVar[str]
-    """What an error says before the offset."""
+    """The text of an error before the offset."""
 
     def __init__(
         self, messages: Mapping[str, MessageSchema], words: FrameWords, release: Release, *, limited: bool
@@ -62,7 +62,7 @@ class MetadataParser(FramedParser):
 
 
 class RemoteLogParser(FramedParser):
-    """Prints remote log metadata; ``txn_index`` says whether the release prints the state of transaction indexes."""
+    """Prints remote log metadata; with ``txn_index`` the release prints the state of transaction indexes."""
 
     place = "offset "
 
@@ -79,7 +79,7 @@ class RemoteLogParser(FramedParser):
         self.txn_index = txn_index
 
     def text(self, struct: Struct, _version: int, values: Values) -> str:
-        """Return what ``toString`` returns."""
+        """Return the text of ``toString``."""
         return remote_log_text(struct.name, values, txn_index=self.txn_index)
 
 
@@ -91,7 +91,7 @@ def metadata_head(struct: Struct, version: int) -> str:
 def _read(
     types: dict[int, MessageSchema], words: FrameWords, release: Release, value: bytes | None, *, limited: bool
 ) -> tuple[Struct, int, Values]:
-    """Read a framed message: its fields, the version it says it has, its values."""
+    """Read a framed message; return its fields, its stated version and its values."""
     if value is None:
         raise PayloadError(words.null_value, "the value is null", 0)
     reader = Reader(value, limited=limited)
@@ -181,9 +181,9 @@ NAMES: Final = {
 
 
 def remote_log_text(name: str, values: Values, *, txn_index: bool) -> str:
-    """Return the text of a message, with ``txnIdxEmpty`` where the release has it.
+    """Return the text of a message, with ``txnIdxEmpty`` if the release has it.
 
-    Raises PayloadError with the words of the class that refuses the values.
+    Raises PayloadError with the message of the class that rejects the values.
     """
     if name in FIRST_CHECKS:
         FIRST_CHECKS[name](values)
@@ -251,7 +251,7 @@ FIRST_CHECKS: Final[dict[str, Callable[[Values], object]]] = {
     "RemoteLogSegmentMetadataRecord": _check_offsets,
     "RemoteLogSegmentMetadataSnapshotRecord": lambda values: _segment_state(values["remoteLogSegmentState"]),
 }
-"""Message -> what its class checks before it looks at the leader epochs."""
+"""Message -> the check of its class before that of the leader epochs."""
 
 FIELDS: Final[dict[str, Callable[[Value], str]]] = {
     "remoteLogSegmentId": _segment_id,
@@ -263,4 +263,4 @@ FIELDS: Final[dict[str, Callable[[Value], str]]] = {
     "remotePartitionDeleteState": _partition_state,
     TXN_INDEX: lambda value: NAMES[TXN_INDEX][bool(value)],
 }
-"""Field -> its text, where it is not the plain number."""
+"""Field -> its text, if that differs from the plain number."""

@@ -24,7 +24,7 @@ class Json(str):
 
 
 def string(text: str) -> str:
-    """Return a JSON string with the escapes of Jackson's compact writer: other characters stand as they are."""
+    """Return a JSON string with the escapes of Jackson's compact writer: other characters are unchanged."""
     return '"' + SPECIAL.sub(lambda found: ESCAPES.get(found[0], f"\\u{ord(found[0]):04X}"), text) + '"'
 
 
@@ -68,7 +68,7 @@ def json(struct: Struct, values: Values) -> str:
 
 @lru_cache
 def _writers(struct: Struct) -> list[tuple[str, Slot, Callable[[Value], str]]]:
-    """Return what stands before each field, the field, and what writes its value, but for null."""
+    """Return for each field: the text before it, the field, and the writer of values that are not null."""
     return [(f'"{slot.name}":', slot, _writer(slot)) for slot in struct.slots]
 
 
@@ -108,9 +108,9 @@ SCALARS: Final[dict[str, Callable[[Value], str]]] = {
     "bytes": _bytes,
     "records": lambda value: str(len(cast("bytes", value))),
 }
-"""Type -> what writes it."""
+"""Type -> its writer."""
 
 
 def hex_number(data: bytes) -> str:
-    """Return bytes as one upper-case hexadecimal number, so without leading zeros; nothing for no bytes."""
+    """Return bytes as one upper-case hexadecimal number, without leading zeros; empty for no bytes."""
     return f"{int.from_bytes(data, 'big'):X}" if data else ""

@@ -1,6 +1,6 @@
 """The texts of the decoders for the kernel (:mod:`kdump.kernel.internal_topics`): the fast branch of the parsers.
 
-What it does not know is left to them: releases that print texts of their own, versions that a release does not know.
+The parsers handle the rest: releases that print their own texts, and versions that a release does not know.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ WAYS: Final = {
     **{kind: kind for kind in ("string", "uuid", "bytes")},
     "records": "size",
 }
-"""Type -> how it is written as JSON."""
+"""Type -> its format in JSON."""
 BOOLS: Final = (b"false", b"true")
 STATE_NAMES: Final = tuple(f'"{state}"'.encode() for state in STATES)
 PLAIN: Final = {"string": "plain_string", "uuid": "plain_uuid"}
-"""Type -> how it is written in the text of a class."""
+"""Type -> its format in the text of a class."""
 
 
 class Fronts(NamedTuple):
@@ -59,7 +59,7 @@ class Fronts(NamedTuple):
 
 
 def payloads(parser: Parser, fronts: Fronts, general: General) -> Payloads:
-    """Return what writes the records that ``parser`` prints; ``general`` makes the texts that the kernel leaves."""
+    """Return the kernel's writer of the records of ``parser``; ``general`` writes those that the kernel cannot."""
     match parser:
         case CoordinatorParser():
             return _coordinator(parser, fronts, general)
@@ -98,7 +98,7 @@ def _framed(parser: MetadataParser | RemoteLogParser, fronts: Fronts, general: G
 def _find(
     messages: dict[int, MessageSchema], parser: CoordinatorParser | FramedParser, text: Callable[[Struct, int], Message]
 ) -> Find:
-    """Return what finds a message by type and version, None for one that the release does not know."""
+    """Return a function that finds a message by type and version; None for one that the release does not know."""
 
     def find(kind: int, version: int) -> Message | None:
         versions = messages[kind].versions(parser.release) if kind in messages else None
@@ -142,7 +142,7 @@ def _json_field(slot: Slot, embedded: Release | None) -> FieldText:
 
 
 def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, StructText]]:
-    """Return what reads and writes the bytes of a group's member, by version."""
+    """Return the reader and writer of a group member's bytes, by version."""
     message = consumer_protocol.MESSAGES[MEMBER_BYTES[name]]
     versions = message.versions(release)
     structs = [message.struct(version, release) for version in range(versions.highest + 1)] if versions else []
@@ -150,7 +150,7 @@ def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, Struc
 
 
 def _of_class(struct: Struct, *, txn_index: bool, before: str = "") -> StructText:
-    """Return what writes a struct as its class does (:func:`.framed.remote_log_text`)."""
+    """Return a writer of a struct in the format of its class (:func:`.framed.remote_log_text`)."""
     slots = {slot.name: slot for slot in struct.slots}
     fields, literal = [], before
     for text, name, _, _ in Formatter().parse(framed.TEXTS[struct.name]):

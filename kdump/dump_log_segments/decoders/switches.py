@@ -1,6 +1,6 @@
-"""The decoder switches: which parser each stands for in a release.
+"""The decoder switches, and the parser of each in a release.
 
-A switch imports what it needs alone: schemas are parsed when they are imported.
+Each switch imports only its own modules: importing schemas parses them.
 """
 
 from __future__ import annotations
@@ -72,4 +72,4 @@ PARSERS: Final[dict[str, Callable[[PayloadDialect], Parser]]] = {
     "remote-log-metadata-decoder": _remote_log_metadata,
     "share-group-state-decoder": _share_group_state,
 }
-"""Switch -> what makes its parser."""
+"""Switch -> the function that makes its parser."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kdump.records.magic_0_1 import Message
 
 DELETE: Final = "<DELETE>"
-"""What a null value says."""
+"""The text of a null value."""
 
 
 class Texts(NamedTuple):
@@ -28,7 +28,7 @@ class Texts(NamedTuple):
     payload: str | None
 
     def parts(self, prefix: str, bare_payload: str) -> Iterator[bytes]:
-        """Yield what is printed, with the texts before a key, and before a payload without a key."""
+        """Yield the printed texts: ``prefix`` before a key, ``bare_payload`` before a payload without a key."""
         if self.key is not None:
             yield f"{prefix}key: {self.key}".encode()
         if self.payload is not None:
@@ -94,17 +94,17 @@ def no_key(offset: int) -> DamageError:
 
 
 def unknown(what: str, version: int, offset: int) -> DamageError:
-    """Return the damage of a type or version that the release does not know."""
+    """Return the damage for a type or version that the release does not know."""
     return DamageError("payload", f"the record at offset {offset} has an unknown {what}", found=version)
 
 
 def broken(error: PayloadError, what: str) -> DamageError:
-    """Return the damage of a record whose key or value cannot be read; its position counts in the payload."""
+    """Return the damage for a record with an unreadable key or value; its position is relative to the payload."""
     return DamageError("payload", error.within(what).reason)
 
 
 def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect) -> str:
-    """Return what a control record says. Raises DamageError where the original's run ends."""
+    """Return the text of a control record. Raises DamageError where the original's run ends."""
     kind = control.read_key(key).type
     if kind in control.MARKERS:
         marker = control.read_marker(value)

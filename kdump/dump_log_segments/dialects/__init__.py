@@ -1,5 +1,4 @@
-"""What each Kafka release's DumpLogSegments prints, as data.
+"""The output of each Kafka release's DumpLogSegments, as data.
 
-A dialect is the one before it with differences. Nothing outside this package knows a release: a printer asks for the
-named field.
+A dialect is the previous one with changes. Only this package depends on releases: a printer reads named fields.
 """

@@ -1,4 +1,4 @@
-"""What each Kafka release's DumpLogSegments makes of the records of Kafka's own topics, as data.
+"""The output of each Kafka release's DumpLogSegments for records of Kafka's own topics, as data.
 
 Separate from :mod:`kdump.dump_log_segments.dialects` because these words and rules changed in other releases than the
 lines of a log. A dialect is the one before it with differences; nothing outside this module knows a release. Which
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     PartitionsOrder: TypeAlias = Callable[[Iterable[Iterable[Partition]], Callable[[Partition], int]], list[Partition]]
 
 LAST_PATCH: Final = 1 << 16
-"""After a release that the user names in short, such as 4.2: it stands for its last patch."""
+"""The patch number for a release without one, such as 4.2: it means its last patch."""
 
 
 class OffsetsWords(NamedTuple):
@@ -48,11 +48,11 @@ class OffsetsWords(NamedTuple):
     null_user_data: bool = False
     """Whether a member's user data may be null."""
     members_once: bool = False
-    """Whether a group that names a member twice, but for its last one, ends the run."""
+    """Whether a group that names a member twice ends the run; the last member is not checked."""
     instances_once: bool = False
     """Whether a group that names a static member's instance twice ends the run."""
     reads_subscriptions: bool = False
-    """Whether what members of a consumer group subscribe to is read, and broken bytes end the run."""
+    """Whether the subscriptions of a consumer group's members are read; then broken bytes end the run."""
     members_order: Callable[[Iterable[str], Callable[[str], int]], list[str]] = java_hash_order.scala_2_12
 
 
@@ -70,15 +70,15 @@ class TransactionWords(NamedTuple):
     unknown_key: str = ""
     """What is printed as the key of an unknown type; when empty, such a record ends the run."""
     states: int = 8
-    """How many of the states are known."""
+    """The number of known states."""
     client_versions: int | None = None
-    """The highest transaction version of a client that is known; another one ends the run. None: none is looked at."""
+    """The highest known transaction version of a client; a higher one ends the run. None: it is not checked."""
     partitions_order: PartitionsOrder = java_hash_order.scala_2_12_sets
     """Puts the partitions of each topic into the order of the set that holds them all."""
 
 
 class CoordinatorWords(NamedTuple):
-    """A decoder that prints JSON of whatever record type there is."""
+    """A decoder that prints JSON for every type of record."""
 
     checks_version: bool = True
     """Whether a version that is too high is reported, or read as the highest known one."""
@@ -122,7 +122,7 @@ class PayloadDialect(NamedTuple):
     control_names: Mapping[int, str] = {}
     """Type -> name of the control records that are named only; the others are UNKNOWN."""
     control_json: Mapping[int, tuple[str, str]] = {}
-    """Type -> what stands before the JSON, and the message."""
+    """Type -> the text before the JSON, and the message."""
 
 
 GROUP_JSON: Final = (

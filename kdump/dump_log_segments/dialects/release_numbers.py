@@ -15,7 +15,7 @@ class Dated(Protocol):
 
     @property
     def since(self) -> tuple[int, ...]:
-        """The first release that has it."""
+        """The first release with this dialect."""
 
 
 D = TypeVar("D", bound=Dated)
@@ -33,7 +33,7 @@ def parse_release(text: str) -> tuple[int, ...]:
 
 
 def known_release(text: str) -> tuple[int, ...]:
-    """Return a release as numbers. Raises UsageError when it is no number of one, or there is no such release."""
+    """Return a release as numbers. Raises UsageError for a text that is no number of a release."""
     release = parse_release(text)
     last = LAST_MINORS.get(release[0])
     if last is None or (len(release) > 1 and release[1] > last):
@@ -43,7 +43,7 @@ def known_release(text: str) -> tuple[int, ...]:
 
 
 def newest(dialects: Sequence[D], text: str) -> D:
-    """Return the last of ``dialects`` that release ``text`` has: a short one such as "4.2" stands for its last patch.
+    """Return the last of ``dialects`` that release ``text`` has: a short one such as "4.2" means its last patch.
 
     Raises UsageError when it is no release number, when there is no such release, and when it is older than the oldest
     dialect.

@@ -10,7 +10,7 @@ from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.dump_log_segments.dialects.release_numbers import newest
 
 TABLES: Final = (dialects.DIALECTS, dialects_state.DIALECTS, dialects_payload.DIALECTS)
-"""The dialects of segments, of the files beside them, and of what Kafka writes inside records."""
+"""The dialects of segments, of the files beside them, and of the payloads of Kafka's own records."""
 
 
 class Change(NamedTuple):
@@ -39,7 +39,7 @@ CHANGES: Final = _all()
 
 
 def find(text: str) -> Change:
-    """Return the last change that release ``text`` has; a short one such as "4.2" stands for its last patch.
+    """Return the last change that release ``text`` has; a short one such as "4.2" means its last patch.
 
     Raises UsageError when it is no release number or older than the oldest dialect.
     """

@@ -23,7 +23,7 @@ class Dialect(NamedTuple):
     """The output of a group of releases.
 
     Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. Where a line is a tuple, the original
-    prints its parts one after the other: when a field of a later part cannot be read, the earlier ones stand.
+    prints its parts one after the other: when a field of a later part cannot be read, the earlier parts remain printed.
     """
 
     since: tuple[int, ...]
@@ -40,7 +40,7 @@ class Dialect(NamedTuple):
 
     starting_offset: str = "Starting offset: {offset}"
     message: str = ""
-    """One message of magic 0 or 1, in releases that know nothing else: a wrapper, or deep its inner messages."""
+    """A message of magic 0 or 1 in releases that know no other: a wrapper, or (deep) its inner messages."""
     message_key_size: str = " keysize: {key_size}"
     """What follows when the message has a key."""
     batch: tuple[str, ...] = ()
@@ -68,16 +68,16 @@ class Dialect(NamedTuple):
     reads_lz4_in_chunks: bool = False
     """Whether LZ4 streams are read in chunks, which an empty block may end (:mod:`kdump.records.record_batch`)."""
     sizes_overflow: bool = False
-    """Whether a batch's end is computed in 32 bits: a batch that ends beyond 2 GiB is trusted, and ends the run."""
+    """Whether a batch's end is computed in 32 bits: a batch that ends after 2 GiB is accepted, and ends the run."""
     unpacks_at_once: bool = True
-    """Whether all inner messages are looked at before the first is printed, or one after the other."""
+    """Whether all inner messages are parsed before the first is printed, or one after the other."""
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
-    """What becomes of a message inside a wrapper that is compressed again."""
+    """How a compressed message inside a wrapper is handled."""
     inner_types_of_wrapper: bool = False
-    """Whether inner messages take the timestamp type of a wrapper of magic 0 too, which has none; those of a
+    """Whether inner messages have the timestamp type of the wrapper, even of magic 0, which has none. Those of a
     magic below 0 have their own."""
     base_below_0_is_none: bool = False
-    """Whether inner messages keep their own offsets where the wrapper's is below that of the last of them."""
+    """Whether inner messages keep their own offsets if the wrapper's offset is below that of its last message."""
     inner_magic_must_match: bool = False
     """Whether a message inside a wrapper of another magic ends the run."""
 
@@ -86,14 +86,14 @@ class Dialect(NamedTuple):
     key_needs_value: bool = True
     """Whether a record with a null value prints its key."""
     null_payload: str | None = ""
-    """What is printed for a null value; None: the release dies of it."""
+    """The text for a null value; None: it ends the run."""
     key_before_value: bool = False
-    """Whether the key is printed before the value is looked at."""
+    """Whether the key is printed before the value is read."""
     bare_payload: str = " "
     """What precedes "payload:" under --skip-record-metadata when there is no key."""
 
     decoder_classes: tuple[str, ...] = KAFKA_SERIALIZER
-    """The names that --key-decoder-class and --value-decoder-class know; the first is the default."""
+    """The names that --key-decoder-class and --value-decoder-class accept; the first is the default."""
     deprecated_decoder: str = ""
     """What is printed for a class that is not in the package of the default one."""
     decoders_made_per_log: bool = False
@@ -105,7 +105,7 @@ class Dialect(NamedTuple):
     gaps_by_offset: bool = False
     """Whether gaps are reported by rising offset, or the newest first."""
     file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
-    """The order in which the files of a report come."""
+    """The order of the files in a report."""
     reports_by_name: bool = False
     """Whether reports name files by their names alone, or by their absolute paths."""
     trailing_bytes: str = "Found {count} invalid bytes at the end of {name}"

@@ -1,4 +1,4 @@
-"""What each Kafka release's DumpLogSegments says of the files beside a log, as data.
+"""The output of each Kafka release's DumpLogSegments for the files beside a log, as data.
 
 Separate from :mod:`kdump.dump_log_segments.dialects` because these words and rules changed in other releases than the
 lines of a log. A dialect is the one before it with differences; nothing outside this module knows a release.
@@ -15,7 +15,7 @@ MOST_ELEMENTS: Final = 1_000_000
 
 
 class StateDialect(NamedTuple):
-    """What a group of releases prints of indexes, producer snapshots and checkpoints, and what it checks.
+    """The output and checks of a group of releases for indexes, producer snapshots and checkpoints.
 
     Lines are in the notation of :mod:`kdump.dump_log_segments.lines`, titles and single lines in that of
     ``str.format``: ``{path}`` is the path as given, ``{file}`` that or the name, as reports name files.
@@ -49,14 +49,14 @@ class StateDialect(NamedTuple):
     mismatches_by_offset: bool = False
     """Whether they are reported by falling offset, the last of each, or the newest first."""
     missing_title: str = "The following indexed offsets are not found in the log."
-    """What stands above the offsets of a .timeindex that no batch holds, once per file."""
+    """The title of the offsets of a .timeindex that no batch holds, once per file."""
     warm_section: bool = False
-    """Whether the lookup of an index tries its last 8 KiB first (KAFKA-6432), which shows where it is out of order."""
+    """Whether an index lookup tries the last 8 KiB first (KAFKA-6432); the result differs if entries are unordered."""
     refuses_beyond_log: bool = False
-    """Whether a position after the end of the log ends the run, or finds nothing there."""
+    """Whether a position after the end of the log ends the run, or counts as no batch."""
 
     checkpoint_title: str = "Snapshot end offset: {offset}, epoch: {epoch}"
-    """What stands above a snapshot of the metadata log."""
+    """The title of a snapshot of the metadata log."""
     bootstrap_name: str = "bootstrap.checkpoint"
     bootstrap_title: str = "KRaft bootstrap snapshot"
 
@@ -67,13 +67,13 @@ class StateDialect(NamedTuple):
     """Whether the version of an aborted transaction is read as stored, or its upper byte alone: one below 0 passes."""
 
     snapshot: tuple[str, ...] = ()
-    """The parts of a producer's line: what is always printed, and what is of its last batch."""
+    """The parts of a producer's line: one that is always printed, and one for its last batch."""
     snapshot_needs_batch: bool = False
     """Whether the second part is printed only for a producer whose last batch is known."""
     snapshot_version_first: bool = False
     """Whether the version is checked before the rest is parsed."""
     snapshot_faults_end_run: bool = False
-    """Whether an unknown version and a broken structure end the run, or are reported."""
+    """Whether an unknown version and an invalid structure end the run, or are reported."""
     snapshot_crc: str = "Snapshot is corrupt (CRC is no longer valid). Stored crc: {stored}. Computed crc: {computed}"
     snapshot_version: str = "Snapshot contained an unknown file version {version}"
     snapshot_cut: str = "Snapshot failed schema validation: Error reading field {field}"
@@ -247,5 +247,5 @@ NEWEST: Final = DIALECTS[-1]
 
 
 def find(text: str) -> StateDialect:
-    """Return the dialect that holds release ``text``; a short one such as "4.2" stands for its last patch."""
+    """Return the dialect that holds release ``text``; a short one such as "4.2" means its last patch."""
     return newest(DIALECTS, text)
