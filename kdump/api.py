@@ -368,7 +368,7 @@ class Log:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """Return the schema of the stream: nothing but the schemas of a registry is read for it."""
+        """Return the schema of the stream. It reads no records, only the schemas of a registry."""
         from kdump.arrow import stream
         from kdump.arrow.columns import schema_of
 

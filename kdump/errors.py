@@ -66,7 +66,7 @@ class PartlyUnreadableError(UnreadableError):
 
 
 class IncompleteCopyError(UnreadableError):
-    """A segment in remote storage was looked at and is no whole copy: an object is absent, or its manifest is wrong."""
+    """An incomplete copy of a segment in remote storage: an object is absent, or its manifest is wrong."""
 
 
 class FailingDiskError(UnreadableError):
@@ -74,12 +74,12 @@ class FailingDiskError(UnreadableError):
 
 
 class DamageError(KdumpError):
-    """Bytes that are not what the format says.
+    """Bytes that do not follow the format.
 
     ``kind`` is a short stable word for machines ("crc", "record size", "codec"), ``reason`` a sentence for people.
-    ``position`` is the byte offset at which the bad field stands: in the file once the walker has added where the
-    structure begins, inside the structure before. ``expected`` and ``found`` are the two values that disagree, as
-    :func:`brief` has them.
+    ``position`` is the byte of the bad field: first from the start of its structure, and from the start of the file
+    after the walker has added the structure's position. ``expected`` and ``found`` are the two values, shortened by
+    :func:`brief`.
     """
 
     def __init__(

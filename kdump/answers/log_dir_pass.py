@@ -173,13 +173,13 @@ class PassTap:
             raise
 
     def close(self) -> None:
-        """Take what was not read as lost, and close the partition."""
+        """Report the segments that were not read as lost, and close the partition."""
         self._skip(len(self._segments))
         for collector in self._through.collectors:
             collector.end()
 
     def _skip(self, number: int) -> None:
-        """Go on to a segment; those before it that were not read are lost."""
+        """Continue with a segment; report skipped segments before it as lost."""
         for segment in self._segments[self._next : number]:
             self._turn_to(segment)
             self._lose(segment, 0, "it was not read")

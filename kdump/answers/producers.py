@@ -154,9 +154,9 @@ class ActiveProducer:
 
 
 class Producers(Collector):
-    """Gathers the producers of partitions; with ``gaps`` the breaks in their sequences, for which all is read.
+    """Gathers the producers of partitions; ``gaps``: also breaks in their sequences, which needs every batch.
 
-    Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
+    Of several replicas, the one with the greatest leader epoch at its log end counts, then the greatest offset.
     """
 
     def __init__(self, *, gaps: bool = False) -> None:

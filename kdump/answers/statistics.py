@@ -189,7 +189,7 @@ class RecordSums:
             self.largest_values = self._largest(self.largest_values, records.offsets, records.values)
 
     def _largest(self, held: list[LargestRecord], offsets: Sequence[int], sizes: Sequence[int]) -> list[LargestRecord]:
-        """Return the largest of those held and of others; of equal sizes the first in the log."""
+        """Return the largest of the held and the new records; of equal sizes the first in the log."""
         least = held[-1].bytes if len(held) == self.top else -1
         if max(sizes) <= least:
             return held
@@ -199,7 +199,7 @@ class RecordSums:
 
 @dataclass
 class PartitionSums:
-    """What the batches of a partition sum up to."""
+    """The sums over the batches of a partition."""
 
     topic: str
     partition: int

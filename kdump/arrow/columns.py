@@ -190,7 +190,7 @@ class Rows:
         return known[1].slice(0, rows)
 
     def _spread(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return an array that repeats what each batch says for each of its rows."""
+        """Return an array that repeats the value of each batch for each of its rows."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

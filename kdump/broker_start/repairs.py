@@ -188,5 +188,5 @@ class Repairs:
 
 
 def _properties(file: str) -> str:
-    """Return the ``meta.properties`` of a log dir, or that file itself."""
+    """Return the path of ``meta.properties``, from the path of a log dir or of the file itself."""
     return file if file.endswith(file_names.META_PROPERTIES) else posixpath.join(file, file_names.META_PROPERTIES)

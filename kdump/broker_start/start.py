@@ -232,7 +232,7 @@ class _BrokerRun:
             return ids.DirIds(log_dir, None, cause)
 
     def _metadata_log(self) -> MetadataStart | None:
-        """Open the metadata log; decide whether it decides."""
+        """Open the metadata log; set whether its image decides the start."""
         try:
             known = self.known.get(self.metadata_dir.shown(metadata_log.FOLDER))
             of = metadata_log.Opening(self.options.release, self.options.limit, known, self.whole_image)

@@ -147,7 +147,7 @@ def started(
 
 
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
-    """Return a verdict on each broker; where log dirs of several are given, a line on that first.
+    """Return a verdict on each broker; with several brokers, first a line that says so.
 
     ``found`` are all findings; ``unreadable``: something could not be read.
     """

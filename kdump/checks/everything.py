@@ -60,9 +60,9 @@ class CheckOptions(NamedTuple):
 
 
 class CheckedPartition(NamedTuple):
-    """What was gone through in a partition, and what was found; ``size`` is that of its logs in bytes.
+    """The counts and findings of a checked partition; ``size`` is that of its logs in bytes.
 
-    ``folder`` is that of the partition, as it is shown; ``failed`` are the files that could not be read.
+    ``folder`` is the partition folder as messages show it; ``failed`` are the unreadable files.
     """
 
     segments: int
@@ -335,8 +335,9 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             level=Level.REMARK if would else Level.LOG,
             file=where,
             kind=Code.RECOVERY,
-            text=f"{who} would cut {many(len(outcome.cuts), 'segment')}: offsets {with_records[0].first_offset} to "
-            f"{with_records[-1].last_offset}, {many(sum(cut.records for cut in with_records), 'record')}, "
+            text=f"{who} would truncate or delete {many(len(outcome.cuts), 'segment')}: "
+            f"offsets {with_records[0].first_offset} to {with_records[-1].last_offset}, "
+            f"{many(sum(cut.records for cut in with_records), 'record')}, "
             f"{many(sum(cut.size for cut in outcome.cuts), 'byte')} in all",
             offset=with_records[0].first_offset,
         )
@@ -346,7 +347,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             level=Level.REMARK if harmless else Level.LOG,
             file=cut.file,
             kind=Code.RECOVERY,
-            text=f"{who} would cut it here: {_lost(cut)} would go ({cut.reason})",
+            text=f"{who} would truncate the log here and lose {_lost(cut)} ({cut.reason})",
             position=cut.position,
             offset=cut.first_offset,
             advice="" if harmless else "Salvage the records before a broker starts.",

@@ -74,7 +74,7 @@ def check(
     fail: Callable[[UnreadableError], None] = raise_it,
     epochs: Sequence[EpochEntry] | None = None,
 ) -> Iterator[Finding]:
-    """Yield what is wrong or odd among the files beside the segments, and with the folder itself.
+    """Yield the findings of the files beside the segments, and of the folder itself.
 
     ``dirs`` judges what is a log dir's own. ``fail`` is called with files that cannot be read, which are skipped; by
     default that raises.
@@ -156,7 +156,7 @@ def _offset(name: str) -> int:
 
 
 def _is_known(name: str) -> bool:
-    """Return whether others look at a file of this name."""
+    """Return whether another check reads a file of this name."""
     is_of_log = is_sibling(name) or SEGMENT_NAME.fullmatch(name) is not None
     return is_of_log or file_names.is_kraft_snapshot(name) or name in KNOWN_BY_NAME
 

@@ -74,15 +74,15 @@ class LogDirs:
         self._news: list[Finding] = []
 
     def news(self) -> list[Finding]:
-        """Return what was found since this was last asked."""
+        """Return the findings since the last call."""
         found, self._news = self._news, []
         return found
 
     def of(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
-        """Return what the log dir says of a partition.
+        """Return the facts about a partition in the files of its log dir.
 
-        ``fail`` is called with files that cannot be read, for each partition: it lacks what stands there. By default
-        that raises.
+        ``fail`` is called with each unreadable file, again for each partition: its facts are missing. By default it
+        raises.
         """
         folder = partition.folder if partition.topic is None else partition.log_dir
         if folder not in self._folders:
@@ -115,7 +115,7 @@ class LogDirs:
 
 
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
-    """Yield what is wrong in a log dir itself, but for the files of :data:`READERS`.
+    """Yield the findings of a log dir itself, without those of the files in :data:`READERS`.
 
     ``fail`` is called with files that cannot be read, which are passed over; by default that raises.
     """
@@ -154,7 +154,7 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
             )
 
 
-HALF_WRITTEN: Final = "what was being written when a broker stopped: the file of the same name without .tmp counts"
+HALF_WRITTEN: Final = "a broker stopped while it wrote this file: the file of the same name without .tmp counts"
 
 
 def broken(path: str, damage: DamageError, advice: str, *, fatal: bool = False) -> Finding:

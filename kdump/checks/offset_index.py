@@ -317,7 +317,7 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
 
 
 def and_all_after(slot: int, lost: int, count: int) -> str:
-    """Return what follows the text of an entry that stands for all after it."""
+    """Return the end of a message about an entry that also covers all entries after it."""
     if slot != lost:
         return ""
     return f", as do all {count - slot - 1} after it: the log lost its end, or they are of another log"

@@ -161,7 +161,10 @@ def _places(
 
 
 def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged: bool) -> Iterator[Finding]:
-    """Yield what is listed and absent, of another size, or not listed, as far as the topic is not damaged."""
+    """Yield segments that are listed but absent or of another size, and objects that are not listed.
+
+    ``is_damaged``: the topic of the list is damaged; then objects that are not listed are not reported.
+    """
     for one in segments:
         stored = place.stored.get(one.id)
         if one.state != COPIED:

@@ -76,7 +76,7 @@ class FindingsOutput:
         run.said.met |= {found} if found else set()
 
     def start(self, started: Started) -> None:
-        """Print what a start of one broker would do, but for what findings have already."""
+        """Print the result of one broker's start, without repeating earlier findings."""
         self._run.progress.clear()
         self._report.start(started.result)
         new = started.join(self._found)
@@ -84,7 +84,7 @@ class FindingsOutput:
         self.add(new)
 
     def end(self) -> None:
-        """Print what was gone through, and the verdict on each broker."""
+        """Print the totals, and the verdict on each broker."""
         self._run.progress.clear()
         if self._started or any(one.is_grave for one in self._found):
             from kdump.broker_start.started import verdicts  # few runs have one

@@ -64,7 +64,7 @@ class StatusLine:
         self._length = 0
 
     def show(self, text: str) -> None:
-        """Write ``text`` in its place."""
+        """Replace the progress line by ``text``."""
         if self._out is not None:
             text = harmless_line(text)[: terminal_width() - 1]
             self._out.write("\r" + text.ljust(self._length))
@@ -78,7 +78,7 @@ class StatusLine:
         self.clear()
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the progress line."""
         if self._out is not None and self._length:
             self._out.write("\r" + " " * self._length + "\r")
             self._out.flush()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @options.add(FINDINGS)
 @options.add(options.REMOTE)
 @options.add(options.START)
-@index_interval("it decides what a broker cuts where offsets are not in order")
+@index_interval("it decides where a broker truncates a log with offsets out of order")
 @AT
 @options.add(WORKERS)
 @options.add(options.LIMITS)
@@ -167,7 +167,7 @@ def report(steps: Iterable[CheckStep], run: session.Session, output: FindingsOut
 
 
 def _partition(checked: CheckedPartition, run: session.Session, output: FindingsOutput) -> None:
-    """Report what was found in a partition, and what of it cannot be read."""
+    """Report the findings of a partition, and its unreadable files."""
     for error in checked.failed:
         run.fail(error)
     output.add(

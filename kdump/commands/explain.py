@@ -67,7 +67,7 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
                                  it lies below the log start offset
     past-end                     the log ends before it
     above-high-watermark         in-sync replicas do not have it yet
-    truncated                    a newer leader epoch cut it off, or will
+    truncated                    a newer leader epoch truncated it, or will
     not-copied                   neither a local segment nor a finished copy in
                                  remote storage has it
     topic-deleted, damaged, unknown

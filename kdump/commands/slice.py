@@ -54,7 +54,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
         raise UsageError("standard output cannot be taken back where something goes wrong: name the file to write")
     files.outside([path], out, partitions)
     if SEGMENT_NAME.fullmatch(Path(out).name) and any(_beside(segment.path, out) for segment in segments):
-        raise UsageError(f"{out} would be taken for a segment of the log that is read: name a place outside of it")
+        raise UsageError(f"{out} would become a segment of the log that is read: name a file outside that folder")
     files.writable_file(out)
 
     def lost(segment: Segment, damage: Damage) -> None:

@@ -105,7 +105,7 @@ KDUMP: Final = "kdump "
 def of_a_copy(finding: Finding) -> Finding:
     """Return a finding on files that cannot be changed where they are, in an archive or an object store.
 
-    Of its commands those of kdump stay: others would not run.
+    Only kdump's own commands stay: the others would not run.
     """
     kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
     if kept == finding.commands:
@@ -115,7 +115,7 @@ def of_a_copy(finding: Finding) -> Finding:
 
 
 def text_of(value: object) -> str | None:
-    """Return what damage expected or found as a finding has it."""
+    """Return an expected or found value as the text of a finding."""
     return None if value is None else str(value)
 
 

@@ -75,7 +75,7 @@ def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
 
 
 def header(line: TextLine, expected: str) -> int:
-    """Return the number that a whole line spells: Java turns what is no number into an IOException."""
+    """Return the number in a line. Raises DamageError for any other text, as Java raises an IOException."""
     try:
         return integer(line.text, line, expected)
     except NumberDamageError:
@@ -104,7 +104,7 @@ def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
     if len(entries) != announced:
         raise DamageError(
             "count",
-            "a checkpoint holds another number of entries than it announces",
+            "the number of entries in a checkpoint differs from its second line",
             position=second.position,
             expected=announced,
             found=len(entries),

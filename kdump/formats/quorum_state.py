@@ -52,7 +52,7 @@ def read(data: Bytes) -> QuorumState:
         if type(content.get(name)) is not kind:
             expected = "a whole number" if kind is int else "a text"
             raise DamageError(
-                "json", f"{name} is missing in quorum-state, or odd", expected=expected, found=content.get(name)
+                "json", f"{name} is missing in quorum-state, or invalid", expected=expected, found=content.get(name)
             )
     voters = content.get("currentVoters") if version == 0 else None
     ids = (each.get("voterId") for each in voters if isinstance(each, dict)) if isinstance(voters, list) else ()

@@ -90,7 +90,9 @@ def read(data: Bytes) -> Manifest:
     places = _object(content, "segmentIndexes")
     is_compressed = content.get("compression")
     if not isinstance(is_compressed, bool):
-        raise _wrong("compression is missing in the manifest, or odd", expected="true or false", found=is_compressed)
+        raise _wrong(
+            "compression is missing in the manifest, or invalid", expected="true or false", found=is_compressed
+        )
     known = content.get("remoteLogSegmentMetadata")
     known = known if isinstance(known, dict) else {}
     end, epochs = known.get("endOffset"), known.get("segmentLeaderEpochs")
@@ -114,14 +116,16 @@ def _wrong(reason: str, *, expected: object = None, found: object = None) -> Dam
 def _object(content: dict[str, Any], name: str) -> dict[str, Any]:
     value = content.get(name)
     if not isinstance(value, dict):
-        raise _wrong(f"{name} is missing in the manifest, or odd", expected="an object", found=value)
+        raise _wrong(f"{name} is missing in the manifest, or invalid", expected="an object", found=value)
     return value
 
 
 def _number(content: dict[str, Any], name: str, lowest: int) -> int:
     value = content.get(name)
     if type(value) is not int or not lowest <= value < 1 << 31:
-        raise _wrong(f"{name} is missing in the manifest, or odd", expected=f"a number from {lowest} on", found=value)
+        raise _wrong(
+            f"{name} is missing in the manifest, or invalid", expected=f"a number from {lowest} on", found=value
+        )
     return value
 
 
@@ -140,7 +144,7 @@ def _part(places: dict[str, Any], name: str) -> Part:
 def _encryption(content: dict[str, Any]) -> Encryption:
     name, colon, wrapped = str(content.get("dataKey")).partition(":")
     if not colon or not name:
-        raise _wrong("dataKey is missing in the manifest, or odd", expected="KEY NAME:BASE64")
+        raise _wrong("dataKey is missing in the manifest, or invalid", expected="KEY NAME:BASE64")
     return Encryption(name, _bytes({}, "dataKey", wrapped), _bytes(content, "aad", content.get("aad")))
 
 

@@ -23,9 +23,9 @@ COPY: Final = Name("log", 0)
 
 
 def absent(wanted: Wanted, met: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each --topic, or for --partition alone, that means no partition of ``paths``.
+    """Yield a sentence for each --topic, or for --partition alone, that selects no partition of ``paths``.
 
-    ``met`` are the names that a finder saw there (:attr:`kdump.log_dirs.finder.Finder.met`).
+    ``met`` are the names of the partitions there (:attr:`kdump.log_dirs.finder.Finder.met`).
     """
     where = paths[0] if len(paths) == 1 else "these paths"
     numbers = " with a number that --partition names" if wanted.partitions else ""
@@ -67,7 +67,7 @@ def _shown(loose: Partition) -> str:
 
 
 def _hint(topic: str | None, met: Collection[Name]) -> str:
-    """Return what there is in place of a topic, or of its partitions."""
+    """Return a hint: the topics or partitions that exist instead."""
     numbers = [name.partition for name in met if name.partition is not None and topic in {None, name.topic}]
     if numbers:
         low, high = min(numbers), max(numbers)

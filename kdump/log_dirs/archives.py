@@ -485,7 +485,7 @@ _OPENED: Final[WeakValueDictionary[tuple[object, ...], Archive | OneFile]] = Wea
 
 
 def opened(files: Files, entry: Entry) -> Archive | OneFile | None:
-    """Return the place that a file is, None for one that is no archive and not compressed. Raises UnreadableError."""
+    """Open an archive or a compressed file; return None for any other file. Raises UnreadableError."""
     shown = files.shown(entry.path)
     key = (shown, entry.identity, entry.size, entry.modified)
     place = _OPENED.get(key)

@@ -72,9 +72,9 @@ def without_secret(path: str) -> str:
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Return whether something stands at a path as messages name it.
+    """Return whether a file or folder exists at a path that a message shows.
 
-    It is asked of the places that ``paths`` name: a name that is shown has lost what Arrow needs to know of its place.
+    It looks in the places of ``paths``: a shown path lacks the credentials and options of the store.
     """
     for files, _ in places(paths):
         if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:

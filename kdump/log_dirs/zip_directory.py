@@ -55,7 +55,7 @@ class ZipMember(NamedTuple):
 
 
 class ZipContent(NamedTuple):
-    """What a directory lists. ``unread`` are members that cannot be read, ``left_out`` what is no file, and why."""
+    """The list of a directory: members, ``unread`` ones, and ``left_out`` ones that are not files, with reasons."""
 
     members: list[ZipMember]
     unread: list[tuple[str, str]]
@@ -95,7 +95,7 @@ class _Bounded:
 
 
 def directory(descriptor: int) -> ZipContent:
-    """Return what an open zip lists. Raises ValueError, with the reason, for a directory that is broken."""
+    """Return the list of an open zip. Raises ValueError, with the reason, for a broken directory."""
     try:
         with zipfile.ZipFile(_Bounded(descriptor)) as found:
             listed = found.infolist()

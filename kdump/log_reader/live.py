@@ -70,7 +70,9 @@ class LiveReader:
         file = self._reader.checkpoints.facts(self._partition)._replace(name=where.name)
         with where.open() as source:
             if source.size < self._position:
-                self._reader.note(f"{where.name} was cut to {source.size} bytes; what was there has been printed")
+                self._reader.note(
+                    f"{where.name} was truncated to {source.size} bytes; its earlier records have been printed"
+                )
                 self._position = source.size
             for region in resync.read(source, self._position, on_error=self._reader.on_error):
                 if isinstance(region, RecordBatch):

@@ -33,7 +33,8 @@ def segments(
 ) -> Iterator[Segment]:
     """Yield the segments that may hold the offsets and times of a filter.
 
-    ``skipped`` takes the size of each other, in bytes. ``note`` takes a sentence where older records may be in them.
+    ``skipped`` is called with the size (bytes) of each skipped segment. ``note`` is called with a sentence if skipped
+    segments may hold older records.
     """
     first, last = wanted.first_offset, wanted.last_offset
     following = [*partition.segments[1:], None]

@@ -61,7 +61,7 @@ class EpochHistory:
     def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
         """Return this history with the older entries that other copies have.
 
-        A copy made from batches alone may lack them: those of remote segments, and of epochs without a batch.
+        A history from batches alone lacks the epochs of remote segments, and epochs without a batch.
         """
         if not self.entries:
             return EpochHistory(entry for other in others for entry in other.entries)

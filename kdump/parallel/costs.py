@@ -215,16 +215,16 @@ def processes_beside(partitions: Sequence[Partition], much: int) -> int:
 
 
 def enough_records(partitions: Sequence[Partition]) -> int:
-    """Return the size (bytes) from which on several processes pay off that read the records of ``partitions``."""
+    """Return the size in bytes above which several processes read ``partitions`` faster than one."""
     size = sum(partition.size for partition in partitions)
     compression_decides = READING_PACKED <= size < READING_PLAIN
     return READING_PACKED if compression_decides and not _are_plain(partitions) else READING_PLAIN
 
 
 def segment_parts(source: Source, end: int, times: int = 1, *, unpacks: bool = True) -> list[SegmentPart]:
-    """Return what the bytes of a segment up to ``end`` are read in, nothing where it is not to be cut.
+    """Return the parts in which a segment is read up to ``end``; empty if one process reads it whole.
 
-    Parts are so many ``times`` as large where little is made of them. Without ``unpacks``, the parts of compressed
+    Parts are ``times`` as large for cheap output. Without ``unpacks``, the parts of compressed
     segments are as large as those of others.
     """
     header = first_header(source)

@@ -149,8 +149,8 @@ class Forks:
         """Yield the result of each chunk, in order, and the state after it.
 
         ``work.make`` is called with an :class:`OutputTurn`. The caller's own standard output must be flushed before. An
-        error that ``make`` raises is raised here, with all written that was printed before it, and nothing after it;
-        also OutputError, BrokenPipeError, and KdumpError where a process ends without a result.
+        error of ``make`` is raised here after the earlier output is written; later output is dropped. Also raises
+        OutputError, BrokenPipeError, and KdumpError if a process ends without a result.
         """
         if not chunks:
             return

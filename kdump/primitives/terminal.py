@@ -103,7 +103,7 @@ def shell_word(text: str) -> str:
 
 
 def shell_pattern(name: str) -> str:
-    """Return a name that an option of kdump takes as a glob, such as a topic, as a word of a shell's command line."""
+    """Return a name, such as a topic, quoted for a shell and for an option that takes a glob."""
     from shlex import quote
 
     if re.search(_UNSHOWN, name):
@@ -112,7 +112,7 @@ def shell_pattern(name: str) -> str:
 
 
 def shell_text(text: str) -> str:
-    """Return a text as a word of a shell's command line, exactly; bash, zsh and ksh know the ``$'...'`` of escapes."""
+    """Return a text quoted for a shell. Control characters need ``$'...'``, which bash, zsh and ksh read."""
     from shlex import quote
 
     if harmless_line(text) == text:

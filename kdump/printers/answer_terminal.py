@@ -106,7 +106,10 @@ def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) 
 def _without_shared(
     table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
-    """Return the cells that all rows share, by column, but for dashes; then the table, rows and widths without them."""
+    """Return the shared cells by column, and the table, rows and widths without these columns.
+
+    A shared cell has the same text in all rows. Dashes are left out.
+    """
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):
         return {}, table, rows, widths
@@ -118,7 +121,7 @@ def _without_shared(
 def _only(
     left: Sequence[int], table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[AnswerTable, list[list[str]], list[int]]:
-    """Return the table, rows and widths with the columns of these numbers alone."""
+    """Return the table, rows and widths reduced to the columns with the numbers ``left``."""
     kept = table._replace(columns=[table.columns[number] for number in left])
     return kept, [[row[number] for number in left] for row in rows], [widths[number] for number in left]
 

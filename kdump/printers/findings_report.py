@@ -370,8 +370,7 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
             )
         else:
             lines.append(
-                f"{keep}; then kdump salvage gets the valid batches out, of several replicas together what any of them "
-                "has."
+                f"{keep}; then kdump salvage copies the valid batches, merged from all replicas that you name."
             )
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")

@@ -43,9 +43,7 @@ def check_limit(size: int, limit: int) -> None:
 
 
 def needs(size: int, magic: int) -> int:
-    """Return how many bytes from its start on :func:`read` wants of a batch of this size field: magic 2 always has its
-    full header.
-    """
+    """Return how many bytes of a batch :func:`read` needs, from the size field; for magic 2 at least a full header."""
     return (
         max(LOG_OVERHEAD.size + size, record_layout.BATCH_HEADER.size)
         if magic >= record_layout.MAGIC_2

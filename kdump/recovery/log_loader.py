@@ -225,7 +225,7 @@ class _Start:
             each = segments[number]
             if base_of(each) not in self._done and self.recover(each, segments[:number], loading=False):
                 for later in segments[number + 1 :]:
-                    reason = f"{each.name} is cut, and all later segments are deleted"
+                    reason = f"{each.name} is truncated, and all later segments are deleted"
                     self.cut(later, 0, reason, "later-segment")
                 return segments[: number + 1]
         return segments

@@ -50,7 +50,7 @@ class TimeAxis(NamedTuple):
 
 
 def time_axis(lines: Sequence[Line], at: int) -> TimeAxis | None:
-    """Return the axis on which lines of hours lie, or None if none has a time. Times after ``at`` lie on none."""
+    """Return the time axis of hourly lines, or None if no line has a time. Times after ``at`` are left out."""
     end = min(at, _LAST)
     known = sorted((line for line in lines if line["hourMs"] is not None and line["hourMs"] <= end), key=_hour)
     if not known:

@@ -243,7 +243,7 @@ def _replicas(report: LogDirReport) -> Iterator[ReportVerdict]:
             "bad",
             f"Replicas of {many(len(names), 'partition')} disagree: {_named(names)}"
             + (f"; {many(loses, 'record')} would be lost." if loses else "."),
-            "Choose the leader before brokers start: the side with the older history cuts its log.",
+            "Choose the leader before brokers start: the side with the older history truncates its log.",
             (report.command("diff"),),
             "replicas",
         )

@@ -204,7 +204,7 @@ def entries(first: Message, block: memoryview, start: int, stop: int | None = No
 
 
 def run(first: Batch, block: memoryview, start: int, stop: int | None = None) -> Run | None:
-    """Return the run that begins with a batch of a block at ``start``; None without a second one before ``stop``."""
+    """Return the run that begins with ``first``; None if no second batch follows in the block before ``stop``."""
     behind = start + len(block) if stop is None else stop
     rows = batches.rows(first, block, start, min(first.limit, LARGE), behind)
     if not rows:

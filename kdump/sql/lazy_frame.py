@@ -53,7 +53,7 @@ class _Warning:
         raise error
 
     def meets(self, status: int) -> None:
-        """Pass over an exit status."""
+        """Ignore an exit status."""
 
 
 def scan(

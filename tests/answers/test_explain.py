@@ -301,7 +301,7 @@ def test_truncated_by_a_higher_epoch_and_held_by_a_replica(tmp_path):
     node(stale, 2)
     found = one(7, asked, stale)
     check(found, "truncated", "replica")
-    assert "cuts its log at offset 5" in found["because"]
+    assert "truncates its log to offset 5" in found["because"]
     check(one(8, asked, stale), "past-end", "nowhere")
 
 
@@ -316,7 +316,7 @@ def test_a_record_that_a_newer_leader_does_not_have(tmp_path):
     check(cut, "truncated", "log")
     assert (cut["offset"], cut["lastOffset"]) == (5, 7)
     assert "the election of leader epoch 2 lost it" in cut["because"]
-    assert "with another record there, and this copy cuts its log at offset 5" in cut["because"]
+    assert "with another record there, and this copy truncates its log to offset 5" in cut["because"]
     assert [fact["path"].split("/")[-3] for fact in cut["evidence"]] == ["1", "2"]
     alone = one(7, asked, leader)
     assert "with nothing there" in alone["because"]

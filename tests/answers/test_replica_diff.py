@@ -129,7 +129,7 @@ def test_other_bytes_in_one_epoch_are_really_different(tmp_path):
     replica(tmp_path / "2", {0: several(0, 4) + data(4, size=19) + several(5, 9)}, epochs={0: 0})
     found, _, _ = pair(tmp_path)
     check(found, verdict="different", differ=1, firstDifference=4, damaged=[])
-    assert "the files do not tell which" in found["because"]
+    assert "the files do not show which" in found["because"]
 
 
 def test_the_damaged_side_is_named(tmp_path):
@@ -199,7 +199,7 @@ def test_the_table_explains_what_differs(tmp_path):
     assert b"on one of these brokers only, not compared: orders-1\n" in done.stderr
     text = done.stdout.decode()
     assert text.startswith("1 pair of replicas: 1 diverged")
-    assert "cuts its log at offset 5 and loses 3 records" in text
+    assert "truncates its log to offset 5 and loses 3 records" in text
     assert "epoch 0, 1970-01-01T00:00:01.000Z, key None" in text
 
 

@@ -178,12 +178,14 @@ def test_the_report_says_what_a_broker_would_cut(tmp_path):
     place = folder(tmp_path, (0, one(0) + one(1, crc=1) + one(2)), (3, one(3)))
     text = kdump("check", place).stdout.decode()
     size = len(one(0))
-    assert f"byte {size}: a broker would cut it here: offsets 2 to 2, 1 record, {2 * size} bytes would go" in text
+    assert (
+        f"byte {size}: a broker would truncate the log here and lose offsets 2 to 2, 1 record, {2 * size} bytes" in text
+    )
     assert "offsets 3 to 3, 1 record," in text
     (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
     assert checks(place) == ["crc"]  # without the marker, recovery would remove the second segment too
     done = kdump("check", place).stdout.decode()
-    assert "after an unclean stop a broker would cut it here" in done
+    assert "after an unclean stop a broker would truncate the log here" in done
     assert "after the clean stop that .kafka_cleanshutdown stands for, a broker would read 0 bytes" in done
     for each in place.glob(f"{3:020}.*"):
         each.unlink()
@@ -429,11 +431,11 @@ def test_a_bad_batch_before_many_segments_is_a_few_lines(tmp_path):
     assert lines[0] == f"{place}: the log is damaged"
     assert lines[1].startswith("  DAMAGED 00000000000000000000.log byte 0: ")
     assert "offsets 0 to 1 are missing" in lines[1]
-    assert f"would cut 298 segments: offsets 2 to 299, 298 records, {size} bytes in all" in text
+    assert f"would truncate or delete 298 segments: offsets 2 to 299, 298 records, {size} bytes in all" in text
     assert "more like it, up to 00000000000000000299.log (--verbose writes them all)" in text
     assert text.count("kdump salvage") == 2
     every = kdump("check", "--verbose", place).stdout.decode()
-    assert every.count("would cut it here") == 299  # the verdict repeats one
+    assert every.count("would truncate the log here") == 299  # the verdict repeats one
     assert "more like it" not in every
 
 

@@ -283,7 +283,7 @@ def test_the_command_of_the_verdict_salvages_every_damaged_partition(tmp_path):
     lines = verdict(logs)
     salvages = [line.split() for line in lines if "kdump salvage /" in line]
     assert [words[2:] for words in salvages] == [[*(f"{logs}/{name}-0" for name in "abcd"), "--out", "salvaged"]]
-    assert not [line for line in lines if "would cut 4 logs" in line]
+    assert not [line for line in lines if "would truncate 4 logs" in line]
     out = tmp_path / "salvaged"
     assert kdump(*salvages[0][1:-1], out).returncode == 3
     assert sorted(path.name for path in (out / "logs").iterdir()) == ["a-0", "b-0", "c-0", "d-0"]
@@ -314,7 +314,7 @@ def test_the_verdict_is_that_of_check_and_says_each_fact_once(scenes, name):
         key=lambda text: checked["verdicts"].index(text[:-1]),
     )
     assert len(texts) == len(set(texts))
-    assert not [text for text in texts if "would cut" in text.partition(": ")[0]]
+    assert not [text for text in texts if "would truncate" in text.partition(": ")[0]]
     damaged = [line for line in shown if "kdump salvage /" in line]
     assert bool(damaged) == bool(checked.get("damaged"))
     commands = [command for each in checked.get("verdictCommands", ()) for command in each]

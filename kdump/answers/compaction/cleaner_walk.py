@@ -120,7 +120,7 @@ class CleanerWalk:
                     yield self._of_batch(segment, region)
 
     def _of_damage(self, segment: Segment, source: Source, damage: Damage) -> Iterator[CleanerBatch]:
-        """Yield the batches of a damaged range whose checksum alone is wrong, up to the first bytes that are none."""
+        """Yield the batches of a damaged range that only have a wrong checksum, up to the first other bytes."""
         end = damage.position
         for batch in wrong_crc(source, damage) if damage.kind == "crc" else ():
             try:

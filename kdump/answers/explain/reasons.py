@@ -1,4 +1,4 @@
-"""The reasons for which a record is given to a consumer or not, one function each, in the order they are asked.
+"""The reasons why a consumer receives a record or not: one function each, in the order of their calls.
 
 Source: Kafka's classes UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
 """
@@ -167,7 +167,7 @@ def past_end(asked: Question) -> Cause | None:
         if cut is not None and asked.offset >= cut:
             because = (
                 f"the election of leader epoch {partition.lineage.newest} lost it: {other.name} holds it from "
-                f"epoch {sighting.batch.epoch}, and cuts its log at offset {cut} when it follows"
+                f"epoch {sighting.batch.epoch}, and truncates its log to offset {cut} when it follows"
             )
             return Cause("truncated", "replica", because, facts=(end, held))
         because = f"the log ends at offset {partition.end} here; {other.name} holds the record: this copy is behind"
@@ -205,8 +205,8 @@ def replaced(asked: Question) -> Cause | None:
         )
     because = (
         f"the election of leader epoch {epochs.newest} lost it: {leader.name} leads with "
-        f"{'another record' if covering is not None else 'nothing'} there, and this copy cuts its log at offset {cut} "
-        "when it follows"
+        f"{'another record' if covering is not None else 'nothing'} there, and this copy truncates its log "
+        f"to offset {cut} when it follows"
     )
     return Cause("truncated", "log", because, facts=(_holds(seen), fact))
 
@@ -363,7 +363,7 @@ def aborted_transaction(asked: Question) -> Cause | None:
     seen = asked.seen
     if seen is None or seen.transaction != "aborted":
         return None
-    because = f"producer {seen.batch.producer_id} aborted its transaction: read_committed consumers are not given it"
+    because = f"producer {seen.batch.producer_id} aborted its transaction: read_committed consumers do not get it"
     return Cause("aborted-transaction", "log", because, True, facts=(_holds(seen),))
 
 
@@ -538,7 +538,7 @@ def cause(asked: Question) -> Cause:
         found = reason(asked)
         if found is not None:
             return _with_older(asked, found)
-    return Cause("unknown", "nowhere", "the files do not tell why", None, None)
+    return Cause("unknown", "nowhere", "the files do not show why", None, None)
 
 
 def _with_older(asked: Question, found: Cause) -> Cause:

@@ -363,7 +363,7 @@ class GroupsOptions:
         choices=("bytes", "commits"),
     )
     stable: bool = option(
-        False, "switch", "--stable", "The last stable offset of every partition, also if that reads much."
+        False, "switch", "--stable", "The last stable offset of every partition, even if that reads whole logs."
     )
     retention_ms: int = option(
         DEFAULT_RETENTION_MS,

@@ -280,7 +280,7 @@ class Breaks:
             self._damage(found.text)
 
     def finish(self) -> None:
-        """Say how many were not named."""
+        """Report how many breaks were not reported one by one."""
         if self.count > MOST_BREAKS:
             self._damage(f"the replay breaks at {self.count - MOST_BREAKS} more records")
 

@@ -300,7 +300,7 @@ class Tokens:
         self.by_id: dict[str, Fields] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return what applies each record. Removing a token that is not there changes nothing, as in Kafka."""
+        """Return the functions that apply records, by record type. Removing an absent token changes nothing."""
         return {"DelegationTokenRecord": self._set, "RemoveDelegationTokenRecord": self._remove}
 
     def _set(self, fields: Fields) -> None:

@@ -124,7 +124,7 @@ class MetadataReplay:
         return True
 
     def _direct(self) -> Mapping[str, Callable[[Fields], None]]:
-        """Return what applies records by their names where nothing holds them back and nothing observes them."""
+        """Return the functions that apply records outside of transactions and without an observer, by record type."""
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:

@@ -127,7 +127,7 @@ class Features:
         return self.levels.get("eligible.leader.replicas.version", 0) > 0
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return what applies each record."""
+        """Return the functions that apply records, by record type."""
         return {
             "FeatureLevelRecord": self._set,
             "RemoveFeatureLevelRecord": self._remove,

@@ -152,7 +152,7 @@ class Topics:
         self.by_name: dict[str, Topic] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return what applies each record, but for RemoveTopicRecord."""
+        """Return the functions that apply records, by record type, without RemoveTopicRecord."""
         return {
             "TopicRecord": self._create,
             "PartitionRecord": self._add,

@@ -239,7 +239,7 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
     if verdict == "different":
         which = f"{' and '.join(damaged)} cannot be read in places"
         if counts.same_epoch:
-            which = which if damaged else "the files do not tell which side is wrong"
+            which = which if damaged else "the files do not show which side is wrong"
             verb = "differs" if counts.same_epoch == 1 else "differ"
             return f"{many(counts.same_epoch, 'record')} {verb} within one leader epoch: {which}"
         return f"{which}: {missing}"
@@ -255,7 +255,7 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
     stale, leader = (one, other) if counts.stale == "left" else (other, one)
     return (
         f"{counts.stale} has the older history (epoch {stale.newest}, the other side {leader.newest}): when it "
-        f"follows, it cuts its log at offset {counts.truncate_to} and loses {many(counts.loses, 'record')}"
+        f"follows, it truncates its log to offset {counts.truncate_to} and loses {many(counts.loses, 'record')}"
     )
 
 
@@ -287,7 +287,7 @@ def pairs(copies: Copies) -> list[ReplicaPair]:
 
 @dataclass
 class Compared:
-    """What one pair gave: lines, and what could not be read."""
+    """The result for one pair: lines, damaged ranges, and unreadable files."""
 
     lines: list[AnswerLine] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
@@ -295,7 +295,7 @@ class Compared:
 
 
 def compare_pair(pair: ReplicaPair) -> Compared:
-    """Compare a pair: the work of a process."""
+    """Compare a pair, in a worker process."""
     done = Compared()
     try:
         done.lines.extend(compare(*pair, records=False, damage=done.damaged.append))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Dated(Protocol):
-    """Something that a release brought."""
+    """A change with the release that introduced it."""
 
     @property
     def since(self) -> tuple[int, ...]:

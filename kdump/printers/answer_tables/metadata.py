@@ -83,7 +83,7 @@ def _pairs(values: dict[str, Any]) -> str | None:
 
 
 def image(found: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[AnswerTable]:
-    """Yield an image for people: SCRAM users without salts and keys. With topics named, these alone."""
+    """Yield the tables of an image, without SCRAM salts and keys. ``wanted`` limits them to these topics."""
     level = found.features.metadata_version
     time = for_people(found.timestamp) or "-"
     title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {time}"

@@ -369,7 +369,7 @@ class _Meter:
 def _take_from(
     partition: Partition, begin: Mark, meter: _Meter, fail: Fail, *, is_checked: bool
 ) -> tuple[list[Taken], Mark]:
-    """Return what the trigger takes of a folder from a mark on, and the mark after it."""
+    """Return the parts of a folder that the trigger takes after a mark, and the next mark."""
     parts: list[Taken] = []
     try:
         parts.extend(_parts_from(partition, begin, meter, is_checked=is_checked))
