@@ -212,7 +212,7 @@ class Decoding(NamedTuple):
     """The subject whose types columns have."""
 
     def decoder(self, paths: Sequence[str], wanted: Wanted) -> PayloadDecoder:
-        """Return what decodes them. Raises UnreadableError."""
+        """Return the decoder of payloads. Raises UnreadableError."""
         from kdump.log_reader.registry_topic import payload_decoder
 
         where = paths if self.schemas is None else [fspath(self.schemas)]
@@ -259,7 +259,7 @@ class Log:
         return f"<Log {', '.join([*map(repr, self._paths), *limits])}>"
 
     def _limits(self) -> Iterator[tuple[str, object]]:
-        """Yield what the log is limited to."""
+        """Yield the limits of the log."""
         yield from (("topic", one) for one in [self._wanted.topics] if one)
         yield from (("partition", sorted(one)) for one in [self._wanted.partitions] if one)
         plain = Filter()
@@ -441,13 +441,13 @@ class Log:
         )
 
     def _decoder(self) -> PayloadDecoder | None:
-        """Return what decodes payloads; the schemas are read once."""
+        """Return the decoder of payloads; the schemas are read once."""
         if self._decoding is not None and self._made_decoder is None:
             self._made_decoder = self._decoding.decoder(self._paths, self._wanted)
         return self._made_decoder
 
     def _typed(self) -> TypedColumns | None:
-        """Return what makes the columns of a subject, or None if none is named. Raises UsageError."""
+        """Return the maker of a subject's columns, or None if no subject is named. Raises UsageError."""
         decoder = None if self._decoding is None else self._decoder()
         if self._decoding is None or self._decoding.subject is None or decoder is None:
             return None
@@ -502,7 +502,7 @@ def check(
     at: Time | None = None,
     headers_only: bool = False,
 ) -> CheckReport:
-    """Return what ``kdump check`` finds in log dirs: damage, wrong indexes, and what a start of the broker would do.
+    """Return the findings of ``kdump check``: damage, wrong indexes, and the result of a broker's start.
 
     ``at`` is now: ms, ISO 8601 or a datetime; ``headers_only`` leaves records alone. Raises UsageError.
 
@@ -525,7 +525,7 @@ def check(
 def verify_index(
     *paths: Path | Iterable[Path], topic: str | Iterable[str] = (), partition: int | Iterable[int] = ()
 ) -> CheckReport:
-    """Return what ``kdump verify-index`` finds: the indexes of segments compared with their log. Raises UsageError.
+    """Return the findings of ``kdump verify-index``, which compares indexes with their log. Raises UsageError.
 
     >>> import kdump
     >>> kdump.verify_index("golden/brokers/4.2.2/one-0").findings

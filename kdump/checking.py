@@ -43,7 +43,7 @@ class CheckedPaths(NamedTuple):
     def steps(
         self, checked: Iterable[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[CheckStep]:
-        """Yield what is found, in order: each partition, what is across partitions, the dry starts of the brokers.
+        """Yield results in order: each partition, findings across partitions, the dry starts of brokers.
 
         ``checked`` checks the partitions, with ``dirs``. A store that gives nothing more ends it.
         """
@@ -58,7 +58,7 @@ class CheckedPaths(NamedTuple):
             fail(error)
 
     def _starts(self, results: Sequence[CheckedPartition]) -> Iterator[Started]:
-        """Yield what the next start of each broker among the paths does."""
+        """Yield the result of the next start of each broker among the paths."""
         places = log_dirs(self.paths, self.partitions, self.configs)
         if places:
             from kdump.broker_start import started  # many modules, for few runs
@@ -78,7 +78,7 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return what a check is of, and how to check with the facts of the metadata log; ``fail`` takes its failures."""
+    """Return the subject and options of a check, with facts from the metadata log; ``fail`` takes its failures."""
     image = None
     wrong: list[str] = []
     if any(part.topic == CLUSTER_METADATA for part in partitions):
@@ -105,7 +105,7 @@ def found(
     fail: Callable[[UnreadableError], None],
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Finding]:
-    """Yield what a check of paths finds, without what is in remote storage.
+    """Yield the findings of a check of paths, without remote storage.
 
     ``note`` takes what changes nothing, ``fail`` what cannot be read, ``progress`` the bytes done.
     """

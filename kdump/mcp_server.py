@@ -350,7 +350,7 @@ class ChildRun:
         return self._process.wait()
 
     def texts(self) -> list[str]:
-        """Return what it said on standard error, line by line, each once."""
+        """Return its lines on standard error, each once."""
         lines = b"".join(self._said).decode("utf-8", "replace").splitlines()
         return list(dict.fromkeys(LEVEL.sub("", line, count=1) for line in lines if line.strip()))
 

@@ -282,7 +282,7 @@ def offsets(
     at: Time | None = None,
     times: Iterable[Time] = (),
 ) -> Answer[PartitionOffsets]:
-    """Return what consumers may read of each partition, and the first offset at or after each of ``times``.
+    """Return the offsets of each partition that consumers may read, and the first offset at or after each of ``times``.
 
     >>> [(line.latest, line.last_stable) for line in offsets("golden/brokers/4.2.2", topic="txn")]
     [(135, 128)]
@@ -453,7 +453,7 @@ def events(
     offset: int | None = None,
     show_secrets: bool = False,
 ) -> Answer[Event]:
-    """Return what happened to the cluster, below ``offset`` or up to ``at``, with ``topic`` to topics of these names.
+    """Return the cluster's events below ``offset`` or up to ``at``; ``topic`` limits them to these topics.
 
     The values of secret and unknown configs are hidden without ``show_secrets``.
 

@@ -109,7 +109,7 @@ class Rows:
         self._batches.append(item)
 
     def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
-        """Add what is wanted of a batch, or, to ``drop`` it, only look whether all is well with it.
+        """Add the selected records of a batch; ``drop``: only check that it is valid.
 
         Return False where the general path must be taken; then nothing was added.
         """
@@ -250,7 +250,7 @@ def _fields(names: Iterable[str]) -> set[str]:
 
 
 def _facts(column: Column, items: list[SelectedBatch]) -> list[Any]:
-    """Return what batches say for a column."""
+    """Return the values of a column, one per batch."""
     if column.source in found.SOURCES:
         read = found.source(column)
         return [read(item, None) for item in items]

@@ -173,7 +173,7 @@ def of_batches(
 
 
 def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
-    """Return what the batches of an item say for a column."""
+    """Return the values of a column, one per batch of an item."""
     run = item.run
     if run is None:
         try:

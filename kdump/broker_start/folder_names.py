@@ -21,7 +21,7 @@ class Parsed(NamedTuple):
 
 
 def parse(name: str) -> Parsed | None:
-    """Return what a folder is, None for a name with which a broker does not start."""
+    """Return the kind of a folder; None for a name that stops a broker's start."""
     state = next((each for each in _STATES if name.endswith(f"-{each}")), "")
     if "-" not in name or (state and not _WITH_STATE.fullmatch(name)):
         return None

@@ -81,7 +81,7 @@ class Repairs:
         self._start, self._ids, self._nodes, self._directories = start, ids, nodes, directories
 
     def advice(self, cause: StartCause) -> str:
-        """Return what to do in words, empty where the cause has all."""
+        """Return the advice in words; empty if the cause already contains it."""
         text = ADVICE.get(cause.code, "")
         if cause.code is Code.METADATA_REPLAY_BROKEN:
             text = text.format(later=self._later(cause))
@@ -123,7 +123,7 @@ class Repairs:
             yield from self._begin_with_a_snapshot(cause)
 
     def _later(self, cause: StartCause) -> str:
-        """Return what a snapshot of the state before a record of the metadata log loses."""
+        """Return a text on the metadata records that are lost with the broken one."""
         ends = [log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA]
         end = max((each for each in ends if each is not None), default=None)
         lists = "kdump metadata --events lists them"

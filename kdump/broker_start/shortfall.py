@@ -78,7 +78,7 @@ def committed_offsets(partitions: Iterable[Partition]) -> dict[tuple[str, int], 
 
 
 def of_groups(offsets: Mapping[tuple[str, int], int], topic: str, number: int) -> dict[str, int]:
-    """Return what groups have committed of a partition as evidence of its end."""
+    """Return the offsets that groups committed, as evidence of the partition's end."""
     offset = offsets.get((topic, number), 0)
     return {"committed by a group": offset} if offset > 0 else {}
 

@@ -120,7 +120,7 @@ def dry_start(
     known: Mapping[str, int] | None = None,
     image: ClusterImage | None = None,
 ) -> BrokerStart:
-    """Return what a start of one broker does. ``known`` has the next offset of logs that were read before and are
+    """Return the result of one broker's start. ``known`` has the next offset of logs that were read before and are
     valid, by the folder's path as shown; ``image`` is that of a metadata log all of whose records replay.
 
     A file that kdump cannot read leaves open what hangs on it. Raises UsageError for a metadata.log.dir that is not

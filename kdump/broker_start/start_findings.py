@@ -91,7 +91,7 @@ class Context(NamedTuple):
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
-    """Yield what a start of one broker comes to, the gravest first."""
+    """Yield the findings of one broker's start, the gravest first."""
     return _StartFindings(start, context).all()
 
 
@@ -201,7 +201,7 @@ class _StartFindings:
         return found if is_one and any(log.topic_id is not None for log in self.start.logs) else None
 
     def _elsewhere_metadata(self) -> Finding:
-        """Report that what a start does hangs on a file that is not among the paths.
+        """Report that the start depends on a file outside the paths.
 
         ``kafka-storage.sh format`` puts a bootstrap.checkpoint where the metadata log belongs (in each log dir before
         3.9): there it is missing, and the check is no all-clear.

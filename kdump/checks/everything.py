@@ -165,7 +165,7 @@ def _foreign(part: Partition) -> Finding:
 
 
 def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
-    """Yield what does not fit from log dir to log dir: ids, and partitions that two of one broker hold (LogManager).
+    """Yield contradictions between log dirs: ids, and partitions in two log dirs of one broker (LogManager).
 
     Before 3.7 no file decides whether two log dirs are a broker's two, or two copies of one: then it is a remark.
     """
@@ -266,7 +266,7 @@ def _cut(found: Sequence[Finding]) -> Iterator[int]:
 
 
 def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:
-    """Say what a broker would do at its next start."""
+    """Yield findings on the next start of a broker."""
     where = part.files.shown(part.folder)
     end = log.next_offset
     if damaged or log.wants_recovery or _overflows(part, end):
@@ -328,7 +328,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Say what a start does; ``would`` makes it a remark, since the next start is not of that kind."""
+    """Yield the result of a start; ``would``: as remarks, because the next start is of the other kind."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         yield Finding(

@@ -63,7 +63,7 @@ KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.
 
 
 def leftover_of(partition: Partition) -> str | None:
-    """Return what a folder is that holds no live replica, None for one that does."""
+    """Return the kind of a folder that holds no live replica; None for a live replica."""
     named = LEFTOVER_FOLDER.fullmatch(posixpath.basename(partition.folder.rstrip("/")))
     return LEFTOVERS[named["state"]] if named else None
 

@@ -152,7 +152,7 @@ class LogCheck:
         self._epoch, self._epoch_until = -1, 0
 
     def finish(self, cut: Sequence[int] = ()) -> Iterator[Finding]:
-        """Yield what the partition as a whole shows: its gaps, open transactions and future timestamps.
+        """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
         ``cut`` are the base offsets of segments whose index has entries that their log lacks: no compaction leaves
         such a gap.
@@ -211,7 +211,7 @@ class LogCheck:
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
 
     def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:
-        """Say what is wrong with the segment, unless ``level`` or ``file`` in ``rest`` are others."""
+        """Report a finding on the segment; ``level`` and ``file`` in ``rest`` replace the defaults."""
         fields: dict[str, Any] = {"level": Level.LOG, "file": self._file, **rest}
         self.findings.append(Finding(kind=kind, text=text, position=position, **fields))
 
@@ -556,7 +556,7 @@ class LogCheck:
     def _stops(
         self, batch: RecordBatch, kind: str, why: str, *, expected: str | None = None, found: str | None = None
     ) -> None:
-        """Say that consumers fail at a batch, which was written so."""
+        """Report a batch at which consumers fail: its bytes are as they were written."""
         self._say(
             kind,
             f"the crc of the batch is right, and {why}",
@@ -569,7 +569,7 @@ class LogCheck:
         )
 
     def _around(self, batch: RecordBatch) -> str:
-        """Say how to get past a batch that was written so that a consumer fails at it."""
+        """Return the advice on how a consumer can pass such a batch."""
         if METADATA_LOG in self._file:
             return "It was written so: the replay of the metadata breaks at it. Take the log of another controller."
         try:
@@ -690,7 +690,7 @@ class LogCheck:
 
 
 def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], DecodedRecord] | None:
-    """Return what decodes the records of a topic, None for a topic of users."""
+    """Return the decoder of a topic's records; None for a topic of users."""
     if topic is None or not topic.startswith("__"):
         return None
     from kdump.internal_topics.decode import decoder_of  # few logs are Kafka's own
@@ -732,7 +732,7 @@ def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, st
 
 
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
-    """Yield what Kafka writes into no record; ``before`` is the offset of the record before it in the batch.
+    """Yield values that Kafka never writes in records; ``before`` is the offset of the record before it in the batch.
 
     The offsets of a whole batch are compared with its header instead.
     """

@@ -30,7 +30,7 @@ class _Ids(NamedTuple):
 
 
 def check(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
-    """Yield what keeps a broker from starting on these log dirs together, and which of them has no ids."""
+    """Yield the reasons why a broker does not start on these log dirs together, and log dirs without ids."""
     found: dict[str, _Ids] = {}
     missing: set[str] = set()
     for part in parts:

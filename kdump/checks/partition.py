@@ -287,7 +287,7 @@ class _IndexPass:
         return True
 
     def _count(self, end: int) -> None:
-        """Report what was read, up to a position, where it is much."""
+        """Report the bytes read up to a position, once they reach 1 MiB."""
         if end - self._reported >= 1 << 20:
             self._read(end - self._reported)
             self._reported = end
@@ -299,7 +299,7 @@ class _IndexPass:
 
 
 def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:
-    """Say what follows the last batch: zeros, a batch that is still being written, or damage."""
+    """Report the bytes after the last batch: zeros, a batch that is being written, or damage."""
     if zero_tail(source, region.position, source.size) == region.position:
         zeros = padding(source, region.position, source.size)
         text = f"{zeros} follow the last batch: a preallocated file that was not trimmed"

@@ -43,7 +43,7 @@ class UnreadCopies(NamedTuple):
 
     @classmethod
     def of(cls, errors: Iterable[UnreadableError]) -> UnreadCopies:
-        """Return what errors of a finder name. A copy that was read, and is not whole, is not among them."""
+        """Return the copies named in errors of a finder, without incomplete ones that were read."""
         paths = [str(one.path) for one in errors if not isinstance(one, IncompleteCopyError | PartlyUnreadableError)]
         ids = {path: _id_of(posixpath.basename(path)) for path in paths}
         folders = tuple(path for path, segment_id in ids.items() if segment_id is None)
@@ -97,7 +97,7 @@ def check(
     unread: UnreadCopies = NOTHING_UNREAD,
     fail: Callable[[UnreadableError], None] = raise_it,
 ) -> Iterator[Finding]:
-    """Yield what does not fit. ``local`` and ``remote`` are the partitions of log dirs and of remote storage.
+    """Yield findings on tiered topics. ``local`` and ``remote`` are the partitions of log dirs and of remote storage.
 
     ``at`` is now in ms: without it nothing is stuck. A segment that is ``unread`` is not called absent. The caller has
     read all of the topic: what could not be read of it may list, or finish, anything. ``fail`` is called with topic ids
@@ -275,7 +275,7 @@ def _hole(place: _TieredPartition, first: int, last: int) -> Finding:
 
 
 def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEntry, ...] | None) -> Iterator[Finding]:
-    """Yield what is wrong with the leader epochs of a segment: a broker looks for an offset under its epoch."""
+    """Yield findings on the leader epochs of a segment: a broker searches an offset by its epoch."""
     text = None
     if not one.epochs or one.epochs[0].start_offset > one.start:
         first = one.epochs[0].start_offset if one.epochs else one.end + 1

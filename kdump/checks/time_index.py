@@ -155,7 +155,7 @@ class TimeIndexCheck:
             )
 
     def entries(self) -> Iterator[Finding]:
-        """Yield what is wrong with the entries, each compared with the last good one."""
+        """Yield the findings on the entries; each is compared with the last valid one."""
         if self._rises and not self.faults:
             return
         good = TimestampOffset(NO_TIMESTAMP, self.index.base_offset - 1)

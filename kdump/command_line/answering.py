@@ -198,7 +198,7 @@ class Answering:
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)
 
     def reads_alone(self, why: str) -> None:
-        """Say that this process reads, where --master names others."""
+        """Print a note that this process reads, although --master names a cluster."""
         if self._who.master is not None:
             self.session.note(f"{why}: this process reads, not Spark on {self._who.master}")
 

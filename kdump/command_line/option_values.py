@@ -121,7 +121,7 @@ def header(text: str) -> tuple[bytes, bytes | None]:
 
 
 def pairs(option: str, texts: Iterable[str], form: str, example: str) -> dict[str, str]:
-    """Return what options like ``NAME=VALUE`` say. Raises UsageError, which shows the form and an example."""
+    """Parse options like ``NAME=VALUE``. Raises UsageError with the form and an example."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def in_list(
     words: Callable[[click.Context], Iterable[str]],
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return what completes the last word of a list with commas out of ``words``."""
+    """Return the completer of the last item of a comma-separated list of ``words``."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         before, comma, start = incomplete.rpartition(",")
@@ -356,7 +356,7 @@ def _pattern(text: str) -> re.Pattern[bytes]:
 
 
 def redactor(*, redact: bool, file: str | None) -> Redactor | None:
-    """Return what hashes payloads, where ``redact`` asks for it. The secret is in ``file`` or the environment.
+    """Return the hasher of payloads, or None without ``redact``. The secret is in ``file`` or the environment.
 
     Raises UsageError where there is no secret, UnreadableError where the file cannot be read.
     """

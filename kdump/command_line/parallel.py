@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
 
 def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list[Piece]:
-    """Return what the segments of partitions are read in, in order; with ``cut`` large segments are cut.
+    """Return the parts in which segments are read, in order; ``cut``: large segments are divided.
 
     With ``unpacks``, compressed segments are cut into smaller parts.
     """

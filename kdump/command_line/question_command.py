@@ -86,7 +86,7 @@ def taken(question: LogQuestion[Any], options: dict[str, Any]) -> Any:
 
 
 def tables_of(name: str) -> Callable[[list[AnswerLine]], Iterable[AnswerTable]]:
-    """Return what makes tables for people: a module of its own, or a table for each class of lines."""
+    """Return the maker of tables for people: a module of its own, or a table for each class of lines."""
     if find_spec(f"{TABLES}.{name}") is None:
         from kdump.printers.answer_lines import plain_tables
 

@@ -190,7 +190,7 @@ class Session:
             self._say("note", text)
 
     def fail(self, error: UnreadableError) -> None:
-        """Say what cannot be read, once."""
+        """Report an unreadable file, once."""
         self._cannot(str(error), error.hint)
 
     def insist(self, text: str) -> None:
@@ -199,18 +199,18 @@ class Session:
         self._say("warning", text)
 
     def absent(self, texts: Iterable[str]) -> None:
-        """Report what was asked for and is absent, where its absence would look like a good result."""
+        """Report a requested thing that is absent, if its absence would look like a good result."""
         for text in texts:
             self._cannot(text)
 
     def wrong_index(self, text: str) -> None:
-        """Say what is wrong with a file that can be made again from the log."""
+        """Report a wrong file that can be rebuilt from the log."""
         self.before()
         self.met.add(ExitStatus.DERIVED)
         self._say("warning", f"{text}; it is not used (kdump check says more)")
 
     def damage(self, text: str) -> None:
-        """Say what is damaged."""
+        """Report damage."""
         self.damages()
         self._say("error", text)
 
@@ -232,7 +232,7 @@ class Session:
         kinds[damage.kind] += 1
 
     def sum_up(self) -> None:
-        """Say how many damaged ranges were not written out."""
+        """Report the number of damaged ranges that were not printed."""
         for file, kinds in self.said.ranges.items():
             if kinds.total() > ALIKE:
                 of = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())

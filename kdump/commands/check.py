@@ -186,7 +186,7 @@ def _checked(
     workers: Workers | None,
     run: session.Session,
 ) -> Iterator[CheckedPartition]:
-    """Yield what is found in each partition, in order."""
+    """Yield the findings of each partition, in order."""
     if workers is None:
         for part in partitions:
             yield everything.check(part, how, dirs, run.progress)

@@ -84,7 +84,7 @@ def command(*, records: bool, **options: Any) -> int:
 
 
 def _replicas(path: str, run: Answering, states: LogDirStates) -> Iterator[BrokerReplica]:
-    """Yield what one broker holds. A comma that belongs to the name of a file or folder parts nothing."""
+    """Yield the paths of one broker. A comma in the name of an existing file or folder separates nothing."""
     paths = option_values.log_dirs([path])
     found = run.partitions(paths, COPY)
     run.shortfalls(found, paths)

@@ -220,7 +220,7 @@ def _print(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) ->
 
 
 def _print_stats(dump: Dump) -> None:
-    """Print what was read, and whether all of it could be."""
+    """Print the counts of the read, and whether it was complete."""
     import json
 
     from kdump.primitives.terminal import say
@@ -293,7 +293,7 @@ class Dump:
             self.stats = ReadStats()
 
     def stats_line(self) -> dict[str, object]:
-        """Return what was read of the segments that were met, and what of it could not be."""
+        """Return the counts of the segments that were read and of those that could not be read."""
         read = self.stats
         unread = len(self.session.said.failed)
         return {
@@ -335,7 +335,7 @@ class Dump:
         return printer if self.options.show_secrets or self.options.batches else HidingPrinter(printer)
 
     def run(self, partitions: Iterable[Partition], out: BinaryIO) -> None:
-        """Print what is asked for of all partitions."""
+        """Print the selected records of all partitions."""
         reader = self.reader()
         printer = None if self.options.count else self.printer(out)
         if printer is not None:
@@ -424,7 +424,7 @@ class Dump:
             _follow_ahead(reader, shared, jobs)
 
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
-        """Print what there is, what is appended and partitions that appear, until interrupted or the limit is reached.
+        """Print present, appended and new partitions' records until Ctrl-C or the limit.
 
         ``partitions`` are those that stand in ``paths`` now.
         """
@@ -447,7 +447,7 @@ class Dump:
                     break
 
     def _live(self, partitions: list[Partition], paths: Sequence[str]) -> Iterator[SelectedBatch | DamagedRange | None]:
-        """Yield what there is, then what is appended; None after each look at all partitions."""
+        """Yield present records, then appended ones; None after each pass over all partitions."""
         from kdump.log_reader.live import LiveReader
         from kdump.segments.log_end import end_of_log
 

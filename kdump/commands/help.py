@@ -117,7 +117,7 @@ def _show(ctx: click.Context, topic: str) -> None:
 
 
 def _listing(ctx: click.Context) -> str:
-    """Return what to run when, and the topics."""
+    """Return the table of situations with their commands, and the topics."""
     formatter = ctx.make_formatter()
     with formatter.section("What happened, and what to run"):
         for symptom, line in INCIDENTS.items():

@@ -66,7 +66,7 @@ class _Verdict:
 
 
 def overview(paths: tuple[str, ...]) -> int:
-    """Print what is at ``paths``; return the exit status, which is that of a check of the headers."""
+    """Print a summary of ``paths``; return the exit status of a check of the headers."""
     run = Session()
     finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True), fail=run.fail)
     found = list(finder.find(paths, None))
@@ -108,7 +108,7 @@ def _is_its_segment(path: str, partition: Partition) -> bool:
 def _what(
     paths: Sequence[str], lines: Sequence[PartitionUsage], states: LogDirStates, found: Sequence[Partition]
 ) -> Iterator[str]:
-    """Yield what is in each log dir, then its times and its largest topics."""
+    """Yield a summary of each log dir, then its times and largest topics."""
     by_dir: dict[str, list[PartitionUsage]] = {}
     for line in lines:
         by_dir.setdefault(line.log_dir, []).append(line)
@@ -186,7 +186,7 @@ _OF_TOPICS: Final = (
 
 
 def _segment(path: str, partition: Partition, run: Session) -> int:
-    """Print what a file is and its first batches; return the exit status."""
+    """Print the type of a file and its first batches; return the exit status."""
     shown = shell_path(path)
     is_log = partition.segments[0].path.endswith(".log") or partition.segments[0].base_offset is not None
     _print(f"{path}: {size(partition.segments[0].size)}, {'a segment' if is_log else 'batches'} of {partition.name}")

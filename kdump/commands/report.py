@@ -167,7 +167,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
 
 
 def _both(said: dict[str, None], say: Callable[[T], None]) -> Callable[[T], None]:
-    """Return what keeps a sentence for the report and says it on standard error, once."""
+    """Return a function that keeps a sentence for the report and prints it on standard error, once."""
 
     def keep(what: T) -> None:
         if str(what) not in said:

@@ -75,7 +75,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
 
 
 def _beyond(written: slice_segment.Slice, wanted: slice_segment.SliceRange) -> Iterator[str]:
-    """Yield what is to be said of batches that reach beyond what is asked for: a record cannot leave its batch."""
+    """Yield notes on batches that reach beyond the selected offsets: batches are copied whole."""
     (begins, first_ends), (last_begins, ends) = written.first, written.last
     if wanted.first is not None and begins < wanted.first:
         yield f"the first batch starts before {wanted.first}; the next one starts at {first_ends + 1}"

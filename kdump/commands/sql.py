@@ -253,7 +253,7 @@ class _Command:
         return typed
 
     def _decoder(self, wanted: Wanted) -> PayloadDecoder | None:
-        """Return what decodes payloads, where that is asked for."""
+        """Return the decoder of payloads, or None if none is needed."""
         if self.given["decode"] == "none":
             return None
         return shared.payload_decoder(self.given, self.paths, self.session, wanted)

@@ -80,7 +80,7 @@ def _damaged(findings: Sequence[Finding]) -> str:
 
 
 def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[Finding]) -> str:
-    """Return what a start loses, what is missing already, and what stray folders hold."""
+    """Return the records that a start loses, those already missing, and those in stray folders."""
     parts = []
     if loses:
         parts.append(f"loses {_sum(loses, 'loses')}: {_first(loses)}")

@@ -76,7 +76,7 @@ class Manifest(NamedTuple):
 
 
 def read(data: Bytes) -> Manifest:
-    """Return what a manifest says. Raises DamageError."""
+    """Parse a manifest. Raises DamageError."""
     try:
         content = json.loads(bytes(data))
     except (ValueError, RecursionError) as fault:  # the second when it is nested deeply

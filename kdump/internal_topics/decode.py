@@ -64,7 +64,7 @@ def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord 
 
 @cache
 def decoder_of(topic: str) -> Decoder | None:
-    """Return what decodes the records of ``topic``, made once; None when the topic is not one of Kafka's own."""
+    """Return the cached decoder of the records of ``topic``; None if the topic is not one of Kafka's own."""
     if topic in COORDINATORS:
         return _coordinator(COORDINATORS[topic])
     return _framed(FRAMED[topic]) if topic in FRAMED else None

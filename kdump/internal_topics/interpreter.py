@@ -52,7 +52,7 @@ class PayloadError(DamageError):
         self.field = ""
 
     def inside(self, name: str) -> PayloadError:
-        """Say that it was met inside ``name``."""
+        """Add ``name``, the enclosing field, to the path of the field."""
         separator = "." if self.field and not self.field.startswith("[") else ""
         self.field = f"{name}{separator}{self.field}"
         return self
@@ -127,7 +127,7 @@ class Reader:
 
 
 def _varint_said(data: bytes, position: int) -> str | None:
-    """Return what Kafka says of an unsigned varint that does not end (ByteUtils.readUnsignedVarint)."""
+    """Return Kafka's message about an unsigned varint that does not end (ByteUtils.readUnsignedVarint)."""
     if len(data) - position < 5:
         return None
     value = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[position : position + 4]))

@@ -103,7 +103,7 @@ class PerRelease(Generic[T]):
         self.items = items
 
     def at(self, release: Release) -> list[T]:
-        """Return what holds in ``release``."""
+        """Return the items that apply to ``release``."""
         return [item for item, era in self.items if era.has(release)]
 
 
@@ -252,7 +252,7 @@ def _struct(
 
 
 def _default(field: FieldSchema, struct: Struct | None) -> Callable[[], Value]:
-    """Return what makes the default of a field, each time again: a caller may change a list that it was given."""
+    """Return a factory of a field's default: each caller gets its own list."""
     if field.default == "null":
         return lambda: None
     if field.array:

@@ -95,7 +95,7 @@ def fields(message: str, values: Mapping[str, Value]) -> Values:
 
 @cache
 def mask_of(topic: str) -> Mask | None:
-    """Return what hides the secrets in values of a topic; None if its records hold none that kdump knows."""
+    """Return the function that hides the secrets in values of a topic; None if kdump knows no secrets there."""
     if topic == cluster_metadata.TOPIC:
         return metadata_value
     return connect_value if _CONNECT_TOPIC.fullmatch(topic) else None

@@ -27,7 +27,7 @@ def read(schema: Struct, data: bytes, start: int) -> Values | None:
 
 @cache
 def reader(schema: Struct) -> SchemaReader:
-    """Return what reads a message whose version is known; there must be a kernel."""
+    """Return the reader of messages of a known version; it needs the kernel."""
     return SchemaReader(schema, {kind: layout.size for kind, layout in FIXED.items()}, LONGEST_STRING)
 
 

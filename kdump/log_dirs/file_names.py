@@ -115,7 +115,7 @@ class Name(NamedTuple):
 
 
 def folder_name(path: str) -> Name:
-    """Return what the folder at ``path`` says it is: a log dir's, a leftover, or tiered storage's topic/partition."""
+    """Return the topic and partition in a folder's path: in a log dir, of a leftover, or in tiered storage."""
     above, name = posixpath.split(path.rstrip("/"))
     return folder_name_in(posixpath.basename(above), name)
 

@@ -67,10 +67,10 @@ class Files(Protocol):
     """A place that holds files. Paths are joined with ``/``; every method raises UnreadableError."""
 
     def look(self, path: str) -> Entry | None:
-        """Return what stands at ``path``, or None."""
+        """Return the entry at ``path``, or None."""
 
     def entries(self, folder: str) -> list[Entry]:
-        """Return what a folder holds, by name."""
+        """Return the entries of a folder, by name."""
 
     def open(self, path: str) -> OpenSource:
         """Open a file for reading."""

@@ -193,7 +193,7 @@ class Finder:
                     yield from self._file(entry, place)
 
     def _at(self, path: str, files: Files) -> tuple[list[Entry], Files]:
-        """Return what stands at a path or matches it, and its place: ``files``, or an archive that it begins with.
+        """Return the entries at a path or glob, and their place: ``files``, or an archive in the path.
 
         Raises UnreadableError where there is nothing.
         """
@@ -241,7 +241,7 @@ class Finder:
         yield _Named(entry, files)
 
     def _one_file(self, entry: Entry, place: Files) -> Iterator[Partition]:
-        """Yield what a file without a path holds: standard input, or the content of a compressed file."""
+        """Yield the content of a file without a path: standard input, or a compressed file."""
         if not self._takes(Name(None, None), entry.name):
             return
         name = archive_formats.name_inside(entry.name)
@@ -475,7 +475,7 @@ def _archive(files: Files) -> archives.Archive | None:
 
 
 def _entries(path: str, files: Files) -> list[Entry]:
-    """Return what stands at a path, or else what matches it."""
+    """Return the entry at a path, or else the entries that match it as a glob."""
     found = files.look(path)
     return [found] if found else [entry for name in files.glob(path) if (entry := files.look(name))]
 

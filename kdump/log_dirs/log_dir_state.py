@@ -140,7 +140,7 @@ class LogDirStates:
         )
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
-        """Return what a file of some name holds, or None if it is wrong: then ``wrong`` is called."""
+        """Return the parsed file of a name, or None if it is wrong: then ``wrong`` is called."""
         try:
             return self._readers[name](data)
         except DamageError as damage:

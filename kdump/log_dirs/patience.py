@@ -51,7 +51,7 @@ _RIGHTS: Final = re.compile(
 
 
 def kind_of(error: OSError) -> ErrorKind:
-    """Return what an error of ``pyarrow.fs`` means: Arrow passes on the words of each store's own client."""
+    """Classify an error of ``pyarrow.fs``: its text comes from each store's own client."""
     text = str(error)
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) or _FINAL.search(text):
         return ErrorKind.FINAL

@@ -206,7 +206,7 @@ def _info(path: str, status: Any) -> Any:
 
 
 def _one_line(call: Any) -> Any:
-    """Return what a call returns; an error keeps its first line, without the stack of the name node."""
+    """Call a function; an error keeps only its first line, without the name node's stack."""
     try:
         return call()
     except OSError as error:

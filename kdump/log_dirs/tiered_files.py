@@ -65,7 +65,7 @@ class TieredFiles:
         self._data_keys: dict[rsm_manifest.Encryption, bytes] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what another process needs: there it shows what cannot be read on standard error."""
+        """Return the state to pickle: another process reports unreadable files on standard error."""
         return {**self.__dict__, "_fail": _say}
 
     def manifest(self, path: str) -> Manifest | None:

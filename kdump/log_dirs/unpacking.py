@@ -80,7 +80,7 @@ class Spool:
 
 
 def unpacked(kind: str, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Yield what a compressed file decompresses to; ``kind`` is a format of :mod:`kdump.log_dirs.archive_formats`.
+    """Yield the decompressed bytes of a file; ``kind`` is a format of :mod:`kdump.log_dirs.archive_formats`.
 
     ``blocks`` are its bytes, in order. Raises UnreadableError for a stream that is broken or ends too early, and for
     one that needs more than 128 MiB of memory.
@@ -103,7 +103,7 @@ def _steps(blocks: Iterable[bytes], step: int) -> Iterator[bytes]:
 
 
 def inflated(blocks: Iterable[bytes], name: str, *, wbits: int = 31) -> Iterator[bytes]:
-    """Yield what gzip members one after the other decompress to; with ``wbits`` of -15 one stream without framing."""
+    """Yield the decompressed bytes of consecutive gzip members; ``wbits`` of -15: of one unframed stream."""
     member = zlib.decompressobj(wbits=wbits)
     what = "gzip" if wbits > 0 else "deflate"
     for step in _steps(blocks, _STEP):
@@ -178,7 +178,7 @@ def _several(
     magic: bytes,
     is_too_large: Callable[[Exception], bool] = lambda _: False,
 ) -> Iterator[bytes]:
-    """Yield what streams one after the other decompress to; what follows the last is left alone.
+    """Yield the decompressed bytes of consecutive streams; bytes after the last one are ignored.
 
     A stream has the interface of :class:`bz2.BZ2Decompressor`.
     """

@@ -73,7 +73,7 @@ _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 
 
 def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> bytes:
-    """Return what ``data`` decompresses to.
+    """Return the decompressed ``data``.
 
     Raises DamageError when it is not a valid stream of that codec, LimitError when more than ``limit`` bytes come out.
     """
@@ -316,7 +316,7 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
 
 
 def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> UnpackedLz4:
-    """Return what an LZ4 stream decompresses to. Raises DamageError and LimitError as :func:`decompress`."""
+    """Return a decompressed LZ4 stream. Raises DamageError and LimitError as :func:`decompress`."""
     import lz4.block
 
     flags, largest, position = _lz4_header(data, magic)
@@ -378,7 +378,7 @@ def _xxh32(data: Bytes) -> int:
 
 @cache
 def _of_thread() -> threading.local:
-    """Return what each thread has for itself: two must not use one decompressor at once."""
+    """Return the decompressors of this thread: two threads must not share one."""
     from threading import local  # needed for zstd alone
 
     return local()

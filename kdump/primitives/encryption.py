@@ -56,7 +56,7 @@ class PrivateKey:
 
 
 def _without_padding(block: bytes) -> bytes | None:
-    """Return what OAEP holds, with an empty label; None if it is not padded so."""
+    """Return the content of an OAEP block with an empty label; None if the padding is wrong."""
     seed, data = block[1 : 1 + DIGEST], block[1 + DIGEST :]
     seed = _xor(seed, _mask(data, DIGEST))
     data = _xor(data, _mask(seed, len(data)))
@@ -76,7 +76,7 @@ def _xor(left: bytes, right: bytes) -> bytes:
 
 
 def decrypt(data: bytes, key: bytes, aad: bytes) -> bytes:
-    """Return what was encrypted with ``key`` and authenticated with ``aad``. Raises DamageError."""
+    """Decrypt with ``key``, and verify ``aad``. Raises DamageError."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

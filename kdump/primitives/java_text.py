@@ -24,7 +24,7 @@ def java_utf8(data: bytes) -> str:
 
 
 def java_text_in_pieces(data: bytes, size: int) -> Iterator[bytes]:
-    """Yield what :func:`java_text` returns in pieces of some ``size`` bytes."""
+    """Like :func:`java_text`, but yield pieces of about ``size`` bytes."""
     from codecs import getincrementaldecoder  # for large payloads alone
 
     decoder = getincrementaldecoder("utf-8")("replace")
@@ -39,7 +39,7 @@ def java_text_in_pieces(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def java_text(data: bytes) -> bytes:
-    """Return what Java prints in UTF-8 for ``new String(data, UTF_8)``: the bytes themselves when they are valid."""
+    """Return Java's UTF-8 output for ``new String(data, UTF_8)``: the bytes themselves when they are valid."""
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -190,7 +190,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def failure(status: int) -> BaseException:
-    """Return what to raise for a process that has ended without a result."""
+    """Return the exception for a process that ended without a result."""
     if status == -signal.SIGINT:
         return KeyboardInterrupt()
     if status == -signal.SIGKILL:
@@ -247,7 +247,7 @@ class Workers(Protocol):
     def results(
         self, work: Callable[[T], R], tasks: Sequence[T], merge: Callable[[R, R], R] | None = None
     ) -> Iterator[R]:
-        """Yield what ``work`` returns for each task, in order. Raises KdumpError where a worker has no result.
+        """Yield the result of ``work`` for each task, in order. Raises KdumpError if a worker ends without one.
 
         With ``merge`` the results of tasks in a row may come as one.
         """
@@ -273,7 +273,7 @@ class Processes:
         tasks: Sequence[T],
         merge: Callable[[R, R], R] | None = None,  # noqa: ARG002  results are few: the caller merges them
     ) -> Iterator[R]:
-        """Yield what ``work`` returns for each task, in order.
+        """Yield the result of ``work`` for each task, in order.
 
         Raises KdumpError, OSError and MemoryError as ``work`` does, and KdumpError where a process has no result.
         """

@@ -22,7 +22,7 @@ def _second(seconds: int) -> str:
 
 
 def now() -> int:
-    """Return what the clock says, in ms since 1970."""
+    """Return the current time in ms since 1970."""
     return int(time.time() * 1000)
 
 

@@ -346,7 +346,7 @@ class Message(RecordBatch):
         return Message(data[frame.start : frame.end], to_int64(frame.offset + base), self.position, self)
 
     def inner_base(self, last_inner: int) -> int:
-        """Return what to add to inner offsets: magic 1 stores them relative (KIP-31), magic 0 absolute.
+        """Return the number to add to inner offsets: magic 1 stores them relative (KIP-31), magic 0 absolute.
 
         A wrapper offset of 0 comes from producers that left it to the broker: then inner offsets count from 0.
         """

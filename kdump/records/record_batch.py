@@ -235,7 +235,7 @@ class RecordBatch(Batches):
 
 
 def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | None:
-    """Return what is wrong where a record of a whole batch has another's offset, or None if all have their own.
+    """Return the error for the first record of a complete batch with a wrong offset; None if there is none.
 
     ``offsets`` are those of its records in order. In a batch that is not whole the cleaner left gaps.
     """

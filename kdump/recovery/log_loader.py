@@ -96,7 +96,7 @@ def dry_run(
     sound_end: int | None = None,
     searches_bases: bool = True,
 ) -> Outcome:
-    """Say what a broker would do to a partition, whose segments hold the swap files too.
+    """Return the result of a start for a partition; ``segments`` include swap files.
 
     ``clean`` is whether it stopped in good order, ``recovery_point`` and ``log_start`` are what the log dir's
     checkpoints say of the partition. ``sound_end`` is the next offset of a log all of whose batches are known to be

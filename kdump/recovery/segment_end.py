@@ -57,7 +57,7 @@ def base_of(each: Segment) -> int:
 
 
 def lost(each: Segment, position: int, reason: str) -> Cut:
-    """Return what goes when a segment is cut at ``position``: the valid batches after it are counted."""
+    """Return the loss when a segment is truncated at ``position``; it counts the valid batches after it."""
     first = last = None
     records = 0
     with each.open() as source:

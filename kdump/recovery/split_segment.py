@@ -48,7 +48,7 @@ class SplitPart(Segment):
         return SegmentSlice(Segment.open(self), self.start, self.size)
 
     def sibling(self, suffix: str) -> bytes | None:
-        """Return what is known of a sibling: nothing."""
+        """Return ``b""`` for a sibling that exists, else None."""
         return b"" if suffix in self.siblings else None
 
 

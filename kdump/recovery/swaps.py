@@ -75,7 +75,7 @@ AT_ONCE: Final = 1 << 20
 
 
 def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return what goes of segments whose place swap files take: all that does not stand in these, byte by byte."""
+    """Return the lost bytes of segments that swap files replace: all bytes that the swap files do not have."""
     cuts: list[Cut] = []
     left = _same_bytes(gone, swaps)
     for number, each in enumerate(gone):

@@ -210,7 +210,7 @@ def _hottest(asked: ReportAsked, found: ReportCollectors, stats: Iterable[Line])
 
 
 def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
-    """Return what retention leaves of each topic on the coming days, where nothing more is written."""
+    """Return a forecast: the bytes of each topic that retention keeps on the next days, without new records."""
     lines: list[Line] = []
     for day in range(FORECAST_DAYS + 1):
         at = asked.at + day * DAY
@@ -226,7 +226,7 @@ def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
 
 
 def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
-    """Return what happened to the cluster around the time asked for; by default the newest. None without the log."""
+    """Return the cluster's events around the given time, by default the newest. None without the metadata log."""
     copies = Copies(live_of(partitions), Reporter(fail=say.fail))
     if not copies:
         return None
@@ -246,7 +246,7 @@ def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) 
 
 
 def _timeline(asked: ReportAsked, logged: Iterable[Line], answers: dict[str, ReportAnswer]) -> ReportAnswer:
-    """Return what happened, in the order of its times: to the cluster, to logs, to groups. The newest are kept."""
+    """Return the events of cluster, logs and groups in time order; only the newest are kept."""
     lines = [_happened(line["atMs"], line["what"], _name(line), line["text"], line["logDir"]) for line in logged]
     lines += [
         _happened(line["timestampMs"], line["what"], line["name"], details_text(line["details"]) or "")

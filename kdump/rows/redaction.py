@@ -48,7 +48,7 @@ class Redactor:
         return record._replace(key=self._of(record.key), value=self._of(record.value), headers=headers)
 
     def hash(self, data: bytes) -> str:
-        """Return what stands for a payload."""
+        """Return the replacement of a payload."""
         return PREFIX + self._digest(self.key, data, "sha256").hex()
 
     def _of(self, data: bytes | None) -> bytes | None:
@@ -77,7 +77,7 @@ class Secrets:
         self._known: Mask | None = None
 
     def mask(self, item: SelectedBatch) -> Mask | None:
-        """Return what hides secrets in the values of a segment; None if it holds none."""
+        """Return the function that hides secrets in values of a segment; None if there are none."""
         if item.file.name != self._file:
             self._file, self._known = item.file.name, _mask_of(item)
         return self._known

@@ -43,7 +43,7 @@ def is_constant(column: Column, found: SelectedBatch) -> bool:
 
 @lru_cache
 def source(column: Column) -> Callable[[SelectedBatch | DamagedRange, Record | None], object]:
-    """Return what reads a column's value."""
+    """Return the getter of a column's value."""
     special = SOURCES.get(column.source)
     if special is not None:
         return special

@@ -38,7 +38,7 @@ class ExportedSchemas:
         self._add_references(version, folder, {(version.subject, version.version)})
 
     def _add_references(self, version: SchemaVersion, folder: str, seen: set[tuple[str, int]]) -> None:
-        """Add what a schema refers to under the names that it uses, and what that refers to."""
+        """Add the files of all references of a schema, under the names that it uses."""
         for reference in version.references:
             found = self._store.version(reference.subject, reference.version)
             what = f"version {version.version} of {version.subject}"

@@ -20,7 +20,7 @@ _Node: TypeAlias = tuple[int, int, int, int, int]
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return what writes payloads of a schema as JSON; None if the general path has rules of its own.
+    """Return the kernel's writer of a schema's payloads as JSON; None if only the general path can write them.
 
     ``quote`` writes a text as a string of JSON.
     """

@@ -23,7 +23,7 @@ _Field: TypeAlias = tuple[int, int, int, int, int, bool, int, bytes, bytes]
 
 
 def protobuf_text(message: MessageType, indexes: bytes, quote: Callable[[str], str]) -> ProtobufText:
-    """Return what writes payloads of a message as JSON, after the bytes ``indexes``.
+    """Return the kernel's writer of a message's payloads as JSON, after the bytes ``indexes``.
 
     ``quote`` writes a text as a string of JSON. What the kernel has no rule for is left to the general path, payload by
     payload.

@@ -133,7 +133,7 @@ class Pool:
             raise SchemaError(f"{found.type!r} is not defined")
 
     def find(self, name: str, scope: str) -> Definition | None:
-        """Return what a name means in a scope: the innermost definition counts; a name with a first dot is full."""
+        """Resolve a name in a scope: the innermost definition counts; a leading dot marks a full name."""
         if name.startswith("."):
             return self.known.get(name[1:])
         while True:

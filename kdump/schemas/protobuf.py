@@ -194,7 +194,7 @@ def _packed(name: str, read: Read, field_number: int) -> _Put:
 
 
 def _message(kind: MessageType, reader: ProtobufReader, group: int) -> Read:
-    """Return what reads a message after its length, or up to the end of the group of this number."""
+    """Return the reader of a message after its length, or up to the end of the group of this number."""
 
     def read(data: bytes, position: int, end: int, walk: _Walk) -> tuple[Any, int]:
         if group:
@@ -207,7 +207,7 @@ def _message(kind: MessageType, reader: ProtobufReader, group: int) -> Read:
 
 
 def _merge(name: str, kind: MessageType, reader: ProtobufReader, group: int, others: Sequence[str]) -> _Put:
-    """Return what puts a message; one that comes several times is read into the one before, as protobuf merges them."""
+    """Return the setter of a message field; repeated occurrences are merged, as in protobuf."""
     is_plain = kind.full_name != ANY and kind.full_name not in well_known.CONVERTERS
 
     def put(out: dict[str, Any], data: bytes, position: int, end: int, walk: _Walk) -> int:

@@ -93,7 +93,7 @@ Read: TypeAlias = "Callable[[bytes, int, int, Any], tuple[Any, int]]"
 
 
 def scalar(kind: str) -> Read:
-    """Return what reads a value of a scalar type at a position."""
+    """Return the reader of a scalar type's values."""
     if kind in _OF_VARINT:
         convert = _OF_VARINT[kind]
 

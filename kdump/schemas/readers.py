@@ -88,7 +88,7 @@ def proto_files(version: SchemaVersion, store: SchemaStore) -> dict[str, str]:
 
 
 def referenced(version: SchemaVersion, store: SchemaStore) -> list[SchemaVersion]:
-    """Return what a schema refers to, and what that refers to: each once, after all that it needs itself.
+    """Return all schemas that a schema needs, directly or not: each once, dependencies first.
 
     Raises MissingReferenceError.
     """

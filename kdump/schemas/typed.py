@@ -132,7 +132,7 @@ class TypedSide:
         return TypedValue(None, frame.schema_id, found["problem"], found["why"])
 
     def _reading(self, schema: PayloadReader) -> _Read:
-        """Return what reads payloads of a schema: made once."""
+        """Return the cached reader of a schema's payloads."""
         key = (schema.version.subject, schema.version.version)
         made = self._reads.get(key)
         if made is None:
@@ -175,7 +175,7 @@ def _refusal(why: str) -> _Read:
 
 
 def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
-    """Return what reads the keys and values that a subject is about.
+    """Return the readers of keys and values for a subject.
 
     The subject may name a version and a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A name
     that ends with ``-key`` is about keys, any other about values. Where the log has the other one of ``orders-key`` and

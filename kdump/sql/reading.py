@@ -70,10 +70,10 @@ class QueryReporter(Protocol):
         """Report a derived file that is not used."""
 
     def note(self, text: str) -> None:
-        """Report what changes nothing."""
+        """Report a note."""
 
     def fail(self, error: UnreadableError) -> None:
-        """Report what cannot be read."""
+        """Report an unreadable file."""
 
     def reads(self, size: int) -> None:
         """Count bytes of log that a scan is to go through."""
@@ -116,13 +116,13 @@ class ReportedOnce:
                 self._to.wrong_index(text)
 
     def note(self, text: str) -> None:
-        """Report what changes nothing."""
+        """Report a note."""
         with self._lock:
             if self._new(text):
                 self._to.note(text)
 
     def fail(self, error: UnreadableError) -> None:
-        """Report what cannot be read."""
+        """Report an unreadable file."""
         with self._lock:
             if self._new(str(error)):
                 self._to.fail(error)
@@ -452,7 +452,7 @@ def _may_hold(partition: Partition, bounds: conditions.Bounds) -> bool:
 
 
 def _filter(bounds: conditions.Bounds) -> Filter:
-    """Return what the reader skips for bounds; it takes no less than they do."""
+    """Return the reader's filter for bounds; it selects at least all rows within them."""
     everything = conditions.Values()
     first, last = bounds.get("offset", everything).range
     since, until = bounds.get("timestampMs", everything).range

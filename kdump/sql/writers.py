@@ -150,7 +150,7 @@ def _blob(value: bytes) -> str:
 
 
 def to_text_cell(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
-    """Return what writes a value of a type as text, for CSV and tables. ``name`` is what DuckDB calls the type."""
+    """Return the writer of a type's values as text, for CSV and tables. ``name`` is what DuckDB calls the type."""
     if pa.types.is_timestamp(kind):
         zone = "Z" if kind.tz is not None else ""
         return lambda value: _moment(value, kind.unit, zone)
@@ -178,7 +178,7 @@ def _float(value: float) -> str:
 
 
 def to_json(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
-    """Return what writes a value of a type as JSON text."""
+    """Return the writer of a type's values as JSON text."""
     if name == "JSON" or isinstance(kind, pa.JsonType):
         return _json_text
     if pa.types.is_integer(kind):
@@ -231,7 +231,7 @@ def _map(kind: pa.DataType) -> Callable[[Any], str]:
 
 
 def _struct(kind: pa.DataType) -> Callable[[Any], str]:
-    """Return what writes a structure; of bytes that are no UTF-8 the encoding stands beside them, as in dump."""
+    """Return the writer of a structure. Bytes that are not UTF-8 have their encoding beside them, as in dump."""
     names = [field.name for field in kind]
     inner = [to_json(field.type) for field in kind]
     blobs = [pa.types.is_binary(field.type) for field in kind]

@@ -84,7 +84,7 @@ class RemoteLogParser(FramedParser):
 
 
 def metadata_head(struct: Struct, version: int) -> str:
-    """Return what precedes the fields of a message, up to a closing brace after them."""
+    """Return the text before the fields of a message; a closing brace follows them."""
     return f'{{"type":"{WORD.sub("_", struct.name).upper()}","version":{version},"data":'
 
 
