@@ -205,12 +205,10 @@ class LineValues:
         of_batch = self.fields(batch)
 
         def value(name: str) -> object:
-            if name == "header_keys":
-                return ",".join(java_utf8(header.key) for header in entry.headers) if isinstance(entry, Record) else ""
-            if name == "is_valid":
-                return entry.crc_valid is not False
             if name in RECORD_FIELDS:
                 return getattr(entry, name)
-            return of_batch(name)
+            if name == "header_keys":
+                return ",".join(java_utf8(header.key) for header in entry.headers) if isinstance(entry, Record) else ""
+            return entry.crc_valid is not False if name == "is_valid" else of_batch(name)
 
         return value

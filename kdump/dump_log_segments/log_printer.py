@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from kdump import kernel
 from kdump.dump_log_segments.java_files import absolute
 from kdump.dump_log_segments.lines import LineValues
-from kdump.dump_log_segments.record_lines import LegacyLines, RecordLines
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.formats.record import LARGE, Record
@@ -114,8 +113,6 @@ class LogPrinter(LineValues):
         if kernel.COMPILED:
             self.fast = KernelLines(self)
         self._entries: KernelEntries | None = None
-        self.legacy = LegacyLines(self)
-        self.lines = RecordLines(self)
 
     @property
     def entries(self) -> KernelEntries:
@@ -217,13 +214,9 @@ class LogPrinter(LineValues):
 
     def header(self, batch: RecordBatch) -> None:
         """Print the line of a batch."""
-        line = self.legacy.head(batch) if isinstance(batch, Message) else None
-        if line is not None:
-            self.out.write(line)
-        else:
-            value = self.fields(batch)
-            for part in self.legacy_batch_line if isinstance(batch, Message) else self.batch_line:
-                self.out.write(part.render(value).encode())
+        value = self.fields(batch)
+        for part in self.legacy_batch_line if isinstance(batch, Message) else self.batch_line:
+            self.out.write(part.render(value).encode())
         self.out.write(b"\n")
 
     def record(self, batch: RecordBatch, entry: Record | Message) -> None:
@@ -235,17 +228,9 @@ class LogPrinter(LineValues):
         self.last_offset = offset
         write = self.out.write
         if not options.skip_record_metadata:
-            meta = None
-            if isinstance(batch, Message) and isinstance(entry, Message):
-                meta = self.legacy.meta(batch, entry)
-            elif isinstance(batch, Batch) and isinstance(entry, Record):
-                meta = self.lines.meta(batch, entry)
-            if meta is not None:
-                write(meta)
-            else:
-                value = self.record_fields(batch, entry)
-                for part in self.legacy_record_line if isinstance(batch, Message) else self.record_line:
-                    write(part.render(value).encode())
+            value = self.record_fields(batch, entry)
+            for part in self.legacy_record_line if isinstance(batch, Message) else self.record_line:
+                write(part.render(value).encode())
             if batch.is_control:
                 from kdump.dump_log_segments.decoders.texts import control_text
 
