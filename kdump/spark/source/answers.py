@@ -42,15 +42,15 @@ UNREADABLE: Final = "unreadable"
 DAMAGE: Final = "damage"
 DERIVED: Final = "derived"
 ROWS: Final = 4096
-"""Rows that are handed over at a time, at most."""
+"""The most rows of one Arrow batch."""
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class SaidLine:
-    """What a command says on standard error, and its exit status tells.
+    """A line that a command prints on standard error and reports by its exit status.
 
-    ``kind`` is one of three: of files that a failing disk does not return, damage, derived files not used.
+    ``kind`` is one of three: files that a failing disk does not return, damage, derived files not used.
     """
 
     kind: ClassVar[str] = UNREADABLE
@@ -58,9 +58,9 @@ class SaidLine:
 
 
 class AnswerTask(NamedTuple):
-    """What a task answers from: partitions, a collector to be fed, the states of their log dirs; ``at`` is now in ms.
+    """The input of a task: partitions, the collector of their records, the states of log dirs; ``at`` is now in ms.
 
-    ``rows`` are given as they are, and reports that only one task makes come from the one that ``is_first``.
+    The task yields ``rows`` unchanged. The task that ``is_first`` also yields the reports that only one task makes.
     """
 
     output: str

@@ -66,7 +66,7 @@ class KdumpDataSource(Carried, DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
         if self._options.dedupe or self._options.output not in (words.RECORDS, words.DAMAGED):
             raise UsageError(
-                "a stream gives records or damaged stretches of each replica: no dedupe and no other output"
+                "a stream returns records or damaged ranges of each replica: no dedupe and no other output"
             )
         if self._options.remote:
             raise UsageError("a stream follows log dirs: no remote")
@@ -79,7 +79,7 @@ class KdumpDataSource(Carried, DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  the schema is the source's own
         options = self._options
         if options.pushdown and not hasattr(DataSourceReader, "pushFilters"):
-            say("this release of Spark tells a source of no filters: pushdown needs 4.1 or later, all is read")
+            say("this release of Spark passes no filters to a source: pushdown needs 4.1 or later, all is read")
         if options.output == words.FINDINGS:
             return FindingsReader(options)
         if options.output in words.ANSWERS:
@@ -101,7 +101,7 @@ _FIELDS: Final = {
 
 @contextmanager
 def _harmless() -> Iterator[None]:
-    """Raise errors whose text steers no terminal: Spark prints them as they are, and names in them may be anything."""
+    """Escape control characters in errors: Spark prints them unchanged, and names in them may be anything."""
     try:
         yield
     except UnreadableError as error:
@@ -115,11 +115,11 @@ _OF_TASKS: Final = (
     "mode {mode}: damaged ranges give no records; each task names its own in the log of its executor, and "
     '.option("output", "damaged") lists all'
 )
-"""A source in Python has no way from a task to the driver: Spark drops what tasks count."""
+"""A Python source cannot report from a task to the driver: Spark drops the counts of tasks."""
 
 
 def _say_unused(options: SourceOptions) -> None:
-    """Say which options say nothing here; of values, which may be secret, nothing is told."""
+    """Print the names of unused options, without their values, which may be secret."""
     if options.ignored:
         say(f"no broker is asked, so these options are ignored: {', '.join(options.ignored)}")
     for text in options.kafka.unused if options.kafka is not None else ():
@@ -132,7 +132,7 @@ def _say_damage(options: SourceOptions) -> None:
 
 
 class SplitPartition(InputPartition):
-    """Splits on their way to a task."""
+    """The splits of one task."""
 
     def __init__(self, splits: list[Split]) -> None:
         super().__init__(splits)
@@ -155,7 +155,7 @@ class KdumpReader(Carried, DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with _harmless():
-            yield from reading.read_all(partition.value or (), self._options)  # no value where there is nothing to read
+            yield from reading.read_all(partition.value or (), self._options)  # no value if there is nothing to read
 
 
 class FindingsReader(Carried, DataSourceReader):
@@ -189,10 +189,10 @@ class AnswersReader(Carried, DataSourceReader):
 
 
 class FilteredReader(KdumpReader):
-    """The same, told of Spark's filters before it plans: Spark from 4.1 on, where the session's switch is on."""
+    """A reader that gets Spark's filters before it plans: from Spark 4.1 on, if the session enables them."""
 
     def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802  Spark's name
-        """Take what spares reading; Spark holds the rows against all of them."""
+        """Use the filters that avoid reads; return all, so that Spark still applies them to the rows."""
         self._options = pushdown.narrow(self._options, filters)
         return filters
 
@@ -202,17 +202,17 @@ try:
 
     _STREAMS: tuple[type, ...] = (DataSourceStreamReader, SupportsTriggerAvailableNow)
     _HAS_LIMITS = True
-except ImportError:  # Spark before 4.2: neither limits for Python sources, nor a word where the stream stands
+except ImportError:  # Spark before 4.2 passes a Python source neither limits nor the position of the stream
     _STREAMS, _HAS_LIMITS = (DataSourceStreamReader,), False
 
 
 class _StreamReader(Carried):
-    """What of the stream does not depend on Spark's release."""
+    """The part of a stream reader that does not depend on Spark's release."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._is_bounded = False
-        self._is_told = False
+        self._is_reported = False
         self._initial: streaming.Offsets | None = None
         self._target: streaming.Ends | None = None
         self._at: streaming.Offsets | None = None
@@ -225,7 +225,7 @@ class _StreamReader(Carried):
 
     @_harmless()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """Return where to begin: one answer, however often Spark asks before the first trigger."""
+        """Return the start of the stream. Repeated calls before the first trigger return the same offset."""
         if self._initial is None:
             self._initial = streaming.initial(self._options, say, self._listings)
         return self._initial
@@ -235,19 +235,19 @@ class _StreamReader(Carried):
 
     @_harmless()
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
-        """Return how far a trigger gets. Releases that pass neither start nor limit get none.
+        """Return the end of a trigger. Releases that pass neither start nor limit get no limit.
 
-        They plan from ``x`` to ``x`` when a stream goes on at ``x``, so what was planned last tells where it stands.
+        They plan from ``x`` to ``x`` if a stream continues at ``x``, so the last plan is the position of the stream.
         """
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_reported:
+            self._is_reported = True
             _say_unused(self._options)
             _say_damage(self._options)
             if not _HAS_LIMITS and self._limits != streaming.TriggerLimits():
                 say("this release of Spark gives a trigger all that is there: max...PerTrigger needs 4.2 or later")
         if start is None:
             start = self._looked_from = self.initialOffset() if self._at is None else self._at
-        if self._is_bounded and self._target is None:  # what is there now; later triggers go no further
+        if self._is_bounded and self._target is None:  # the ends now; later triggers stop there
             self._target = streaming.ends(self._options)
         everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
         limits = streaming.TriggerLimits() if everything else self._limits
@@ -257,7 +257,7 @@ class _StreamReader(Carried):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         if self._looked_from not in (None, start):
             raise KdumpError(
-                "Spark looked for what is new before it told where the stream stands; nothing was read. Unset "
+                "Spark asked for new data before it passed the position of the stream; nothing was read. Unset "
                 "spark.sql.streaming.triggerAvailableNowWrapper.enabled, or use Spark 4.2 or later"
             )
         self._at, self._looked_from = end, None
@@ -266,12 +266,12 @@ class _StreamReader(Carried):
 
     def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  it is the last one that was planned
         """Report files that were deleted while they were read: tasks report only to executors."""
-        self._tell_vanished()
+        self._report_vanished()
 
     def stop(self) -> None:
-        self._tell_vanished()
+        self._report_vanished()
 
-    def _tell_vanished(self) -> None:
+    def _report_vanished(self) -> None:
         splits, self._planned = self._planned, []
         if not self._options.fail_on_data_loss:
             for text in reading.vanished(splits):
@@ -286,7 +286,7 @@ class _StreamReader(Carried):
                 yield from reading.read(split, self._options)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
-        """Return the limit that Spark shows; what counts are the options, all of them."""
+        """Return the limit that Spark shows; the options set the limits."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
         return (

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from kdump.spark.source.options import SourceOptions
 
 UNREADABLE: Final = "unreadable"
-"""The kind of a row that says which file a failing disk does not return, with ``skipUnreadable``, and why."""
+"""The kind of a row for a file that a failing disk does not return, with ``skipUnreadable``."""
 Row = dict[str, Any]
 
 
 class CheckTask(NamedTuple):
-    """What a task checks: partitions.
+    """The partitions that a task checks.
 
-    ``covered`` are log dirs that other tasks check, and partitions in these, without their files. ``rows`` are given
-    as they are. ``how`` has what the metadata log tells, ``skip`` is the option ``skipUnreadable``.
+    ``covered`` are log dirs that other tasks check, and their partitions, without files. The task yields ``rows``
+    unchanged. ``how`` holds the facts of the metadata log, ``skip`` is the option ``skipUnreadable``.
     """
 
     partitions: list[Partition]
@@ -53,7 +53,7 @@ class CheckTask(NamedTuple):
 
 
 def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]:
-    """Return the tasks that check what ``options`` names. Raises UsageError, and UnreadableError as tasks do."""
+    """Return the tasks that check the inputs of ``options``. Raises UsageError, and UnreadableError as tasks do."""
     unreadable: list[UnreadableError] = []
 
     def fail(error: UnreadableError) -> None:
@@ -102,7 +102,7 @@ def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
     yield from _batch(task.rows)
     dirs = LogDirs()
     said: set[str] = set()
-    found: set[Finding] = set()  # a file may be named itself, and lie beside partitions
+    found: set[Finding] = set()  # a file may be an input, and lie beside partitions
 
     def fail(error: UnreadableError) -> None:
         refuse(error, skip=task.skip)

@@ -1,7 +1,7 @@
-"""Where the partitions of a query of Kafka's source begin and end: offsets in the files that are here.
+"""The first and last offsets that a query of Kafka's source reads of each partition, by the files.
 
 The earliest offset is the log start offset, times are looked up as a broker does (:mod:`kdump.answers.time_lookup`).
-The latest is the end of the log: the checkpoint of the high watermark lags behind what a broker's clients are given.
+The latest is the end of the log: the checkpoint of the high watermark is older than the broker's own value.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 
 class Edges(NamedTuple):
-    """The offsets that are read of a partition: from ``start`` up to ``end``, None for the end of the log."""
+    """The offsets to read of a partition: from ``start`` up to ``end``, or to the end of the log if that is None."""
 
     start: int
     end: int | None
 
 
 def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
-    """Compare what a query names with what is there; return what to tell of partitions that are there twice.
+    """Compare the topics and partitions of a query with the files; return notes about partitions with several folders.
 
-    ``lost`` is called with what is not there. Raises UsageError for a partition of which the query does not tell where
-    it begins or ends, though it does of others.
+    ``lost`` is called with each missing one. Raises UsageError if the query names offsets or times per partition, but
+    not for all.
     """
     counts = Counter((one.topic or "", -1 if one.partition is None else one.partition) for one in partitions)
     topics = {topic for topic, _ in counts}
@@ -49,10 +49,10 @@ def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Calla
     named: set[Key] = set(query.assigned)
     for edge in (query.start, query.end):
         if edge is not None and edge.named is not None:
-            untold = ", ".join(f"{path_text(topic)}-{number}" for topic, number in sorted(counts.keys() - edge.named))
-            if untold:
+            missing = ", ".join(f"{path_text(topic)}-{number}" for topic, number in sorted(counts.keys() - edge.named))
+            if missing:
                 raise UsageError(
-                    f"the options where to begin and where to end must name all partitions; not {untold} "
+                    f"the options where to begin and where to end must name all partitions; not {missing} "
                     f"({LATEST} is the latest offset, {EARLIEST} the earliest)"
                 )
             named |= edge.named.keys()
@@ -67,11 +67,10 @@ def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Calla
 
 
 def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: Callable[[str], None]) -> Edges:
-    """Return what a query reads of a partition; ``log_start`` is the checkpoint's log start offset.
+    """Return the offsets to read of a partition; ``log_start`` is the checkpoint's log start offset.
 
-    ``lost`` is called with offsets that the log does not have; where it returns, the nearest one counts. Raises
-    UsageError where no record is as late as the time to begin at, and where the end comes before the beginning;
-    UnreadableError.
+    ``lost`` is called with offsets that the log does not have; if it returns, the nearest offset is used. Raises
+    UnreadableError, and UsageError if no record is as late as the start time or the end is before the start.
     """
     first = partition.segments[0].base_offset if partition.segments else None
     earliest = max(first or 0, log_start or 0)
@@ -90,7 +89,7 @@ def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: 
 
 
 def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callable[[str], None]) -> int | None:
-    """Return the offset of an edge; None for the end of the log, and where no record is as late as its time."""
+    """Return the offset of an edge, or None for the end of the log or if no record is as late as its time."""
     key = partition.topic or "", partition.partition or 0
     if edge is None:
         return None
@@ -125,7 +124,7 @@ def _first_since(time: int, partition: Partition, earliest: int) -> int | None:
         lookup.turn_to(segment)
         if lookup.is_looking:
             for batch in takewhile(lambda _: lookup.is_looking, _batches_since(time, segment)):
-                with suppress(DamageError):  # the rows that are read tell of it
+                with suppress(DamageError):  # the read reports it
                     lookup.add(batch)
     return lookup.answers()[0].offset
 

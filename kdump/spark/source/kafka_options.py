@@ -1,8 +1,8 @@
-"""The options of Spark's own Kafka source, put into those of this one: a query is switched by its format and its path.
+"""Translate the options of Spark's own Kafka source: a query changes only its format and its path.
 
-Names, precedence and refusals are those that Spark documents for ``format("kafka")``, release 4 (Structured Streaming +
-Kafka Integration Guide), where times come before offsets and one of ``subscribe``, ``subscribePattern`` and ``assign``
-is given. Nothing is read here: :mod:`kdump.spark.source.kafka_edges` looks up what the edges are in the files.
+Names, precedence and refusals follow Spark's documentation of ``format("kafka")``, release 4 (Structured Streaming +
+Kafka Integration Guide). Times precede offsets, and one of ``subscribe``, ``subscribePattern`` and ``assign`` is given.
+This module reads no files: :mod:`kdump.spark.source.kafka_edges` looks up the edges.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _HEADERS: Final = "headers"
 _HIDDEN: Final = frozenset(
     one.TOPIC for one in (cluster_metadata, consumer_offsets, share_group_state, transaction_state)
 )
-"""Topics that a client is not shown as topics to subscribe to by a pattern: a broker calls them internal."""
+"""Internal topics of a broker: a pattern does not match them."""
 _OFFSETS: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 _PARTITIONS: Final = '{"topicA":[0,1],"topicB":[2]}'
 _BROKER: Final = "kafka."
-"""What the names of settings of the consumer begin with."""
+"""The prefix of consumer settings."""
 
 
 class KafkaOption(NamedTuple):
-    """One option of Spark's Kafka source: its name, what is done with it, and why."""
+    """One option of Spark's Kafka source: its name, its effect here, and the reason."""
 
     name: str
     fate: str
@@ -48,12 +48,12 @@ class KafkaOption(NamedTuple):
 
 
 TAKEN: Final = "taken as it is"
-IGNORED: Final = "ignored, with a word"
+IGNORED: Final = "ignored, with a note"
 REFUSED: Final = "refused"
 _ASKED: Final = ("assign", "subscribe", "subscribePattern")
 _START: Final = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 _END: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
-"""Where to begin and to end, the one that counts first."""
+"""The options of each edge, in order of precedence."""
 _STRATEGY: Final = "startingOffsetsByTimestampStrategy"
 _INCLUDE: Final = "includeHeaders"
 _OF_KEYS: Final = re.compile(r"-key(:\d+)?(#[\w.]+)?$")
@@ -95,11 +95,11 @@ OPTIONS: Final = (
     KafkaOption(_ISOLATION, TAKEN, "Is isolation."),
     KafkaOption("groupIdPrefix", IGNORED, "No consumer group is there."),
     KafkaOption("minOffsetsPerTrigger", IGNORED, "A trigger takes what is there."),
-    KafkaOption("maxTriggerDelay", IGNORED, "Likewise."),
+    KafkaOption("maxTriggerDelay", IGNORED, "A trigger takes what is there."),
     KafkaOption("maxRecordsPerPartition", IGNORED, "splitBytes cuts tasks."),
     KafkaOption("fetchOffset.numRetries", IGNORED, "No offset is fetched."),
-    KafkaOption("fetchOffset.retryIntervalMs", IGNORED, "Likewise."),
-    KafkaOption("kafkaConsumer.pollTimeoutMs", IGNORED, "Nobody polls."),
+    KafkaOption("fetchOffset.retryIntervalMs", IGNORED, "No offset is fetched."),
+    KafkaOption("kafkaConsumer.pollTimeoutMs", IGNORED, "No consumer polls."),
     KafkaOption(
         "kafka.auto.offset.reset",
         REFUSED,
@@ -108,9 +108,9 @@ OPTIONS: Final = (
     ),
     KafkaOption("kafka.*", IGNORED, "No broker is asked; none need be named."),
     KafkaOption("endingOffsets, endingOffsetsByTimestamp", f"{REFUSED} in a stream", "As Kafka's source does."),
-    KafkaOption("endingTimestamp", f"{IGNORED} in a stream", "As Kafka's source does, without a word."),
+    KafkaOption("endingTimestamp", f"{IGNORED} in a stream", "Kafka's source ignores it too, without a note."),
 )
-"""What becomes of each option; the docs show it."""
+"""The effect of each option; the docs show it."""
 
 _REFUSED: Final = {
     f"{_BROKER}auto.offset.reset": "startingOffsets says where to begin",
@@ -121,14 +121,14 @@ _REFUSED: Final = {
 }
 _IGNORED: Final = {option.name.lower(): option.name for option in OPTIONS if option.fate == IGNORED}
 _OF_ASKED: Final = (*_START[1:], *_END[1:], _STRATEGY, _INCLUDE)
-"""Options that only Kafka's source has, and that mean something once topics are asked for in its way."""
+"""Options of Kafka's source that need ``subscribe``, ``subscribePattern`` or ``assign``."""
 NAMES: Final = (*_ASKED, *_OF_ASKED, _MAX)
 """Options of Kafka's source that have another name here, or none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """Where partitions begin or end: one of these. Offsets may be LATEST or EARLIEST, times are in ms."""
+    """The start or end of partitions: one of the fields. Offsets may be LATEST or EARLIEST, times are in ms."""
 
     offset: int | None = None
     offsets: Mapping[Key, int] | None = None
@@ -137,16 +137,16 @@ class Edge:
 
     @property
     def named(self) -> Mapping[Key, int] | None:
-        """What is told of each partition, None where all are told the same."""
+        """The offset or time of each partition, or None if all have the same."""
         return self.times if self.offsets is None else self.offsets
 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaQuery:
-    """What a query of Kafka's source asks for: ``topics``, all whose name holds a match, or ``assigned`` partitions.
+    """A query of Kafka's source: ``topics``, all topics that match ``pattern``, or ``assigned`` partitions.
 
-    ``strays`` says whether a partition begins at its end where it has no record as late as the time to begin at.
-    ``asked`` names the option. ``unused`` are options that others come before, with those.
+    ``strays``: a partition without a record as late as the start time begins at its end. ``asked`` is the option that
+    names the topics. ``unused`` are notes about options that others precede.
     """
 
     asked: str
@@ -159,7 +159,7 @@ class KafkaQuery:
     unused: tuple[str, ...] = ()
 
     def takes(self, name: Name) -> bool:
-        """Tell whether a partition is asked for."""
+        """Return whether the query includes a partition."""
         if name.topic is None:
             return False
         if self.pattern is not None:
@@ -167,12 +167,12 @@ class KafkaQuery:
         return name in self.assigned if self.assigned else name.topic in self.topics
 
     def at_times(self, start: int | None, end: int | None) -> KafkaQuery:
-        """Return the query that begins and ends at a time (ms), where one is given."""
+        """Return the query with its start and end replaced by times (ms), if given."""
         begin = self.start if start is None else Edge(time=start)
         return replace(self, start=begin, end=self.end if end is None else Edge(time=end))
 
     def for_batch(self) -> KafkaQuery:
-        """Return the query as a batch reads it. Raises UsageError where it is none."""
+        """Return the query of a batch. Raises UsageError if a batch cannot run it."""
         start = self.start or Edge(offset=EARLIEST)
         offsets = {None: start.offset} if start.offsets is None else start.offsets
         if LATEST in offsets.values():
@@ -180,7 +180,7 @@ class KafkaQuery:
         return replace(self, start=start)
 
     def for_stream(self) -> KafkaQuery:
-        """Return the query as a stream reads it. Raises UsageError where it is none."""
+        """Return the query of a stream. Raises UsageError if a stream cannot run it."""
         if self.end is not None and self.end.time is None:
             option = "endingOffsets" if self.end.times is None else "endingOffsetsByTimestamp"
             raise UsageError(f"option {option}: a stream has no end")
@@ -189,7 +189,7 @@ class KafkaQuery:
 
 
 class Translated(NamedTuple):
-    """Options in the words of this source, the query that they are beside those, and the names of ignored ones."""
+    """The options as those of this source, the query of the others, and the names of ignored ones."""
 
     given: dict[str, str]
     query: KafkaQuery | None
@@ -197,9 +197,9 @@ class Translated(NamedTuple):
 
 
 def translate(given: Mapping[str, str]) -> Translated:
-    """Put options, by names in lower case, into the words of this source.
+    """Translate options, by names in lower case, to those of this source.
 
-    Raises UsageError for what Kafka's source refuses, and for one thing said in the words of both sources.
+    Raises UsageError for options that Kafka's source refuses, and for one setting given by the options of both sources.
     """
     ignored = []
     rest = dict(given)
@@ -222,14 +222,14 @@ def _rename(rest: dict[str, str], name: str, other: str) -> None:
 
 
 def _once(rest: Mapping[str, str], name: str, *others: str) -> None:
-    """Raise UsageError where what an option of Kafka's source says is said in the words of this one too."""
+    """Raise UsageError if an option of this source is given for the same setting."""
     for other in others:
         if other.lower() in rest:
-            raise UsageError(f"option {other}: {name} says it already")
+            raise UsageError(f"option {other}: {name} sets it already")
 
 
 def _query(rest: dict[str, str]) -> KafkaQuery | None:
-    """Take the query out of the options, and put what is left of it into them."""
+    """Remove the query from the options and return it; add the columns that it needs."""
     names = {name.lower(): name for name in (*_ASKED, *_OF_ASKED)}
     taken = {names[name]: rest.pop(name).strip() for name in list(rest) if name in names}
     asked = [name for name in _ASKED if name in taken]
@@ -259,7 +259,7 @@ def _query(rest: dict[str, str]) -> KafkaQuery | None:
 
 
 def _choose_columns(rest: dict[str, str], taken: Mapping[str, str]) -> None:
-    """Ask for the columns that Kafka's source has, unless some are asked for."""
+    """Select the columns of Kafka's source, unless the option ``columns`` is given."""
     text = taken.get(_INCLUDE, "false").lower()
     if text not in ("true", "false"):
         raise UsageError(f"option {_INCLUDE}: expected true or false, found {text!r}")
@@ -325,34 +325,34 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
 
 
 def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
-    """Return what the first of the options says that is given (None of a time for all: it is read as it is here).
+    """Return the edge of the first option given, and notes about the other ones, which are not used.
 
-    The others are told as not used.
+    The edge is None for a time of all partitions, which this source reads by its own option, and without any option.
     """
     by_time, by_offset = names[1:]
     used = [name for name in names if name in taken or name.lower() in rest]
-    told = [f"{name} is not used: {used[0]} comes before it" for name in used[1:]]
+    notes = [f"{name} is not used: {used[0]} comes before it" for name in used[1:]]
     if used[:1] == [by_time]:
-        return Edge(times=_by_partition(by_time, taken[by_time], 0)), told
+        return Edge(times=_by_partition(by_time, taken[by_time], 0)), notes
     if used[:1] == [by_offset]:
         text = taken[by_offset]
         word = _WORDS.get(text.lower())
         edge = Edge(offsets=_by_partition(by_offset, text, EARLIEST)) if word is None else Edge(offset=word)
         if by_offset == _END[2] and EARLIEST in (edge.offset, *(edge.offsets or {}).values()):
             raise UsageError(f"option {by_offset}: nothing ends at the earliest offset")
-        return edge, told
-    return None, told
+        return edge, notes
+    return None, notes
 
 
 def _agree(start: Edge | None, end: Edge | None) -> None:
-    """Raise UsageError where both edges are told partition by partition, and contradict each other."""
+    """Raise UsageError if both edges are given per partition, and contradict each other."""
     if start is None or end is None or start.named is None or end.named is None:
         return
     if (start.times is None) != (end.times is None):
         return
     if start.named.keys() != end.named.keys():
-        told = ", ".join(f"{topic}-{number}" for topic, number in sorted(start.named.keys() ^ end.named.keys()))
-        raise UsageError(f"the options where to begin and where to end name other partitions: {told}")
+        names = ", ".join(f"{topic}-{number}" for topic, number in sorted(start.named.keys() ^ end.named.keys()))
+        raise UsageError(f"the options where to begin and where to end name other partitions: {names}")
     for (topic, number), first in start.named.items():
         if 0 <= end.named[topic, number] < first:
             raise UsageError(f"{topic}-{number} is to end at {end.named[topic, number]}, before it begins at {first}")

@@ -1,14 +1,15 @@
-"""The segments that the listings of one run have found: a later listing that lacks one is compared with them.
+"""The segments in the listings of one run, to detect a segment that a later listing lacks.
 
-A run lists its inputs more than once. A segment that has gone in between, and of which something was still to be read,
-has a reason where the names and sizes of the others show one:
+A run lists its inputs more than once. The names and sizes of the other segments may explain why an unread segment is
+gone:
 
 - Retention deletes from the front (``LocalLog.deleteSegments``): no earlier segment is left, and a later one is there.
-- Compaction replaces a segment and deletes those that it merges into it (``Cleaner.cleanSegments``), and a broker that
-  truncates a log cuts the segment before those that it deletes (``LocalLog.truncateTo``, KIP-101): the nearest earlier
-  segment has another size or time.
+- Compaction replaces a segment and deletes those that it merges into it (``Cleaner.cleanSegments``): the nearest
+  earlier segment has another size or time.
+- A broker that truncates a log shortens the segment before the deleted ones (``LocalLog.truncateTo``, KIP-101): again
+  the nearest earlier segment has another size or time.
 
-Nothing else explains it: a hole, an end or a whole folder that is missing would make the answer a short one.
+Any other gap is an error: without one the run would lack records and not report it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ HINT: Final = "put it back, or start again to read the rest without it"
 
 
 class ListedSegment(NamedTuple):
-    """What is kept of a listed segment: base offset, name in its folder, bytes, and time of the last write in ms."""
+    """A listed segment: base offset, name in its folder, bytes, and time of the last write in ms."""
 
     base: int | None
     name: str
@@ -44,7 +45,7 @@ class ListedSegment(NamedTuple):
 
 @dataclass
 class Listings:
-    """The last listing of each partition folder, by the name that messages have for it, as far as it is not read."""
+    """The unread part of the last listing of each partition folder, by its name in messages."""
 
     _known: dict[str, list[ListedSegment]] = field(default_factory=dict)
     _lacking_now: set[str] = field(default_factory=set)
@@ -55,7 +56,7 @@ class Listings:
             self._known[key_of(partition)] = [_listed(segment) for segment in partition.segments]
 
     def accept(self) -> None:
-        """Forget what the last comparison missed: the loss is known, and the run goes on with the rest."""
+        """Forget the segments that the last comparison missed: the loss is reported, and the run continues."""
         for key in self._lacking_now:
             self._known.pop(key, None)
 
@@ -64,7 +65,7 @@ class Listings:
     ) -> dict[str, UnreadableError]:
         """Return the folders that lack a segment for no known reason, each with the error that names it.
 
-        ``marks`` say how far each folder is read; ``is_there`` shows whether a folder that was not found exists. A
+        ``marks`` are the positions of the folders; ``is_there`` returns whether a folder that was not found exists. A
         folder with an error keeps its earlier listing, all others get the new one.
         """
         errors: dict[str, UnreadableError] = {}
@@ -97,7 +98,7 @@ class Listings:
 
 
 def key_of(partition: Partition) -> str:
-    """Return the name that messages and offsets of a stream have for a folder."""
+    """Return the name of a folder in messages and in the offsets of a stream."""
     return partition.files.shown(partition.folder)
 
 
@@ -106,7 +107,7 @@ def _listed(segment: Segment) -> ListedSegment:
 
 
 def _first_unread(key: str, listed: list[ListedSegment], mark: Mark) -> int:
-    """Return the index of the first segment of which something is still to be read at ``mark``."""
+    """Return the index of the first segment that is not fully read at ``mark``."""
     for number, one in enumerate(listed):
         following = listed[number + 1].base if number + 1 < len(listed) else None
         is_last_read = mark.file == posixpath.join(key, one.name) and mark.position >= one.size

@@ -1,9 +1,8 @@
-"""How far a stream has come in a partition folder, and whether what it stood on is still there.
+"""The position of a stream in a partition folder, and checks that the log at that position is unchanged.
 
-A broker rolls segments, renames and deletes old ones and writes compacted ones again: then the Kafka offset finds the
-place again. It also cuts the end off a log and writes other records at the same offsets when another leader takes over
-(KIP-101), and a topic can be deleted and created again under its name (KIP-516). Leader epochs, which never fall along
-a log, and the topic id tell these.
+A broker rolls, renames, deletes and compacts segments: the Kafka offset finds the position again. Under a new leader it
+also truncates a log and writes other records at the same offsets (KIP-101). Leader epochs, which never fall along a
+log, show that. A topic can be deleted and created again under its name (KIP-516). The topic id shows that.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class DataLossError(KdumpError):
-    """Records that were to be read next are gone."""
+    """The next records of a stream are gone."""
 
 
 def lose(text: str, options: SourceOptions, say: Callable[[str], object]) -> None:
-    """Raise DataLossError, or say it, as ``options`` has it: what ``text`` tells is gone."""
+    """Raise DataLossError with ``text`` if ``fail_on_data_loss``, else call ``say``."""
     if options.fail_on_data_loss:
         raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
     say(f"{text}; going on with what is left")
@@ -41,12 +40,13 @@ def lose(text: str, options: SourceOptions, say: Callable[[str], object]) -> Non
 class Mark(NamedTuple):
     """A point of a partition folder, as plain JSON values; the fields are the keys of an offset of the stream.
 
-    ``offset`` is the next Kafka offset, None before the first batch; ``file`` and ``position`` (bytes) where it will
-    stand; ``batch``, ``crc`` and ``epoch`` the position, checksum and leader epoch (-1 for none) of the last batch that
-    was taken, where ``batch`` is -1 when none of that file was valid; ``topicId`` the topic's id as Kafka writes it,
-    empty where there is none. ``since`` is the Kafka offset at which the trigger began that ends here, or None if names
-    tell none; ``trigger`` that trigger's number, 0 where the stream was told to begin and nothing was taken. ``gone``
-    says that the folder was not there.
+    - ``offset``: the next Kafka offset, None before the first batch; ``file``, ``position`` (bytes): its place.
+    - ``batch``, ``crc``, ``epoch``: position, checksum, leader epoch (-1 for none) of the last batch taken. ``batch``
+      is -1 if that file has no valid batch.
+    - ``topicId``: the topic's id as Kafka writes it, empty if there is none.
+    - ``since``: the first Kafka offset of the trigger that ends here, or None if file names do not show it.
+    - ``trigger``: the number of that trigger, 0 at the start of the stream.
+    - ``gone``: the folder did not exist.
     """
 
     offset: int | None = None
@@ -62,10 +62,10 @@ class Mark(NamedTuple):
 
     @property
     def is_untouched(self) -> bool:
-        """Whether it is where the stream was told to begin, and nothing has been taken since."""
+        """Whether this is the start of the stream, and nothing has been taken since."""
         return self.offset is not None and not self.trigger and not self.file
 
-    def behind(self, segment: Segment, batch: RecordBatch) -> Mark:
+    def after(self, segment: Segment, batch: RecordBatch) -> Mark:
         """Return the mark after a batch that was taken."""
         return self._replace(
             offset=batch.last_offset + 1,
@@ -77,7 +77,7 @@ class Mark(NamedTuple):
         )
 
     def past(self, segment: Segment, position: int) -> Mark:
-        """Return the mark behind damage that was taken, up to ``position`` (bytes)."""
+        """Return the mark after damage that was taken, up to ``position`` (bytes)."""
         batch = self.batch if segment.name == self.file else NO_BATCH
         return self._replace(file=segment.name, position=position, batch=batch)
 
@@ -85,12 +85,12 @@ class Mark(NamedTuple):
 NO_BATCH: Final = -1
 """The position of the last batch in a file that holds no valid one."""
 NOT_LOOKED_UP: Final = -2
-"""The position of the last batch in a file that a trigger takes whole, before it is looked up. No offset has it."""
+"""The position of the last batch in a file that a trigger takes whole, before its lookup. No stored offset has it."""
 START: Final = Mark()
 
 
 def topic_id(partition: Partition) -> str:
-    """Return the id of a folder's topic, empty where ``partition.metadata`` is missing, being written, or broken."""
+    """Return the id of a folder's topic, empty if ``partition.metadata`` is missing, being written, or broken."""
     found = partition.topic_id(lambda _: None)
     return "" if found is None else partition_metadata.id_text(found)
 
@@ -100,19 +100,19 @@ def ahead(partition: Partition, mark: Mark) -> Iterator[tuple[Segment, int]]:
     segments = partition.segments
     at = next((number for number, segment in enumerate(segments) if holds(segment, mark)), None)
     for number, segment in enumerate(segments):
-        if at is not None and number < at:  # its end may be damage, which no offset tells from what is still to come
+        if at is not None and number < at:  # its end may be damage, and offsets do not show that
             continue
         following = segments[number + 1].base_offset if number + 1 < len(segments) else None
-        is_behind = mark.offset is not None and following is not None and following <= mark.offset
+        is_read = mark.offset is not None and following is not None and following <= mark.offset
         if number == at:
-            if not is_behind or mark.position < segment.size:  # of one that has rolled since, the rest is damage
+            if not is_read or mark.position < segment.size:  # the rest of a rolled segment is damage
                 yield segment, mark.position
-        elif not is_behind:
+        elif not is_read:
             yield segment, _position(segment, mark.offset)
 
 
 def _position(segment: Segment, offset: int | None) -> int:
-    """Return where the first batch begins that may hold ``offset`` or a later one, as bytes."""
+    """Return the position (bytes) of the first batch that may hold ``offset`` or a later one."""
     position = 0
     if offset is not None and (segment.base_offset is None or segment.base_offset < offset):
         for batch in _batches(segment, offset):
@@ -123,7 +123,7 @@ def _position(segment: Segment, offset: int | None) -> int:
 
 
 def holds(segment: Segment, mark: Mark) -> bool:
-    """Return whether a segment is still the one in which a mark was set, with the same batch before it."""
+    """Return whether a segment is still that of a mark, with the same batch before the mark."""
     if segment.name != mark.file or segment.size < mark.position:
         return False
     if mark.offset is None:
@@ -148,14 +148,14 @@ def _epoch(batch: RecordBatch) -> int:
 
 
 def cut_back(partition: Partition, mark: Mark) -> int | None:
-    """Return the Kafka offset from which on the log no longer holds what was taken up to ``mark``, None when it does.
+    """Return the first Kafka offset at which the log differs from the records taken up to ``mark``, None if none does.
 
-    That batches were compacted away, or segments deleted, is no cut.
+    Compaction and deletion of segments do not count.
     """
     if mark.offset is None or not partition.segments or any(holds(one, mark) for one in partition.segments):
         return None
     end = end_of_log(partition).offset
-    if mark.is_untouched:  # it may lie inside of a batch
+    if mark.is_untouched:  # it may be inside a batch
         return end if end < mark.offset else None
     older = [one for one in partition.segments if one.base_offset is not None and one.base_offset < mark.offset]
     later = _later_epoch(older, mark)
@@ -167,7 +167,7 @@ def cut_back(partition: Partition, mark: Mark) -> int | None:
 
 
 def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
-    """Return the first offset below ``mark`` that was written under a later leader than the last batch taken."""
+    """Return the first offset before ``mark`` that was written under a later leader than the last batch taken."""
     found = None
     for segment in reversed(older) if mark.epoch >= 0 else ():
         is_first = True
@@ -178,17 +178,17 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
             is_first = False
         else:
             return found
-        if not is_first:  # what stands before it in the segment is of an earlier leader
+        if not is_first:  # earlier batches of the segment are of an earlier leader
             return found
     return found
 
 
 def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
-    """Return where the log became another one, told by the batch that now holds the last offset taken.
+    """Return the first offset of another log, by the batch that now holds the last offset taken, or None.
 
-    If it holds the next offset too, it is not the one that was taken. If it ends there, lacks no record and has no
-    delete horizon (KIP-534), compaction has not touched it: another checksum then means that all of the log is another
-    one, since leader epochs tell no cut. Wrappers of magic 0 and 1 are rebuilt by compaction, and tell nothing.
+    A batch that holds the next offset too is not the one taken. A batch that ends there, lacks no record and has no
+    delete horizon (KIP-534) is not compacted: another checksum then means another log, as leader epochs show no
+    truncation. Compaction rebuilds wrappers of magic 0 and 1, so they show nothing.
     """
     offset = mark.offset or 0
     for batch in _batches(older[-1], offset - 1) if older else ():
@@ -204,7 +204,7 @@ def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int 
 
 
 def _batches(segment: Segment, offset: int) -> Iterator[RecordBatch]:
-    """Yield the valid batches from one at or before ``offset`` on, as near to it as the index names."""
+    """Yield the valid batches from the last indexed one at or before ``offset``."""
     with segment.open() as source:
         start = last_indexed(segment, source, offset=offset)
         for region in resync.read(source, start, on_error="resync"):

@@ -43,25 +43,25 @@ if TYPE_CHECKING:
     from kdump.spark.source.options import SourceOptions
 
 READERS: Final = 16
-"""Segments of a bucket that are surveyed at a time: most of it is waiting."""
+"""Segments of a bucket that are surveyed at the same time: most of the time is waiting."""
 OPEN_COST: Final = 1 << 16
-"""What opening a file costs, in bytes that could be read instead."""
+"""The cost of opening a file, in bytes read."""
 TASK_COST: Final = 4 << 20
 """The cost of starting a task, in bytes read."""
 HEAD: Final = 64
-"""Bytes that tell a batch from another one: its header, with the checksum of the rest."""
+"""Bytes that identify a batch: its header, with the checksum of the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
     """A part of one file for one task: the bytes from ``start`` to ``end``, whole batches.
 
-    ``high_watermark`` and ``log_start`` are what the log dir's checkpoints say of the partition. ``outcomes`` are those
-    of its transactions, or None if no process asked; ``stable`` is the offset from which on nothing is read, and
-    ``offsets`` the only ranges that are (ends exclusive), where there are such limits. ``summary`` is what the headers
-    tell, where they were looked at. ``number`` counts the splits of a plan. ``live`` are the
-    offsets (end exclusive) that are expected of a file which may be deleted before it is read, and ``head`` the bytes
-    it then begins with, which tell another file in its place.
+    - ``high_watermark``, ``log_start``: the checkpoints of the log dir for the partition.
+    - ``outcomes``: those of its transactions, or None if no option needs them.
+    - ``stable``: the offset at which the read stops; ``offsets``: the only ranges to read (ends exclusive). None: all.
+    - ``summary``: the counts of the headers, if they were read; ``number`` counts the splits of a plan.
+    - ``live``: the expected offsets (end exclusive) of a file that may be deleted before it is read; ``head``: its
+      first bytes, to detect another file in its place.
     """
 
     files: Files
@@ -82,23 +82,23 @@ class Split:
 
     @property
     def name(self) -> str:
-        """The path as rows and messages name it."""
+        """The path in rows and messages."""
         return path_text(self.files.shown(self.path))
 
     @property
     def size(self) -> int:
-        """Bytes to be read."""
+        """Bytes to read."""
         return self.end - self.start
 
     @property
     def file(self) -> SegmentFacts:
-        """The file as rows name it."""
+        """The facts of the file for rows."""
         topic = None if self.topic is None else path_text(self.topic)
         return SegmentFacts(self.name, topic, self.partition, self.high_watermark, self.log_start)
 
 
 class Planned(NamedTuple):
-    """A segment that was found, and the splits in which it is read: none where it holds nothing that is wanted."""
+    """A segment and its splits: none if it holds nothing that ``options`` select."""
 
     name: str
     topic: str | None
@@ -109,11 +109,11 @@ class Planned(NamedTuple):
 
 T = TypeVar("T")
 Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
-"""Surveys segments, in order: here, or on many machines."""
+"""Surveys segments in order, here or on many machines."""
 
 
 def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
-    """Survey segments: many at a time where they come over a network, else one after the other."""
+    """Survey segments: many at the same time over a network, else one after the other."""
     remote = all(isinstance(segment.files, RemoteFiles) for segment in segments)
     with ThreadPoolExecutor(READERS if remote else 1) as pool:
         try:
@@ -128,13 +128,13 @@ def plan(
     note: Callable[[str], None] = lambda _: None,
     surveyor: Surveyor = survey_here,
     inputs: list[Partition] | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> list[Planned]:
-    """Return all segments that ``options`` names, in order, with the splits to be read.
+    """Return all segments of the inputs, in order, with the splits to read.
 
-    The headers are read only if an option needs them. ``note`` is called with what is left out, and which files beside
-    the logs are not valid. ``inputs`` are what :func:`look` found, for a caller that has looked. ``tell`` is called
-    with the progress of planning. Raises UsageError and UnreadableError.
+    The headers are read only if an option needs them. ``note`` is called with each input that is left out, and each
+    invalid file beside the logs. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with the
+    progress of planning. Raises UsageError and UnreadableError.
     """
     partitions = look(options, note) if inputs is None else inputs
     if options.kafka is not None:
@@ -145,29 +145,31 @@ def plan(
         partitions = [partition for partition in partitions if options.pushed.takes(partition)]
     planner = _Planner(options, note)
     if not needs_survey(options):
-        return [planned for partition in _told(partitions, tell) for planned in planner.by_index(partition)]
+        return [
+            planned for partition in _with_progress(partitions, progress) for planned in planner.by_index(partition)
+        ]
     segments = [segment for partition in partitions for segment in partition.segments]
-    told = iter(surveyor(segments, options.split_bytes, options.dedupe))
-    surveyed = [(partition, [next(told) for _ in partition.segments]) for partition in partitions]
+    found = iter(surveyor(segments, options.split_bytes, options.dedupe))
+    surveyed = [(partition, [next(found) for _ in partition.segments]) for partition in partitions]
     offsets = replicas.choose([_replica(*pair) for pair in surveyed]) if options.dedupe else repeat(None)
     return [
         planned
-        for (partition, surveys), chosen in zip(_told(surveyed, tell), offsets, strict=False)
+        for (partition, surveys), chosen in zip(_with_progress(surveyed, progress), offsets, strict=False)
         for planned in planner.by_survey(partition, surveys, chosen)
     ]
 
 
-def _told(partitions: Sequence[T], tell: Callable[[str], None]) -> Iterator[T]:
-    """Yield partitions; tell of each that it is planned now."""
+def _with_progress(partitions: Sequence[T], progress: Callable[[str], None]) -> Iterator[T]:
+    """Yield partitions; report each before it is planned."""
     for number, partition in enumerate(partitions):
-        tell(f"planning: {number:,} of {len(partitions):,} partitions")
+        progress(f"planning: {number:,} of {len(partitions):,} partitions")
         yield partition
 
 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
-    """Return what each task reads: small splits combined, since a task costs about as much as OPEN_COST bytes.
+    """Return the splits of each task. Small splits are combined, since a task has a cost of its own.
 
-    There are about as many groups as ``options`` asks for where there is enough to read, and none above its split size.
+    With enough to read there are about ``min_partitions`` groups, and none exceeds the split size.
     """
     splits = list(splits)
     total = sum(split.size + OPEN_COST for split in splits)
@@ -184,7 +186,7 @@ def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
 
 
 def needs_survey(options: SourceOptions) -> bool:
-    """Return whether the headers of all batches must be looked at: only they tell the outcome of transactions."""
+    """Return whether the options need the headers of all batches, as the outcomes of transactions do."""
     return (
         options.dedupe
         or options.committed
@@ -194,7 +196,7 @@ def needs_survey(options: SourceOptions) -> bool:
 
 
 def _replica(partition: Partition, surveys: list[Survey]) -> replicas.Replica:
-    held = [run for told in surveys for run in told.runs]
+    held = [run for survey in surveys for run in survey.runs]
     return replicas.Replica(partition.topic, partition.partition, partition.name, held)
 
 
@@ -202,16 +204,16 @@ def find(
     options: SourceOptions,
     note: Callable[[str], None],
     fail: Callable[[UnreadableError], None] = raise_it,
-    tell: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Partition]:
-    """Yield the partitions that ``options`` names, and tell how many files they have so far.
+    """Yield the partitions of the inputs, and report the number of files so far to ``progress``.
 
-    ``fail`` is called with what cannot be read; by default that raises.
+    ``fail`` is called with each error; by default it raises.
     """
     segments = 0
     for number, partition in enumerate(_find(options, note, fail), 1):
         segments += len(partition.segments)
-        tell(f"listing: {segments:,} segments of {number:,} partitions so far")
+        progress(f"listing: {segments:,} segments of {number:,} partitions so far")
         yield partition
 
 
@@ -232,7 +234,7 @@ def _find(
             yield partition if remote is None else remote.join(partition)
     if remote is not None:
         yield from remote.rest()
-    if options.kafka is None:  # of the options of Spark's own source a pattern may mean nothing yet
+    if options.kafka is None:  # a pattern of Spark's own source may match nothing yet
         for text in absent(wanted, finder.met, [without_secret(path) for path in options.paths]):
             note(text)
 
@@ -247,26 +249,25 @@ def _remote_partitions(
 
 
 def look(
-    options: SourceOptions, note: Callable[[str], None], tell: Callable[[str], None] = lambda _: None
+    options: SourceOptions, note: Callable[[str], None], progress: Callable[[str], None] = lambda _: None
 ) -> list[Partition]:
-    """Return what ``options`` names; ``tell`` is called with how far the listing is.
+    """Return the partitions of the inputs; ``progress`` is called with the progress of the listing.
 
-    Raises UnreadableError where anything of it cannot be read, as Spark's own file sources do: what cannot be listed
-    may hold records.
+    Raises UnreadableError for anything that cannot be read, as Spark's own file sources do: it may hold records.
     """
 
     def fail(error: UnreadableError) -> None:
         if not isinstance(error, PartlyUnreadableError):
             raise error
-        note(str(error))  # what reads it meets the damage
+        note(str(error))  # its reader reports the damage
 
-    return list(find(options, note, fail, tell))
+    return list(find(options, note, fail, progress))
 
 
 def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], None]:
-    """Return what is called with a checkpoint file that cannot be read: a local one is noted, and its columns are null.
+    """Return the error handler of checkpoint files: a local one is noted, and its columns are null.
 
-    A store that did not answer says nothing of the file, so that error is raised.
+    An error of a store is raised, since the store may hold the file.
     """
 
     def fail(error: UnreadableError) -> None:
@@ -278,7 +279,7 @@ def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], Non
 
 
 def prune(segments: Iterable[Segment], options: SourceOptions) -> list[Segment]:
-    """Return the segments that may hold offsets and times wanted, told by their names and time indexes alone."""
+    """Return the segments that may hold the selected offsets and times, by their names and time indexes alone."""
     known = list(segments)
     kept = []
     for number, segment in enumerate(known):
@@ -299,15 +300,15 @@ def prune(segments: Iterable[Segment], options: SourceOptions) -> list[Segment]:
 def _sibling(segment: Segment, suffix: str) -> bytes | None:
     try:
         return segment.sibling(suffix)
-    except UnreadableError:  # it only spares work
+    except UnreadableError:  # it only saves work
         return None
 
 
 def _latest(segment: Segment, base: int, following: int) -> int | None:
-    """Return the greatest timestamp (ms) of a rolled segment as its time index tells it, or None if it cannot.
+    """Return the greatest timestamp (ms) of a rolled segment by its time index, or None if that is not valid.
 
-    A broker appends that timestamp when it rolls a segment. An index that is cut, empty or names offsets of other
-    segments is not believed, and the active segment's is never complete.
+    A broker appends that timestamp when it rolls a segment. The index of the active segment is never complete. An index
+    that is truncated, empty or names offsets of other segments is not used.
     """
     data = _sibling(segment, TIME_INDEX)
     if not data:
@@ -322,14 +323,14 @@ def _latest(segment: Segment, base: int, following: int) -> int | None:
 
 
 class _Planner:
-    """Cuts the segments of partitions into splits."""
+    """Divides the segments of partitions into splits."""
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         self._options, self._note = options, note
         self._marks = CheckpointOffsets(note, fail=marks_unread(note))
 
     def by_index(self, partition: Partition) -> Iterator[Planned]:
-        """Yield a partition's segments, cut where their offset indexes tell."""
+        """Yield a partition's segments, divided by their offset indexes."""
         file = self._marks.facts(partition)
         options, inside = self._bounded(partition, file)
         kept = {segment.path for segment in prune(partition.segments, options)}
@@ -339,11 +340,11 @@ class _Planner:
                 _split(partition, segment, start, end, file, inside) for start, end in pairwise(bounds) if start < end
             ]
             if not segment.size and not _opens(segment):
-                splits = [_split(partition, segment, 0, 0, file, inside)]  # so that it becomes a row that says why
+                splits = [_split(partition, segment, 0, 0, file, inside)]  # its reader reports why
             yield planned(partition, segment, splits)
 
     def _bounded(self, partition: Partition, file: SegmentFacts) -> tuple[SourceOptions, Ranges | None]:
-        """Return the options as they are for a partition, and the offsets that a query of Kafka's source takes."""
+        """Return the options for a partition, and the offset ranges of a query of Kafka's source."""
         options = self._options
         if options.kafka is None:
             return options, None
@@ -355,24 +356,24 @@ class _Planner:
             return options, None
         inside = ((start, INT64_END if end is None else end),)
         ends = [one for one in (end, options.ending_offset) if one is not None]
-        first = max(start, options.starting_offset or 0)  # filters may have said where, too
+        first = max(start, options.starting_offset or 0)  # filters may set it too
         return replace(options, starting_offset=first, ending_offset=min(ends, default=None)), inside
 
     def _cuts(self, segment: Segment) -> list[int]:
         try:
             return cuts(segment, self._options.split_bytes)
-        except UnreadableError:  # the caller that reads it says so
+        except UnreadableError:  # its reader reports it
             return []
 
     def by_survey(self, partition: Partition, surveys: list[Survey], offsets: Ranges | None) -> Iterator[Planned]:
-        """Yield a partition's segments, cut and pruned as their headers tell."""
+        """Yield a partition's segments, divided and pruned by their headers."""
         file = self._marks.facts(partition)
         options, inside = self._bounded(partition, file)
         kept = {segment.path for segment in prune(partition.segments, options)}
         fates, stable = self._outcomes(partition, surveys)
-        for segment, told in zip(partition.segments, surveys, strict=True):
+        for segment, survey in zip(partition.segments, surveys, strict=True):
             splits = []
-            for chunk in told.chunks if segment.path in kept else ():
+            for chunk in survey.chunks if segment.path in kept else ():
                 is_there = chunk.start < chunk.end or not chunk.counts_known
                 if is_there and _may_hold(chunk, options, stable, offsets):
                     split = _split(partition, segment, chunk.start, chunk.end, file, replicas.common(inside, offsets))
@@ -403,7 +404,7 @@ def _opens(segment: Segment) -> bool:
 def _split(
     partition: Partition, segment: Segment, start: int, end: int, file: SegmentFacts, inside: Ranges | None
 ) -> Split:
-    """Return a split of which the offsets ``inside`` are read, None for all."""
+    """Return a split that reads the offsets ``inside``, or all if that is None."""
     return Split(
         files=segment.files,
         path=segment.path,
@@ -425,7 +426,7 @@ def planned(partition: Partition, segment: Segment, splits: list[Split], size: i
 
 
 def _may_hold(chunk: ChunkSummary, options: SourceOptions, stable: int | None, offsets: Ranges | None) -> bool:
-    """Return whether a range may hold what is wanted. What was found damaged is always looked at."""
+    """Return whether a chunk may hold selected records. A damaged chunk is always read."""
     if chunk.offsets is None or chunk.damaged_ranges or chunk.trailing_bytes:
         return True
     first, last = chunk.offsets
@@ -439,7 +440,7 @@ def _may_hold(chunk: ChunkSummary, options: SourceOptions, stable: int | None, o
 
 
 def cuts(segment: Segment, split_bytes: int, start: int = 0, stop: int | None = None) -> list[int]:
-    """Return where to cut a segment between two positions: valid batches begin there, about ``split_bytes`` apart.
+    """Return the positions that divide a part of a segment: starts of valid batches, about ``split_bytes`` apart.
 
     The offset index names them where it is valid; else the headers are walked.
     """
@@ -460,7 +461,7 @@ def _indexed(segment: Segment) -> Iterator[int]:
 
 
 def _walked(source: log_dirs_files.Source, split_bytes: int, start: int, stop: int) -> Iterator[int]:
-    """Yield positions of valid batches, far enough from each other; stop where a header makes no sense."""
+    """Yield positions of valid batches at least ``split_bytes`` apart, up to the first invalid header."""
     last = start
     for region in log.walk(source, start, stop):
         if not isinstance(region, RecordBatch) or not 0 <= region.magic <= 2:
@@ -471,7 +472,7 @@ def _walked(source: log_dirs_files.Source, split_bytes: int, start: int, stop: i
 
 
 def _spaced(positions: Iterable[int], split_bytes: int, start: int, stop: int) -> list[int]:
-    """Return some of ``positions``: rising, the last split not much smaller than the others."""
+    """Return some of ``positions``, at least ``split_bytes`` apart. The last split is at least half as large."""
     cuts: list[int] = []
     last = start
     for position in positions:
@@ -482,5 +483,5 @@ def _spaced(positions: Iterable[int], split_bytes: int, start: int, stop: int) -
 
 
 def head(source: log_dirs_files.Source, start: int, end: int) -> bytes:
-    """Return the first bytes of what lies between two positions (bytes)."""
+    """Return the first bytes of a range, at most HEAD."""
     return bytes(source.read(start, min(HEAD, end - start)))

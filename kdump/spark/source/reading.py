@@ -1,4 +1,4 @@
-"""A split to Arrow batches: what a task of Spark does."""
+"""Read a split as Arrow batches: the work of a Spark task."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcomes
 
 TRAILING: Final = "trailing"
-"""The kind of damage that the end of a file is when it cuts a batch."""
+"""The kind of damage of a truncated batch at the end of a file."""
 GROWING: Final = "a broker was writing this batch when the file was listed"
-"""The reason of such an end where the batch is whole by now: it ends no job, and is not told."""
+"""The reason if that batch is whole by now: it ends no job, and is not reported."""
 UNREADABLE: Final = "unreadable"
-"""The kind of damage that bytes are which a failing disk does not return, where ``skipUnreadable`` allows that."""
+"""The kind of damage of bytes that a failing disk does not return, with ``skipUnreadable``."""
 DAMAGED_BYTES: Final = 8 << 20
-"""Bytes of one row of the output damaged at most: a longer stretch is several rows."""
+"""The most bytes of one row of the output damaged: a longer range is several rows."""
 
 
 _FAILFAST_HINT: Final = "mode FAILFAST ends here; PERMISSIVE goes on, and the output damaged has the bytes"
 
 
 class BatchContent(NamedTuple):
-    """A batch that can be read, and what is wanted of it: its records, and what is damaged among them."""
+    """A readable batch: its selected records, and the damage among them."""
 
     batch: RecordBatch
     items: list[SelectedBatch | DamagedRange]
@@ -65,10 +65,10 @@ Content: TypeAlias = BatchContent | DamagedRange | Padding
 
 
 def contents(split: Split, source: files.Source, options: SourceOptions, rows: Rows | None = None) -> Iterator[Content]:
-    """Yield what the bytes of ``split`` are.
+    """Yield the batches, damaged ranges and padding of ``split``.
 
-    Batches that ``rows`` can read are added to them and come without items.
-    Raises UnreadableError at the first damage in the mode FAILFAST, and in every mode where bytes cannot be read: Spark
+    Batches that ``rows`` can read are added to them and have no items.
+    Raises UnreadableError at the first damage in the mode FAILFAST, and in every mode if bytes cannot be read: Spark
     then tries again. With ``skip_unreadable`` bytes that a failing disk does not return are one damaged range.
     """
     at = split.start
@@ -92,12 +92,12 @@ def contents(split: Split, source: files.Source, options: SourceOptions, rows: R
 
 
 def check_live(split: Split, source: files.Source) -> None:
-    """Raise UnreadableError unless an open file is the one that was planned, as far as its size and its head tell."""
+    """Raise UnreadableError unless the size and the head of an open file fit the plan."""
     if source.size < split.end:
         raise _cut_back(split, source.size)
     if source.read(split.start, len(split.head)) != split.head:
         raise UnreadableError(
-            split.name, f"other bytes stand at byte {split.start} than when it was found: it has been written anew"
+            split.name, f"the bytes at byte {split.start} have changed since it was found: it has been replaced"
         )
 
 
@@ -130,25 +130,25 @@ def _contents(split: Split, source: files.Source, options: SourceOptions, rows: 
         elif inside and region.position + region.size == split.end and _is_whole_now(source, region.position):
             growing = Damage(region.position, region.size, TRAILING, GROWING, region.position, found=region.size)
             content, lost = DamagedRange(split.file, growing), []
-        else:  # what is no more than an end of the log at the end of a file is damage at the end of a split
+        else:  # a truncated batch or padding is damage unless it is the end of the file
             content = DamagedRange(split.file, region if isinstance(region, Damage) else _cut(region, inside))
             lost = [content]
         if lost and options.mode == words.FAILFAST:
-            raise UnreadableError(split.name, told(lost[0].damage), _FAILFAST_HINT)
+            raise UnreadableError(split.name, damage_text(lost[0].damage), _FAILFAST_HINT)
         if options.output == words.RECORDS:
             for item in lost:
-                say(f"{split.name}: {told(item.damage)}")
+                say(f"{split.name}: {damage_text(item.damage)}")
         yield content
 
 
 def _is_whole_now(source: files.Source, position: int) -> bool:
-    """Tell whether a valid batch begins at a position of a file that has grown."""
+    """Return whether a valid batch begins at a position of a file that has grown."""
     first = next(segments_read.read(source, position, on_error="resync"), None)
     return isinstance(first, RecordBatch) and first.position == position
 
 
 def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: SourceOptions) -> bool:
-    """Add to ``rows`` what is wanted of a batch; return False, and add nothing, where only the general path can."""
+    """Add the selected records of a batch to ``rows``; add nothing and return False if that needs the general path."""
     if not rows.wanted.may_hold(batch):
         return True
     state = _state(batch, split.outcomes)
@@ -159,7 +159,7 @@ def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: SourceOptions
 
 
 def wanted(options: SourceOptions) -> Filter:
-    """Return the filter of records that ``options`` means; what became of transactions it leaves to the split."""
+    """Return the filter of records by ``options``, without the outcomes of transactions."""
     types: frozenset[RecordType] = frozenset() if options.include_control else frozenset({"data", "tombstone"})
     return Filter(
         first_offset=options.starting_offset,
@@ -173,7 +173,7 @@ def wanted(options: SourceOptions) -> Filter:
 def _kept(
     item: SelectedBatch | DamagedRange, split: Split, options: SourceOptions
 ) -> SelectedBatch | DamagedRange | None:
-    """Return what is left of a batch's records when its transaction and other replicas have had their say."""
+    """Return the records of a batch that its transaction and the chosen replica allow, or None."""
     if isinstance(item, DamagedRange):
         return item
     state = _state(item.batch, split.outcomes)
@@ -188,7 +188,7 @@ def _kept(
 
 
 def _is_dropped(batch: RecordBatch, state: str | None, options: SourceOptions) -> bool:
-    """Tell whether a consumer that is given what was committed is not given this batch."""
+    """Return whether a read_committed consumer does not receive this batch."""
     return options.committed and state in {"aborted", "open", None} and not batch.is_control
 
 
@@ -197,8 +197,8 @@ def _cut(region: Padding | Trailing, inside: bool) -> Damage:
     return Damage(region.position, region.size, kind, reason, region.position, found=region.size)
 
 
-def told(damage: Damage) -> str:
-    """Return what is wrong, and where, as a line for people."""
+def damage_text(damage: Damage) -> str:
+    """Return the message for a damaged range."""
     text = f"byte {damage.at}: {damage.reason}"
     if damage.expected is not None or damage.found is not None:
         text += f" (expected {damage.expected}, found {damage.found})"
@@ -206,7 +206,7 @@ def told(damage: Damage) -> str:
 
 
 def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ``split`` that ``options`` asks for."""
+    """Yield the rows of ``split`` for the output of ``options``."""
     source = _open(split, options)
     if source is not None:
         with source:
@@ -214,9 +214,9 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open the file. Where a broker has deleted it since, a stream gets None, or DataLossError as ``options`` has it.
+    """Open the file. If a broker has deleted it since, a stream gets None, or DataLossError with ``fail_on_data_loss``.
 
-    It renames a segment first, and deletes it a minute later (file.delete.delay.ms).
+    A broker renames a segment first, and deletes it a minute later (file.delete.delay.ms).
     """
     gone: UnreadableError | None = None
     for path in _names(split):
@@ -242,7 +242,7 @@ def _names(split: Split) -> tuple[str, str]:
 
 
 def vanished(splits: Iterable[Split]) -> Iterator[str]:
-    """Yield what to tell of files that are no longer there, though they were when they were planned to be read."""
+    """Yield a message for each file of a stream that was deleted after it was planned."""
     offsets: dict[str, tuple[int, int]] = {}
     for split in splits:
         if split.live is not None and not any(split.files.look(path) for path in _names(split)):
@@ -252,7 +252,7 @@ def vanished(splits: Iterable[Split]) -> Iterator[str]:
 
 
 class Tally:
-    """What the bytes of a split are, counted while they are read: ``lost`` what is damaged, ``rows`` what is given."""
+    """Counts of a split while it is read: ``lost`` are the damaged ranges, ``rows`` the rows returned."""
 
     def __init__(self) -> None:
         self.batches = self.rows = self.batch_bytes = self.padding = 0
@@ -270,7 +270,7 @@ class Tally:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The fields of :data:`kdump.spark.source.schema.ACCOUNT` behind the names and places."""
+        """The fields of :data:`kdump.spark.source.schema.ACCOUNT` after the names and positions."""
         sizes = {"": 0, TRAILING: 0, UNREADABLE: 0}
         ranges = 0
         for damage in self.lost:
@@ -281,14 +281,14 @@ class Tally:
         return (self.batches, self.rows, self.batch_bytes, *lost)
 
 
-def counted(split: Split, options: SourceOptions, tell: Callable[[int, Tally], None]) -> Iterator[pa.RecordBatch]:
-    """Yield the records of ``split``; at their end ``tell`` is given its number, and what its bytes are."""
+def counted(split: Split, options: SourceOptions, report: Callable[[int, Tally], None]) -> Iterator[pa.RecordBatch]:
+    """Yield the records of ``split``; then call ``report`` with its number and its counts."""
     tally = Tally()
     source = _open(split, options)
     if source is not None:
         with source:
             yield from _records(split, source, options, tally)
-    tell(split.number, tally)
+    report(split.number, tally)
 
 
 def damaged(split: Split, lost: Iterable[Damage], options: SourceOptions) -> Iterator[pa.RecordBatch]:
@@ -303,7 +303,7 @@ def damaged(split: Split, lost: Iterable[Damage], options: SourceOptions) -> Ite
 def _records(
     split: Split, source: files.Source, options: SourceOptions, tally: Tally | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records; ``tally`` counts what the bytes are."""
+    """Yield the records; ``tally`` counts the bytes."""
     below = min((end for end in (options.ending_offset, split.stable) if end is not None), default=None)
     bounded = wanted(replace(options, ending_offset=below))
     file = split.file._replace(decoder=decoding.decoder(options))
@@ -331,7 +331,7 @@ def _taken(rows: Rows, tally: Tally | None) -> list[pa.RecordBatch]:
 
 
 def _state(batch: RecordBatch, outcomes: Outcomes | None) -> str | None:
-    if outcomes is None:  # nobody asked: nothing tells
+    if outcomes is None:  # no option needs it: unknown
         return None if batch.is_transactional else "none"
     return outcomes.of(batch)
 
@@ -342,7 +342,7 @@ def _inside(ranges: Ranges, offset: int) -> bool:
 
 
 def _wholly(ranges: Ranges, batch: RecordBatch) -> bool | None:
-    """Tell whether the offsets of a batch are inside the ranges: all of them, or none; None for some."""
+    """Return True if all offsets of a batch are inside the ranges, False if none is, None for some."""
     at = bisect_right(ranges, (batch.last_offset, INT64_END)) - 1
     if at < 0 or ranges[at][1] <= batch.base_offset:
         return False
@@ -369,7 +369,7 @@ def is_reported(damage: Damage, options: SourceOptions) -> bool:
 
 
 def chunks(damage: Damage) -> Iterator[tuple[int, int]]:
-    """Yield position and length (bytes) of the rows that a damaged stretch becomes."""
+    """Yield position and length (bytes) of the rows of a damaged range."""
     if damage.kind == UNREADABLE:
         yield damage.position, damage.size
         return
@@ -386,7 +386,7 @@ def _damaged_rows(split: Split, source: files.Source, lost: Damage, *, skip: boo
     for start, size in chunks(lost):
         try:
             data = source.read(start, size)
-        except FailingDiskError:  # they were read before: the disk is failing, and the row says where
+        except FailingDiskError:  # they were read before: the disk is failing, and the row shows where
             if not skip:
                 raise
             data = None
@@ -404,7 +404,7 @@ def _account(split: Split, source: files.Source, options: SourceOptions) -> Iter
 
 
 def read_all(splits: Iterable[Split], options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of splits, one after the other; those of batches, which are few, of several splits together."""
+    """Yield the rows of splits in order. Rows of batches, which are few, are combined across splits."""
     if options.output == words.BATCHES:
         yield from batches.record_batches(found for split in splits for found in _found(split, options))
         return
@@ -413,7 +413,7 @@ def read_all(splits: Iterable[Split], options: SourceOptions) -> Iterator[pa.Rec
 
 
 def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts, RecordBatch]]:
-    """Yield what the headers of batches say. Only where they make no sense are checksums looked at, too."""
+    """Yield the headers of batches. Checksums are read only after an invalid header."""
     kept, file = wanted(replace(options, include_control=True)), split.file
     try:
         source = _open(split, options)
@@ -430,7 +430,7 @@ def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts,
 
 
 def _begins(batch: RecordBatch, options: SourceOptions) -> bool:
-    """Return whether a batch begins before the ending offset; False if it cannot be decompressed."""
+    """Return whether a batch begins before the end offset; False if it cannot be decompressed."""
     try:
         return options.ending_offset is None or batch.base_offset < options.ending_offset
     except DamageError:
@@ -438,7 +438,7 @@ def _begins(batch: RecordBatch, options: SourceOptions) -> bool:
 
 
 def _may_be_inside(split: Split, batch: RecordBatch) -> bool:
-    """Tell whether some offsets of a batch are among those that are read of a split."""
+    """Return whether a split reads some offsets of a batch."""
     try:
         return split.offsets is None or _wholly(split.offsets, batch) is not False
     except DamageError:

@@ -21,9 +21,9 @@ DAMAGED: Final = (
     ArrowField("missingUntil", "bigint"),
     ArrowField("bytes", "binary"),
 )
-"""A range of bytes that holds no readable batch; a very long one is several rows, one after the other. What of a
-file cannot be read at all is one row without ``bytes``, whose ``damage`` is ``unreadable``. Offsets from
-``missingFrom`` up to ``missingUntil`` are lost with it, as far as there were any; null where nothing tells."""
+"""A range of bytes without a readable batch; a very long one is several rows, one after the other. An unreadable
+range is one row without ``bytes``, whose ``damage`` is ``unreadable``. Offsets from ``missingFrom`` up to
+``missingUntil`` may be lost with it; null if they are unknown."""
 
 ACCOUNT: Final = (
     *_WHERE,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ValueSpan:
-    """Values that a column may have: from ``low`` up to below ``high``, and if told among ``values``."""
+    """Values that a column may have: at least ``low``, below ``high``, and in ``values``. None: no limit."""
 
     low: int | None = None
     high: int | None = None
@@ -45,7 +45,7 @@ class ValueSpan:
 
 @dataclass(frozen=True)
 class Pushed:
-    """What filters leave of topics and partitions."""
+    """The topics and partitions that filters allow."""
 
     topic: ValueSpan = ValueSpan()
     partition: ValueSpan = ValueSpan()

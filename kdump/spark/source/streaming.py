@@ -1,8 +1,8 @@
-"""A growing log dir as a stream: what lies between two points of each partition folder.
+"""A growing log dir as a stream: the records between two marks of each partition folder.
 
-An offset of the stream is plain JSON: for each folder a :class:`~kdump.spark.source.marks.Mark`. The Kafka offset in it
-decides, so that a segment that rolled, was renamed or compacted between two triggers is found again; the position only
-spares the way to it.
+An offset of the stream is plain JSON: for each folder a :class:`~kdump.spark.source.marks.Mark`. Its Kafka offset
+decides, so a segment that rolled, was renamed or compacted between two triggers is found again. Its position only saves
+a search.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TriggerLimits(NamedTuple):
 class Taken(NamedTuple):
     """The bytes of a segment that a trigger takes, from ``start`` to ``end``.
 
-    ``live`` are the offsets in them (end exclusive), as the names of segments tell them.
+    ``live`` are their offsets (end exclusive) by the names of segments.
     """
 
     partition: Partition
@@ -179,14 +179,14 @@ def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: F
         except UnreadableError:  # a store that does not answer: nothing is known of the file
             return False
 
-    def told(error: UnreadableError) -> None:
+    def fail_or_repeat(error: UnreadableError) -> None:
         if is_gone(error):
             raise error
         fail(error)
 
     for _ in range(TRIES - 1):
         try:
-            return look(told)
+            return look(fail_or_repeat)
         except UnreadableError as error:
             if not is_gone(error):
                 raise
@@ -262,15 +262,15 @@ def partitions(
     options: SourceOptions,
     note: Callable[[str], None] = lambda _: None,
     fail: Fail = raise_it,
-    tell: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> list[Partition]:
-    """Return the partitions that ``options`` names. Those of a folder that holds none may still come."""
+    """Return the partitions of the inputs. A folder without any is no error: they may still come."""
 
-    def told(error: UnreadableError) -> None:
+    def fail_unless_empty(error: UnreadableError) -> None:
         if error.reason != NO_SEGMENT:
             fail(error)
 
-    return list(planning.find(options, note, told, tell))
+    return list(planning.find(options, note, fail_unless_empty, progress))
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
@@ -335,7 +335,7 @@ class _Meter:
         self.is_stopped = False
 
     def took(self, part: Taken) -> None:
-        """Count a file of which something was taken."""
+        """Count a file, if some of its bytes were taken."""
         self._files += part.end > part.start
 
     def is_stable(self, offset: int) -> bool:
@@ -438,14 +438,14 @@ def _looked_up(parts: list[Taken], begin: Mark) -> Mark:
         return parts[-1].until if parts else begin
     *before, part = parts
     last = end_of_segment(part.segment, part.start).last
-    mark = _looked_up(before, begin) if last is None else part.until.behind(part.segment, last)
+    mark = _looked_up(before, begin) if last is None else part.until.after(part.segment, last)
     return mark.past(part.segment, part.end)
 
 
 def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter, *, is_checked: bool) -> Taken:
-    """Return what the trigger takes of a segment from a position on, and where it is then.
+    """Return the bytes that the trigger takes of a segment from a position on, and the mark after them.
 
-    Headers are enough where the last batch taken has a right checksum.
+    Headers are enough if the last batch taken has a valid checksum.
     """
     segment, position = place
     with segment.open() as source:
@@ -461,9 +461,9 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 
 
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
-    """Return a position up to which all fits and at least one more batch does, told by the offset index; count it.
+    """Return a position by the offset index up to which all fits, and at least one more batch; count the bytes.
 
-    An entry is taken before the last one that fits, since the batch before that one ends the trigger.
+    The entry before the last one that fits is used, since the batch before the last one ends the trigger.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset
@@ -515,7 +515,7 @@ def _fitting(
 
 def _taken(partition: Partition, place: tuple[Segment, int], at: Mark, batch: RecordBatch | None, end: int) -> Taken:
     segment, position = place
-    until = at if batch is None else at.behind(segment, batch)
+    until = at if batch is None else at.after(segment, batch)
     if end > (position if batch is None else batch.end):
         until = until.past(segment, end)
     return Taken(partition, segment, position, end, until)
@@ -537,8 +537,8 @@ def between(
     in between gives what is left of it.
     """
     known = listings or Listings()
-    splits, told, unknown = _until_still(lambda _: _planned(options, start, end, known), options)
-    for text in told:
+    splits, gone, unknown = _until_still(lambda _: _planned(options, start, end, known), options)
+    for text in gone:
         lost(text)
     known.accept()
     for text in unknown:
@@ -547,7 +547,7 @@ def between(
 
 
 def unknown(key: str, outcomes: Outcomes | None, since: int | None) -> list[str]:
-    """Return what to tell of transactions that reach to the offset ``since`` or further, and cannot be told."""
+    """Return messages about transactions of unknown outcome at the offset ``since`` or later."""
     text = None if outcomes is None else outcomes.among(since or 0, INT64_END).unknown
     return [] if text is None else [f"{key}: {text}"]
 
@@ -559,7 +559,7 @@ def _planned(
     notes: list[str] = []
     folders = {key_of(partition): partition for partition in partitions(options)}
     marks = {key: Mark(**fields) for key, fields in start.items()}
-    told = [str(error) for error in _lacking(options, folders, marks, listings).values()]
+    gone = [str(error) for error in _lacking(options, folders, marks, listings).values()]
     for key, fields in end.items():
         since, until = Mark(**start.get(key, {})), Mark(**fields)
         if since == until or until.is_untouched:
@@ -567,15 +567,15 @@ def _planned(
         if since.is_untouched:  # looked up again, where the log may have grown meanwhile
             since = START._replace(offset=until.since, topicId=until.topicId)
         partition = folders.get(key)
-        told += losses(key, partition, since, until)
+        gone += losses(key, partition, since, until)
         if partition is not None and partition.segments and not until.gone:
             left = _left(partition, until)
             if left != until:
-                told.append(_changed(key, until, left))
+                gone.append(_changed(key, until, left))
             found = list(_between(partition, since, left, options)) if left != START else []
             notes += unknown(key, found[0].outcomes, since.offset) if found else []
             splits += found
-    return splits, told, notes
+    return splits, gone, notes
 
 
 def _left(partition: Partition, until: Mark) -> Mark:
@@ -641,7 +641,7 @@ def _between(partition: Partition, since: Mark, until: Mark, options: SourceOpti
 
 
 def _live(partition: Partition, segment: Segment, begin: Mark, until: Mark) -> tuple[int, int]:
-    """Return the offsets that are to be read from a segment, as the names of the segments tell them."""
+    """Return the offsets to read from a segment, by the names of the segments."""
     end = until.offset or 0
     following = _following(partition, segment)
     return max(begin.offset or 0, segment.base_offset or 0), end if following is None else min(end, following)
