@@ -15,7 +15,7 @@ from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.errors import UnreadableError
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import LEFTOVER_FOLDER, LOG_DIR_FILE, SEGMENT_NAME, is_sibling
+from kdump.log_dirs.file_names import LOG_DIR_FILE, SEGMENT_NAME, is_sibling, leftover_state
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import log_end, walk
 from kdump.segments.log_end import end_of_segment, last_batch
@@ -253,8 +253,8 @@ def _path(partition: Partition) -> str:
 
 
 def _state(partition: Partition, folder: str, topic: str) -> str:
-    if leftover := LEFTOVER_FOLDER.fullmatch(folder):
-        return _STATES[leftover["state"]]
+    if leftover := leftover_state(folder):
+        return _STATES[leftover]
     if topic == CLUSTER_METADATA:
         return "metadata"
     known = partition.segments or any(is_sibling(entry.name) for entry in partition.others)

@@ -10,7 +10,6 @@ import posixpath
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kdump.broker_start.folder_names import Parsed, offset_of, parse
 from kdump.broker_start.outcome import LogStart, StartCause, StartCut, StartOutcome
 from kdump.errors import DamageError
 from kdump.findings.codes import Code
@@ -53,7 +52,7 @@ class StopsError(Exception):
 class LogFolder:
     """A partition folder of a log dir, listed once."""
 
-    def __init__(self, log_dir: LogDirFiles, path: str, parsed: Parsed, limit: int) -> None:
+    def __init__(self, log_dir: LogDirFiles, path: str, parsed: file_names.FolderName, limit: int) -> None:
         self.log_dir, self.path, self.parsed, self.limit = log_dir, path, parsed, limit
         self.files: Files = log_dir.files
         self.name = self.files.shown(path)
@@ -61,7 +60,7 @@ class LogFolder:
     @classmethod
     def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int) -> LogFolder:
         """Return the folder of an entry whose name is that of a partition."""
-        parsed = parse(entry.name)
+        parsed = file_names.parse_folder(entry.name)
         if parsed is None:
             raise ValueError(entry.name)
         return cls(log_dir, entry.path, parsed, limit)
@@ -154,10 +153,16 @@ def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code
 
 def _check_names(folder: LogFolder) -> None:
     """Look for files whose names must begin with an offset."""
-    ends = (*_INDEXES, f".{file_names.LOG}", f".{file_names.CLEANED}", f".{file_names.SWAP}")
+    named = (file_names.LOG, file_names.CLEANED, file_names.SWAP, file_names.PRODUCER_SNAPSHOT)
+    ends = (*_INDEXES, *(f".{each}" for each in named))
     for entry in folder.inside.values():
         wanted = entry.name.endswith(ends) or entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}")
-        if wanted and not entry.is_folder and offset_of(entry.name) is None and not folder.log_dir.is_dangling(entry):
+        if (
+            wanted
+            and not entry.is_folder
+            and file_names.offset_of(entry.name) is None
+            and not folder.log_dir.is_dangling(entry)
+        ):
             stem = entry.name.partition(".")[0]
             text = f'NumberFormatException: For input string: "{stem}"'
             raise StopsError(StartCause(code=Code.NAME_NO_OFFSET, file=folder.shown(entry.name), text=text))

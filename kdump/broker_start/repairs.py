@@ -11,7 +11,7 @@ from kdump.errors import many
 from kdump.findings.codes import Code
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import FOLDER_NAME
+from kdump.log_dirs.file_names import parse_folder
 from kdump.primitives.terminal import shell_path, shell_word
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ class Repairs:
             yield aside(file)
         elif cause.code is Code.PARTITION_METADATA_BROKEN:
             folder = posixpath.dirname(file)
-            found = FOLDER_NAME.fullmatch(posixpath.basename(folder))
-            topic_id = self._ids.get(found["topic"]) if found else None
+            found = parse_folder(posixpath.basename(folder))
+            topic_id = self._ids.get(found.topic) if found else None
             if topic_id is not None:
                 yield metadata_command(folder, id_text(topic_id))
         elif cause.code is Code.DIRECTORY_ID_TWICE:

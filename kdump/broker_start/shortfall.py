@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.metadata.image import image_of
-from kdump.broker_start import folder_names, ids, log_folder, metadata_log
+from kdump.broker_start import ids, log_folder, metadata_log
 from kdump.broker_start.start import NO_DIRECTORIES, StartOptions, brokers
 from kdump.checks.evidence import committed, epochs_of, evidence_of
 from kdump.errors import SILENT, DamageError, UnreadableError, many
@@ -112,7 +112,7 @@ class _BrokerShortfalls:
         self._folders: dict[tuple[str, int], list[log_folder.LogFolder]] = {}
         for each in self.dirs:
             for entry in each.entries.values():
-                parsed = folder_names.parse(entry.name) if entry.is_folder else None
+                parsed = file_names.parse_folder(entry.name) if entry.is_folder else None
                 if parsed is not None:
                     folder = log_folder.LogFolder.of(each, entry, StartOptions().limit)
                     self._folders.setdefault((parsed.topic, parsed.partition), []).append(folder)

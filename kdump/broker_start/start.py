@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.broker_start import folder_names, ids, log_folder, metadata_log, release
+from kdump.broker_start import ids, log_folder, metadata_log, release
 from kdump.broker_start.log_dir_files import LogDirFiles
 from kdump.broker_start.outcome import (
     CONTROLLERS_HAVE_IT,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.topics import Topic
-    from kdump.broker_start.folder_names import Parsed
     from kdump.broker_start.metadata_log import MetadataStart
     from kdump.log_dirs.files import Files
 
@@ -106,7 +105,7 @@ def _copies(held: Sequence[LogDirFiles], other: LogDirFiles) -> bool:
 
 
 def _partitions(log_dir: LogDirFiles) -> set[str]:
-    return {name for name, entry in log_dir.entries.items() if entry.is_folder and folder_names.parse(name)}
+    return {name for name, entry in log_dir.entries.items() if entry.is_folder and file_names.parse_folder(name)}
 
 
 def _directory(log_dir: LogDirFiles) -> bytes | None:
@@ -305,7 +304,7 @@ class _BrokerRun:
         for entry in entries.values():
             if not entry.is_folder or entry.name in {file_names.REMOTE_INDEX_CACHE, file_names.CLEAN_SHUTDOWN}:
                 continue
-            parsed = folder_names.parse(entry.name)
+            parsed = file_names.parse_folder(entry.name)
             if parsed is None:
                 text = f"KafkaException: Found directory {log_dir.shown(entry.name)}, which is no TOPIC-PARTITION"
                 self.fatal.append(StartCause(code=Code.FOREIGN_FOLDER, file=log_dir.shown(entry.name), text=text))
@@ -648,7 +647,7 @@ class _BrokerRun:
         have = {(log.log_dir, log.folder) for log in logs}
         for each, cause in self.offline.items():
             for name in sorted(_names(each)):
-                parsed = folder_names.parse(name)
+                parsed = file_names.parse_folder(name)
                 entry = each.entry(name)
                 if parsed is None or entry is None or not entry.is_folder or (each.name, name) in have:
                     continue
@@ -676,7 +675,7 @@ def _names(log_dir: LogDirFiles) -> set[str]:
         return set()
 
 
-def _ignored(log_dir: LogDirFiles, name: str, parsed: Parsed, path: str) -> LogStart:
+def _ignored(log_dir: LogDirFiles, name: str, parsed: file_names.FolderName, path: str) -> LogStart:
     return LogStart(
         topic=parsed.topic,
         partition=parsed.partition,

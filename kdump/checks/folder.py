@@ -13,7 +13,7 @@ from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, is_sibling
+from kdump.log_dirs.file_names import SEGMENT_NAME, is_sibling, leftover_state
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.partition import index_swaps
 
@@ -64,8 +64,8 @@ KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.
 
 def leftover_of(partition: Partition) -> str | None:
     """Return the kind of a folder that holds no live replica; None for a live replica."""
-    named = LEFTOVER_FOLDER.fullmatch(posixpath.basename(partition.folder.rstrip("/")))
-    return LEFTOVERS[named["state"]] if named else None
+    state = leftover_state(partition.folder)
+    return None if state is None else LEFTOVERS[state]
 
 
 def check(

@@ -47,6 +47,7 @@ DELETE_FOLDER: Final = "delete"
 FUTURE_FOLDER: Final = "future"
 STRAY_FOLDER: Final = "stray"
 """These three end the names of folders that hold no live replica (0.10.2, 1.1 and 3.6.1)."""
+_STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER}")
 
 
 class FileName(NamedTuple):
@@ -100,11 +101,53 @@ SIBLING_NAME: Final = re.compile(
     re.ASCII,
 )
 LOG_DIR_FILE: Final = re.compile(rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN))
-FOLDER_NAME: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})", re.ASCII)
-LEFTOVER_FOLDER: Final = re.compile(
-    rf"(?P<folder>.+-\d{{1,10}})\.[0-9a-f]{{32}}-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})", re.ASCII
-)
 TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
+
+
+_FOLDER_STATE: Final = re.compile(
+    rf"\S+-\S+\.\S+-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})".replace(r"\S", r"[^ \t\n\v\f\r]")
+)
+"""``\\S`` as Java has it, without the spaces of other scripts."""
+_JAVA_NUMBER: Final = re.compile(r"[+-]?\d{1,255}")
+
+
+class FolderName(NamedTuple):
+    """Topic and partition of a folder; ``state`` is empty, or delete, future or stray."""
+
+    topic: str
+    partition: int
+    state: str
+
+
+def parse_folder(name: str) -> FolderName | None:
+    """Return which partition a folder is, None for a name with which a broker does not start.
+
+    The rule of ``UnifiedLog.parseTopicPartitionName`` (0.10.2): the number is what ``Integer.parseInt`` takes, so
+    ``a-+1``, ``a-01`` and digits of other scripts count. Java decodes the names of files as its locale has it, here
+    UTF-8.
+    """
+    found = None
+    if name.endswith(_STATE_ENDS):
+        found = _FOLDER_STATE.fullmatch(name)
+        if found is None:
+            return None
+    topic, _, number = (name if found is None else name.rpartition(".")[0]).rpartition("-")
+    partition = _java_number(number, 31)
+    if not topic or partition is None:
+        return None
+    return FolderName(topic, partition, "" if found is None else found["state"])
+
+
+def offset_of(name: str) -> int | None:
+    """Return the offset that a file's name begins with (LogFileUtils.offsetFromFile), or None if Java throws."""
+    stem, dot, _ = name.partition(".")
+    return _java_number(stem, 63) if dot else None
+
+
+def _java_number(text: str, bits: int) -> int | None:
+    """Return what ``Integer.parseInt`` or ``Long.parseLong`` makes of a text, None if they throw."""
+    number = int(text) if _JAVA_NUMBER.fullmatch(text) and max(text) <= "\uffff" else None  # Java reads by char
+    return None if number is None or not -(1 << bits) <= number < 1 << bits else number
 
 
 class Name(NamedTuple):
@@ -122,10 +165,8 @@ def folder_name(path: str) -> Name:
 
 def folder_name_in(above: str, name: str) -> Name:
     """Return the same of the folder ``name``; ``above`` is the name of the folder that it lies in."""
-    if "." in name and (leftover := LEFTOVER_FOLDER.fullmatch(name)):
-        name = leftover["folder"]
-    if found := FOLDER_NAME.fullmatch(name):
-        return Name(found["topic"], int(found["partition"]))
+    if found := parse_folder(name):
+        return Name(found.topic, found.partition)
     if name.isdecimal() and (tiered := TIERED_FOLDER.fullmatch(above)):
         return Name(tiered["topic"], int(name))
     return Name(None, None)
@@ -133,8 +174,13 @@ def folder_name_in(above: str, name: str) -> Name:
 
 def is_foreign(name: str) -> bool:
     """Return whether a broker does not start on a log dir that holds a folder of this name (LogManager.loadLogs)."""
-    known = FOLDER_NAME.fullmatch(name) is not None or LEFTOVER_FOLDER.fullmatch(name) is not None
-    return not known and name != REMOTE_INDEX_CACHE
+    return parse_folder(name) is None and name != REMOTE_INDEX_CACHE
+
+
+def leftover_state(path: str) -> str | None:
+    """Return delete, future or stray for the folder at ``path`` that holds no live replica, None for another one."""
+    found = parse_folder(posixpath.basename(path.rstrip("/")))
+    return None if found is None else found.state or None
 
 
 def is_padded(stem: str) -> bool:

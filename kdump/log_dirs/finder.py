@@ -19,7 +19,6 @@ from kdump.errors import StoreError, UnreadableError, raise_it
 from kdump.formats import record_layout
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import (
-    LEFTOVER_FOLDER,
     LOG_DIR_FILE,
     SEGMENT_NAME,
     SIBLINGS,
@@ -28,6 +27,7 @@ from kdump.log_dirs.file_names import (
     folder_name_in,
     is_foreign,
     is_sibling,
+    leftover_state,
 )
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
@@ -399,7 +399,7 @@ class Finder:
 
         Outside of a log dir a folder that is called as a partition may be a log dir: broker-1.
         """
-        if not self.wanted.leftovers and LEFTOVER_FOLDER.fullmatch(folder.name):
+        if not self.wanted.leftovers and leftover_state(folder.name):
             if self.wanted.takes(name):
                 self.note(f"{files.shown(folder.path)} is left out: it is no live replica (--leftovers reads it)")
             return False

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import StoreError, UnreadableError
-from kdump.log_dirs.file_names import LEFTOVER_FOLDER, Name, folder_name, folder_name_in
+from kdump.log_dirs.file_names import Name, folder_name, folder_name_in, leftover_state
 from kdump.primitives.wire import INT64_END
 from kdump.segments.log_end import LogEnd, end_of_log
 
@@ -180,7 +180,7 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
 
 
 def _is_leftover(partition: Partition) -> bool:
-    return LEFTOVER_FOLDER.fullmatch(partition.folder.rstrip("/").rpartition("/")[2]) is not None
+    return leftover_state(partition.folder) is not None
 
 
 def _others(found: list[Partition]) -> Iterator[Partition]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from kdump.broker_start import folder_names
 from kdump.errors import UnreadableError, UsageError, raise_it
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA_TOPIC
 from kdump.log_dirs import file_names
@@ -239,7 +238,7 @@ class _Survey:
 
         In a log dir with ``meta.properties`` or a checkpoint (``is_named``) an empty folder counts, without its files.
         """
-        parsed = folder_names.parse(folder.name)
+        parsed = file_names.parse_folder(folder.name)
         if parsed is None or folder.identity in self._seen:
             return None
         try:
@@ -259,7 +258,7 @@ class _Survey:
         folders: list[VolumeFolder] = []
         metadata: Partition | None = None
         for entry, inside in found:
-            parsed = folder_names.parse(entry.name)
+            parsed = file_names.parse_folder(entry.name)
             if parsed is None:
                 continue
             partition = self._finder.partition(entry.path, Name(parsed.topic, parsed.partition), inside, LOCAL)

@@ -25,7 +25,7 @@ from kdump.answers.transactions import Transactions
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
-from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME, Name
+from kdump.log_dirs.file_names import SEGMENT_NAME, Name, leftover_state
 from kdump.log_dirs.finder import holds_a_log
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class ReportPass:
 
 def live(partition: Partition) -> Partition | None:
     """Return a partition with the segments of its log alone; None for a leftover folder, or one without a topic."""
-    if partition.topic is None or LEFTOVER_FOLDER.fullmatch(posixpath.basename(partition.folder.rstrip("/"))):
+    if partition.topic is None or leftover_state(partition.folder):
         return None
     segments = []
     for segment in partition.segments:

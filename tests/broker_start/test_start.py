@@ -394,3 +394,17 @@ def test_a_folder_with_the_id_of_another_topic_here_is_no_all_clear(broker):
     (command,) = (line.strip() for line in done.stdout.decode().splitlines() if line.startswith("  printf "))
     subprocess.run(["bash", "-c", command], check=True)
     assert findings(broker) == (0, set())
+
+
+@pytest.mark.parametrize("name", ["x-+1", "x-01", "x-0.y-stray"])
+def test_a_folder_with_an_odd_name_of_a_partition_does_no_harm(broker, name):
+    """Empty folders of topics that the metadata does not know: a broker of 4.4.0 started with `plain-+1`."""
+    (broker / "d2" / name).mkdir()
+    done = kdump("check", str(broker / "d1"), str(broker / "d2"), "--config", "node.id=1")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, b"safe to start broker 1: nothing is lost")
+
+
+def test_two_spellings_of_one_partition_are_two_folders(broker):
+    shutil.copytree(broker / "d1" / "plain-0", broker / "d1" / "plain-+00")
+    start, _ = started(broker)
+    assert (start["starts"], codes(start["fatal"])) == (False, ["two-folders"])

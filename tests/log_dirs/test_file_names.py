@@ -9,6 +9,7 @@ from kdump.log_dirs.finder import Finder, Wanted
 from testing import forge
 
 STEM = "00000000000000000007"
+UUID = "a6e9d498fef558f912c6714098157726"
 
 
 @pytest.mark.parametrize("name", [file.name.replace("*", STEM) for file in file_names.FILES])
@@ -32,7 +33,7 @@ def test_a_file_beside_a_segment_keeps_its_state(state):
 def test_a_folder_that_holds_no_live_replica_names_its_partition(state):
     name = f"orders-eu-3.{'0f' * 16}-{state}"
     assert file_names.folder_name(f"/logs/{name}/") == ("orders-eu", 3)
-    assert file_names.LEFTOVER_FOLDER.fullmatch(name)["state"] == state
+    assert file_names.leftover_state(f"/logs/{name}/") == state
 
 
 def test_a_folder_of_another_name_gives_no_partition():
@@ -44,3 +45,64 @@ def test_files_beside_a_segment_are_distinguished_from_segments(end):
     for stem in (STEM, "٣", "1.2", "x-checkpoint", ""):
         found = file_names.SIBLING_NAME.fullmatch(stem + end)
         assert file_names.is_sibling(stem + end) == (found is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        ("plain-0", ("plain", 0, "")),
+        ("plain--1", ("plain-", 1, "")),
+        (".Trash-1000", (".Trash", 1000, "")),
+        ("idem-0-copy-1", ("idem-0-copy", 1, "")),
+        (f"plain-0.{UUID}-delete", ("plain", 0, "delete")),
+        ("plain-0.x-future", ("plain", 0, "future")),
+        (f"a.b-3.{UUID}-stray", ("a.b", 3, "stray")),
+        ("plain-+1", ("plain", 1, "")),
+        ("plain-01", ("plain", 1, "")),
+        (f"plain-{'0' * 30}1", ("plain", 1, "")),
+        ("plain-٣", ("plain", 3, "")),
+        ("plain-２", ("plain", 2, "")),
+        ("--0", ("-", 0, "")),
+        ("pl ain-2147483647", ("pl ain", 2147483647, "")),
+        ("plain-+1.x-stray", ("plain", 1, "stray")),
+        ("plain-01.x-delete", ("plain", 1, "delete")),
+        ("pl\u2003ain-0.x\xa0y-delete", ("pl\u2003ain", 0, "delete")),
+    ],
+)
+def test_partitions(name, parsed):
+    """As kafka.log.UnifiedLog of 3.9.2 and that of 4.4.0 answered."""
+    assert file_names.parse_folder(name) == file_names.FolderName(*parsed)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("lost+found", "backup", "plain-0.bak", "plain-0-delete", "-0", ".snapshot", "a-", "a-x", "a-2147483648"),
+        *("plain", "-", "plain- 1", "plain-1 ", "plain-+", "plain--", "plain-1_0", "plain-1.5", "plain-0x1"),
+        *("plain-\U0001d7cf", "plain-0\n", "plain-0.deleted", "plain-0.x-deleted", "plain-0.x-DELETE", "x-stray"),
+        *("plain-0.-delete", "plain-0.x.y-stray", "plain- 1.x-delete", "pl ain-0.x-delete", "plain-0.x y-delete"),
+        *("-0.x-delete", "plain.x-stray", "plain-" + "9" * 5000),
+    ],
+)
+def test_names_with_which_a_broker_does_not_start(name):
+    assert file_names.parse_folder(name) is None
+    assert file_names.is_foreign(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "offset"), [("00000000000000000005.log", 5), ("9999.log", 9999), ("7.log.swap", 7), ("+8.index", 8)]
+)
+def test_offsets(name, offset):
+    assert file_names.offset_of(name) == offset
+
+
+@pytest.mark.parametrize("name", ["copy.log", "0 (copy).log", ".index", "log", "99999999999999999999.log", "1_0.log"])
+def test_names_without_an_offset(name):
+    assert file_names.offset_of(name) is None
+
+
+@pytest.mark.parametrize("name", ["plain-+1", "plain-01", "plain-٣", "plain-0.x-stray", "plain--1"])
+def test_a_folder_that_a_broker_takes_is_not_foreign(name):
+    assert not file_names.is_foreign(name)
+    found = file_names.parse_folder(name)
+    assert file_names.folder_name(f"/logs/{name}") == (found.topic, found.partition)

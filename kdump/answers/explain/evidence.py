@@ -13,7 +13,7 @@ from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.topic_configs import TopicConfigs
 from kdump.errors import DamageError, Reporter, discard
-from kdump.log_dirs.file_names import LEFTOVER_FOLDER, SEGMENT_NAME
+from kdump.log_dirs.file_names import SEGMENT_NAME, leftover_state
 from kdump.log_dirs.tiered_files import TieredFiles
 from kdump.log_reader.remote_segments import RemoteSegments
 from kdump.records.record_batch import Batches, RecordBatch
@@ -419,8 +419,8 @@ def evidence_of(
 def leftover_of(partition: Partition) -> Leftover | None:
     """Return a folder as one that was put aside, or None if it is a log's current one."""
     path = partition.files.shown(partition.folder)
-    found = LEFTOVER_FOLDER.fullmatch(path.rstrip("/").rpartition("/")[2])
-    return None if found is None else Leftover(found["state"], path, partition.topic_id(lambda _: None), partition)
+    state = leftover_state(path)
+    return None if state is None else Leftover(state, path, partition.topic_id(lambda _: None), partition)
 
 
 def _largest_timestamps(source: Source) -> Iterator[int]:
