@@ -1,4 +1,4 @@
-"""Shell commands that mend log dirs: each works when pasted, and removes nothing."""
+"""Shell commands that repair log dirs. Each one can be pasted, and deletes nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def aside(path: str) -> str:
 def swaps_aside(path: str) -> str:
     """Return the shell command that moves a ``.log.swap`` file and the index ``.swap`` files of its base offset away.
 
-    A start would rename the index files that stay, over those of the log.
+    Otherwise a start would replace the log's index files by these.
     """
     stem = path.removesuffix(f".{file_names.LOG}.{file_names.SWAP}")
     return aside(path) if stem == path else aside(path).replace(shell_path(path), f"{shell_path(stem)}.*.swap")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.recovery.segment_end import Cut
 
 IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_METADATA})
-"""Files that do not decide what becomes of a log when a broker starts."""
+"""Files that do not affect a log when a broker starts."""
 
 
 COPY_OF_A_RUNNING_BROKER: Final = " (a copy of a running broker can look so)"
@@ -48,13 +48,13 @@ class CheckOptions(NamedTuple):
     interval: int = DEFAULT_INTERVAL
     at: int | None = None
     starts: bool = True
-    """Whether a broker starts on the files: not on those of remote storage."""
+    """Whether a broker can start on the files; False for remote storage."""
     jobs: int = 1
     """How many processes share a large segment."""
     compacted: frozenset[str] = frozenset()
     """The topics with ``cleanup.policy=compact`` in the metadata log: gaps in their offsets are usual."""
     alone: frozenset[str] = frozenset()
-    """The topics whose partitions have one replica in the metadata log."""
+    """The topics with one replica, according to the metadata log."""
     ids: Mapping[str, str] = {}
     """The ids of topics by name, in base64, of the metadata log."""
 
@@ -76,11 +76,11 @@ class CheckedPartition(NamedTuple):
     end: int | None = None
     """The offset after its last valid batch; None if it has none."""
     sound_end: int | None = None
-    """The next offset of a log all of whose batches are valid and in order; None if they are not."""
+    """The next offset of the log if all its batches are valid and in order, else None."""
     reaches: Mapping[str, int] = {}
-    """The offset that each kind of file beside the log has it reach to, by the file in words."""
+    """Kind of file beside the log -> the end offset of the log that it implies."""
     begins: Mapping[str, int] = {}
-    """The offset that each kind of file has it begin at, or before it."""
+    """Kind of file -> the offset at or before which the log begins, as it implies."""
 
 
 def check(
@@ -90,9 +90,9 @@ def check(
     read: Callable[[int], None] = lambda _: None,
     tap: Tap | None = None,
 ) -> CheckedPartition:
-    """Check a partition. ``dirs`` knows the log dirs of the partitions before it. Files that cannot be read are named.
+    """Check a partition. ``dirs`` has the log dirs of earlier partitions. Unreadable files are reported.
 
-    ``tap`` looks at the regions of its segments in the same pass.
+    ``tap`` receives the regions of its segments in the same pass.
     """
     if part.foreign:
         return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))
@@ -204,7 +204,7 @@ def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[Unreadabl
 
 
 class _Log(NamedTuple):
-    """The log as it was gone through: its segments, what was found in them and in their indexes."""
+    """The result of the pass over a log: its segments, and the findings in them and in their indexes."""
 
     check: LogCheck
     live: list[Segment]
@@ -256,7 +256,7 @@ def _is_cleaned(part: Partition, options: CheckOptions, place: LogDir) -> bool |
 
 
 def _cut(found: Sequence[Finding]) -> Iterator[int]:
-    """Yield the base offsets of segments whose index shows that their log is missing or has lost its end."""
+    """Yield the base offsets of segments whose index shows that the log or its end is missing."""
     for each in found:
         name = posixpath.basename(each.file)
         if each.code in {Code.BEYOND_THE_LOG, Code.NO_LOG} and name.endswith(f".{file_names.INDEX}"):

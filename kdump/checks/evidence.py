@@ -79,7 +79,7 @@ def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
 
 
 def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:
-    """Yield topic and partition with an offset that a group has committed, or a share group begins at.
+    """Yield topic, partition and offset: one committed by a group, or the start offset of a share group.
 
     ``partition`` is one of ``topic``, a coordinator's; ``names`` are those of topics by id. What cannot be read is left
     out.

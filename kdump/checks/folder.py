@@ -1,4 +1,4 @@
-"""The files beside the segments: each is read, and what is odd or broken is reported."""
+"""The files beside the segments: each is read, and problems are reported."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
         "A node that cannot read it does not start; without it the node has forgotten its vote, and asks the others.",
     ),
 }
-"""Name -> what reads it, and what to do where that fails."""
+"""Name -> its reader, and the advice if reading fails."""
 KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.format is None)
 
 
@@ -76,7 +76,7 @@ def check(
 ) -> Iterator[Finding]:
     """Yield the findings of the files beside the segments, and of the folder itself.
 
-    ``dirs`` judges what is a log dir's own. ``fail`` is called with files that cannot be read, which are skipped; by
+    ``dirs`` checks the files of the log dir. ``fail`` is called with files that cannot be read, which are skipped; by
     default that raises.
     """
     if (leftover := leftover_of(partition)) is not None:
@@ -116,7 +116,7 @@ def _beside(
 
 
 def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
-    """Report a ``.swap`` file that is no log: what a start makes of it."""
+    """Report the effect of a ``.swap`` file that is not a log on a start."""
     from kdump.checks.aside import aside  # few folders need it
 
     target = entry.name.removesuffix(f".{file_names.SWAP}")
@@ -175,7 +175,7 @@ def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], 
 
 
 def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
-    """Judge a producer snapshot: by itself, and by the offset in its name, after which it can hold nothing."""
+    """Check a producer snapshot: its content, and that nothing in it is after the offset in its name."""
     data, path = _bytes(partition, entry), partition.files.shown(entry.path)
     try:
         entries = producer_snapshot.read(data)

@@ -27,7 +27,7 @@ LOG_ADVICE: Final = "The log itself is damaged: move this copy aside before a br
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFiles:
-    """One segment: the names of its files, and the whole content of those beside the log, or None if it is absent.
+    """One segment: the names of its files, and the content of each one beside the log (None if absent).
 
     ``log_size`` is in bytes, or None if the log is absent. ``active``: no later segment is in the folder.
     On a live folder the indexes must be read before the log's size is taken: a broker writes them after the log.
@@ -44,12 +44,12 @@ class SegmentFiles:
     """The names of index files that a start puts beside the log, by suffix: ``.swap`` files."""
 
     def beside(self, suffix: str) -> str:
-        """Return the name of another file of this segment; what follows the suffix (.deleted, ...) stays."""
+        """Return the name of another file of this segment, with the same text after the suffix (.deleted, ...)."""
         return self.swaps.get(suffix) or beside_log(self.name, suffix)
 
 
 class PartitionState:
-    """What goes over from one segment of a partition to the next."""
+    """The state that is passed from one segment of a partition to the next."""
 
     def __init__(self) -> None:
         self.replay = Replay()
@@ -121,7 +121,7 @@ class IndexCheck:
         self._next_offset = run.last_offset + 1
 
     def _entries_of_run(self, run: Run) -> None:
-        """Hold entries against batches; those that no entry names are passed over."""
+        """Compare entries with batches; skip batches without an entry."""
         row = 0
         while row < run.batch_count:
             until = self.times.free(run, row, self.offsets.free(run, row))
@@ -180,7 +180,7 @@ class IndexCheck:
     def finish(self, *, readable: bool = True) -> Iterator[Finding]:
         """Yield findings and remarks, file by file.
 
-        ``readable`` is False where the log is damaged: what points past :attr:`valid_end` cannot be judged then.
+        ``readable`` is False if the log is damaged: then entries past :attr:`valid_end` cannot be checked.
         """
         files = self.files
         if files.log_size is None:
@@ -257,7 +257,7 @@ def _is_pair(index_size: int, time_size: int) -> bool:
 
 
 def log_finding(file: str, position: int, damage: DamageError) -> Finding:
-    """Return the finding of damage in the log; the damage's position counts from ``position``."""
+    """Return the finding for damage in the log; its position is relative to ``position``."""
     return Finding(
         level=Level.LOG,
         file=file,

@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log (``.checkpoint``): each for itself, and all of them against the log.
+"""Checks snapshots of the metadata log (``.checkpoint``): each one, and all of them against the log.
 
 Source: KIP-630 and Kafka's classes Snapshots, RecordsSnapshotReader and KafkaMetadataLog (3.0). The name has end
 offset and epoch. Offsets inside count from 0; a control batch that begins with SNAPSHOT_HEADER is the first,

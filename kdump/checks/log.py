@@ -1,7 +1,7 @@
-"""The batches of a partition: what a right crc hides, and whether one goes on where the other ends.
+"""Checks the batches of a partition: defects that a correct CRC does not reveal, and their sequence.
 
-Offsets, leader epochs and producers are followed from segment to segment. Gaps in the offsets are what compaction
-leaves, and what lost batches leave: the partition as a whole decides which, so they are judged at its end.
+Offsets, leader epochs and producers are followed from segment to segment. Gaps in offsets come from compaction or
+from lost batches. Only the whole partition shows which, so gaps are judged at its end.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class _Gap(NamedTuple):
 
 
 class LogCheck:
-    """Judges the log of one partition: :meth:`begin` takes its segments in offset order, then come their regions.
+    """Checks the log of one partition: call :meth:`begin` for each segment in offset order, then pass its regions.
 
-    ``findings`` holds what is wrong with the segments so far, :meth:`finish` yields what all of them show.
+    ``findings`` has the findings on the segments so far, :meth:`finish` yields those on all of them.
 
     ``records`` is whether to look into batches; those of a ``topic`` of Kafka's own are decoded too. ``epochs`` is
     the leader epoch checkpoint, or None if there is none.
@@ -130,7 +130,7 @@ class LogCheck:
 
     @property
     def may_share(self) -> bool:
-        """Whether others can find out about records: the kernel, and not those of Kafka's own topics."""
+        """Whether other processes can check the records: the kernel does, except for Kafka's own topics."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
@@ -145,7 +145,7 @@ class LogCheck:
             self._begin(base_offset)
 
     def forget(self) -> None:
-        """Begin again after a segment that cannot be read: its content is not known."""
+        """Reset the state after an unreadable segment."""
         self.next_offset = None
         self._producers.clear()
         self._remarks.forget()
@@ -320,7 +320,7 @@ class LogCheck:
         self.next_offset = run.field("last_offset", until - 1) + 1
 
     def _batch(self, batch: RecordBatch, *, agrees: bool = False) -> None:
-        """Take the next batch. ``agrees`` means that its records are known to match its header."""
+        """Check the next batch. ``agrees``: its records already matched its header."""
         self.batches += 1
         if isinstance(batch, Batch) and self._is_usual(batch):
             if self._records and not agrees:
@@ -630,7 +630,7 @@ class LogCheck:
             )
 
     def _unread(self, batch: RecordBatch, unread: list[tuple[bool, str]]) -> None:
-        """Say which records of one of Kafka's own topics cannot be read; newer releases may know more than we do."""
+        """Report records of Kafka's own topics that cannot be decoded; a newer release may be able to."""
         broken = [reason for known, reason in unread if known]
         unknown = [reason for known, reason in unread if not known]
         if broken:
@@ -651,7 +651,7 @@ class LogCheck:
             )
 
     def _agrees(self, batch: Batch) -> bool:
-        """Return whether the kernel finds the records of a batch to be what it says: else that takes a closer look.
+        """Return whether the kernel finds that the records of a batch match its header; else check them one by one.
 
         Raises DamageError where they cannot be decompressed.
         """
@@ -661,9 +661,9 @@ class LogCheck:
         return self._cursor.begin(data, start, batch.header, ()) and self._cursor.agrees()
 
     def look(self, run: Run) -> bytearray:
-        """Return a byte for each batch of a run: 1 where its records need no closer look.
+        """Return a byte for each batch of a run: 1 if its records need no further check.
 
-        That takes longest, so that another process may do it.
+        This is the slowest step, so another process may do it.
         """
         if run.found is not None:
             return run.found
@@ -720,7 +720,7 @@ def _with_payloads(run: Run, agrees: bytearray, is_payload: Callable[[bytes | No
 
 
 def _at(batch: RecordBatch, field: str) -> int:
-    """Return where a field of the header of magic 2 stands in the file."""
+    """Return the position of a field of a magic 2 header in the file."""
     return batch.position + record_layout.BATCH_HEADER.offsets[field]
 
 

@@ -1,4 +1,4 @@
-"""The files of a log dir beside its partitions' folders, and what they say of one partition."""
+"""The files of a log dir beside its partition folders, and their values for one partition."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ADVICE: Final = {
 class LogDir(NamedTuple):
     """Values of one partition in the files of a log dir; None if a file is absent or does not name it.
 
-    ``known`` is whether the folder above is a log dir at all, ``clean`` whether its broker stopped in good order.
+    ``known``: the parent folder is a log dir; ``clean``: its broker had a clean shutdown.
     """
 
     known: bool = False
@@ -58,14 +58,14 @@ class LogDir(NamedTuple):
     high_watermark: int | None = None
     log_start: int | None = None
     first_dirty: int | None = None
-    """The first offset that the cleaner has not read; 0 where it has read none, None if its checkpoint is not there."""
+    """The first offset that the cleaner has not read (0: it has read none); None without its checkpoint."""
     cleaned: bool | None = None
     """Whether the cleaner's checkpoint has the partition."""
     properties: MetaProperties | None = None
 
 
 class LogDirs:
-    """The log dirs that partitions lie in. A file is read once, and what is wrong with it said once."""
+    """The log dirs of the partitions. Each file is read once, and each problem is reported once."""
 
     def __init__(self) -> None:
         self._states = LogDirStates(self._wrong, lambda _: None, READERS)
@@ -117,7 +117,7 @@ class LogDirs:
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
     """Yield the findings of a log dir itself, without those of the files in :data:`READERS`.
 
-    ``fail`` is called with files that cannot be read, which are passed over; by default that raises.
+    ``fail`` is called with files that cannot be read, which are skipped; by default it raises.
     """
     try:
         entries = files.entries(folder)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Ids(NamedTuple):
-    """A log dir: its path, the path of its ``meta.properties`` as shown, what that holds, the names of its folders."""
+    """A log dir: its path, the shown path and the content of its ``meta.properties``, and its folder names."""
 
     path: str
     file: str

@@ -30,7 +30,7 @@ class _Met(NamedTuple):
 
 
 class LogRemarks:
-    """Follows transactions and timestamps from batch to batch; ``at`` is now in ms, None: nothing is in the future."""
+    """Follows transactions and timestamps from batch to batch; ``at`` is now in ms (None: no check of future times)."""
 
     def __init__(self, at: int | None) -> None:
         self.latest = INT64_END if at is None else at + TOLERANCE

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.segments.batch_runs import Run
 
 ADVICE: Final = (
-    "Indexes can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "
+    "Indexes can be rebuilt from the log: with the broker stopped remove the segment's .index, .timeindex and "
     ".txnindex, all three (a broker rebuilds them only where the .index is missing), or use kdump rebuild-index."
 )
 
@@ -66,7 +66,7 @@ class OffsetIndexCheck:
         """The slot of the entry that points at the batch of the last call."""
 
     def _in_order(self) -> Sequence[int]:
-        """Judge what needs no log; return the slots of the other entries by rising position."""
+        """Check entries without the log; return the slots of the other entries by rising position."""
         filled, size = self.index.filled, INT64_END if self._log_size is None else self._log_size
         if filled and self.index.rises():
             first, last = self.index.stored(0), self.index.stored(filled - 1)
@@ -138,7 +138,7 @@ class OffsetIndexCheck:
         return at if is_there else max(row, at - 1)
 
     def pass_over(self, position: int, last: int) -> None:
-        """Take batches without an entry; the last of them stands at ``position`` and ends with offset ``last``."""
+        """Pass batches without an entry; the last one is at ``position`` and ends with offset ``last``."""
         self._gaps.pass_over(position)
         self._previous_last = last
 
@@ -196,10 +196,10 @@ class OffsetIndexCheck:
         )
 
     def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings; ``valid_end`` is the position after the last batch that was seen.
+        """Yield the findings; ``valid_end`` is the position after the last batch that was read.
 
-        ``closed`` says that the segment is written no more. Where the log is not ``readable`` to its end, entries that
-        point past ``valid_end`` cannot be judged.
+        ``closed``: no broker writes to the segment now. If the log is not ``readable`` to its end, entries past
+        ``valid_end`` cannot be checked.
         """
         if self._pending is not None:
             if readable:
@@ -309,7 +309,7 @@ class OffsetIndexCheck:
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the first of two or more last entries that all lie beyond the log, ``count`` where there are none."""
+    """Return the first of two or more last entries that are all past the log's end; ``count`` if there are none."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -335,7 +335,7 @@ _NONE: Final = (0, 0)
 
 
 class Gaps:
-    """Distances between entries: the interval of a topic stands in no file, but it can be bracketed."""
+    """Distances between entries: they give bounds for the index interval, which no file contains."""
 
     def __init__(self) -> None:
         self._previous = 0
@@ -345,7 +345,7 @@ class Gaps:
         self._legacy = False
 
     def batch(self, batch: RecordBatch, indexed: bool) -> None:
-        """Take the next batch. In magic 0 and 1 one decision was made for several, so nothing follows there."""
+        """Take the next batch. Brokers decided once for several batches of magic 0 and 1, so those give no bounds."""
         self._legacy = self._legacy or batch.magic < 2
         position = batch.position
         gap = position - self._previous
@@ -359,13 +359,13 @@ class Gaps:
             self.pass_over(position)
 
     def pass_over(self, position: int) -> None:
-        """Take batches of magic 2 without an entry; the last one stands at ``position``."""
+        """Pass batches of magic 2 without an entry; the last one is at ``position``."""
         gap = position - self._previous
         if gap > self._open[0]:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the widest range without an entry where a smaller one has one."""
+        """Return the widest range without an entry, if a smaller range has one."""
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None

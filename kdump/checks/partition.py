@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 Tap: TypeAlias = "Callable[[Segment, Iterator[Region]], Iterator[Region]]"
-"""Looks at the regions of a segment as they pass, like batches together, and gives them on."""
+"""Reads the regions of a segment, groups similar batches, and passes all on."""
 TRIES: Final = 3
 """How often the youngest segment is looked at while a broker may write to it."""
 PAUSE: Final = 0.1
-"""Seconds that a broker is given to write to ``.txnindex`` what it wrote to the log."""
+"""Seconds to wait for a live broker's entry in ``.txnindex`` after its marker in the log."""
 
 
 class SegmentChecker(Protocol):
@@ -55,7 +55,7 @@ class _Ways(NamedTuple):
 
 
 class CheckedSegment(NamedTuple):
-    """What was found in one segment; ``size`` is what was read of its log, in bytes."""
+    """The findings in one segment; ``size`` is the number of bytes read of its log."""
 
     name: str
     size: int
@@ -108,7 +108,7 @@ def check(
 def _with_logs(
     partition: Partition, fail: Callable[[UnreadableError], None]
 ) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
-    """Return the segments, also those of index files that were named alone, and the index files without a log."""
+    """Return the segments, those of index files named alone included, and the index files without a log."""
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}
     missing: list[str] = []
@@ -146,7 +146,7 @@ def _newest(partition: Partition, segments: list[Segment], fail: Callable[[Unrea
 
 
 def _segment(segment: Segment, state: PartitionState, ways: _Ways, *, active: bool, is_last: bool) -> CheckedSegment:
-    """Check one segment, from the state after the one before it to the state after this one.
+    """Check one segment; update the state that the previous segment left.
 
     While a broker appends, a marker may be in the log before its entry is in ``.txnindex``: then it is read again.
     """
@@ -210,7 +210,7 @@ def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
 
 
 def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogCheck, indexes: _IndexPass) -> None:
-    """Check a segment whose batches other processes have looked into."""
+    """Check a segment whose batches other processes have checked."""
     from kdump.segments import shared_segment  # needed for large segments alone
 
     parts = shared_segment.read(
@@ -222,7 +222,7 @@ def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogChe
 
 
 def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region]:
-    """Yield the regions of a segment as the check of the log wants them: what follows damage too."""
+    """Yield the regions of a segment for the check of the log, also those after damage."""
     regions = resync.read(source, on_error="resync", first_offset=log.next_offset, runs=DATA)
     return regions if tap is None else tap(segment, regions)
 
@@ -248,9 +248,9 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
 
 
 class _IndexPass:
-    """Feeds the check of indexes with batches up to the end that Kafka's own reader finds; a wrong crc is no end.
+    """Feeds the check of indexes with batches up to the end that Kafka's reader finds. A wrong CRC is no such end.
 
-    ``ends`` has what is to be said of that end.
+    ``ends`` has the findings on that end.
     """
 
     def __init__(self, checker: IndexCheck, segment: Segment, source: OpenSource, read: Callable[[int], None]) -> None:
@@ -277,7 +277,7 @@ class _IndexPass:
                 return
 
     def _takes(self, batches: Batches) -> bool:
-        """Feed the check; return whether it goes on."""
+        """Feed the check; return whether it needs more."""
         try:
             self._checker.add(batches)
         except DamageError as damage:

@@ -1,7 +1,7 @@
 """``__remote_log_metadata`` compared with remote storage and with the local log (KIP-405).
 
-A broker looks a segment up by a leader epoch and an offset among those that are listed as copied
-(RemoteLogSegmentMetadata); a broker neither reads nor deletes what is not listed.
+A broker finds a segment by leader epoch and offset among those that are listed as copied
+(RemoteLogSegmentMetadata). It neither reads nor deletes segments that are not listed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from kdump.log_reader.remote_segments import RemoteSegment, RemoteSegments
 
 STUCK_MS: Final = 3_600_000
-"""A copy or deletion that takes longer does not come to its end."""
+"""A copy or deletion that takes longer is stuck."""
 LOST: Final = "Keep every replica of the partition: what is still on a disk is all there is of these records."
 
 
 class UnreadCopies(NamedTuple):
-    """What of remote storage could not be read: ids of segments (16 bytes), and paths of folders as they are shown."""
+    """The unreadable parts of remote storage: ids of segments (16 bytes), and paths of folders as shown."""
 
     segments: frozenset[bytes] = frozenset()
     folders: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ NOTHING_UNREAD: Final = UnreadCopies()
 
 
 class _TieredPartition(NamedTuple):
-    """What is known of a partition: its local replica, its folder in remote storage, what is in that by segment id."""
+    """A partition: its local replica, its folder in remote storage, and the content of that by segment id."""
 
     key: TopicIdPartition
     local: Partition | None
@@ -64,7 +64,7 @@ class _TieredPartition(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The folder in remote storage, as it is or would be named."""
+        """The path of the folder in remote storage, whether it exists or not."""
         if self.remote is not None:
             return self.remote.files.shown(self.remote.folder)
         return f"{self.key.topic}-{_text(self.key.topic_id)}/{self.key.partition}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Uncovered(NamedTuple):
-    """An entry of ``.index`` at which no time entry stood for what the log held."""
+    """An entry of ``.index`` without a time entry for the log before it."""
 
     slot: int
     position: int
@@ -53,7 +53,7 @@ class TimeIndexCheck:
         self._advance(0)
 
     def _in_order(self) -> Sequence[int]:
-        """Judge what needs no log; return the slots of the other entries by rising offset."""
+        """Check entries without the log; return the slots of the other entries by rising offset."""
         filled = self.index.filled
         if filled and self.index.rises() and min(self.index.stored(0)) >= 0:
             self._rises = True
@@ -95,9 +95,9 @@ class TimeIndexCheck:
             self._previous_last = last
 
     def free(self, run: Run, row: int, until: int) -> int:
-        """Return the first batch from ``row`` on, before ``behind``, whose last offset an entry does not exceed.
+        """Return the first batch from ``row`` on, before ``behind``, whose last offset is at least that of an entry.
 
-        It is ``until`` if there is none.
+        Return ``until`` if there is none.
         """
         if row == until or run.greatest("last_offset", row, until) < self.next_offset:
             return until
@@ -123,7 +123,7 @@ class TimeIndexCheck:
         return None
 
     def covers(self, slot: int, position: int, last: int, highest: int) -> None:
-        """Hold the entries passed so far against an entry of ``.index``: ``slot``, and its batch.
+        """Compare the entries so far with an entry of ``.index``: ``slot``, and its batch.
 
         When an entry is written to ``.index``, the largest timestamp so far is written here, if it is new.
         """
@@ -131,7 +131,7 @@ class TimeIndexCheck:
             self.uncovered = Uncovered(slot, position, highest, self.newest)
 
     def finish(self, *, closed: bool, offsets_good: bool, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings. ``offsets_good`` says that all entries of ``.index`` are right."""
+        """Yield the findings. ``offsets_good``: all entries of ``.index`` are correct."""
         if readable:
             for slot in self._slots[self._at :]:
                 text = f"names an offset beyond the log, which ends at offset {self._previous_last}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.replay import EndedTransaction
 
 ADVICE: Final = (
-    "The file can be made again from the log: with the broker stopped remove the segment's .index, .timeindex and "
+    "The file can be rebuilt from the log: with the broker stopped remove the segment's .index, .timeindex and "
     ".txnindex, all three (a broker writes no new .txnindex while the .index is there), or use kdump rebuild-index."
 )
 
@@ -30,7 +30,7 @@ class TxnIndexCheck:
     """Judges one ``.txnindex`` while the transactions of its log end one after the other."""
 
     def __init__(self, file: str, data: bytes | None, base_offset: int) -> None:
-        """``data`` is None if the file does not exist, which is right when nothing was aborted."""
+        """``data`` is None if the file does not exist, which is valid if no transaction was aborted."""
         self.file = file
         self.exists = data is not None
         self.data = data or b""
@@ -117,7 +117,7 @@ class TxnIndexCheck:
             self._below(slot, "last stable offset", text, str(stable), entry.last_stable_offset)
 
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
-        """Remember what is wrong unless compaction, or a part of the log that was not read, explains it."""
+        """Store a fault, unless compaction or an unread part of the log explains it."""
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
 
     def finish(
@@ -125,9 +125,9 @@ class TxnIndexCheck:
     ) -> Iterator[Finding]:
         """Yield the findings.
 
-        ``complete`` says that the partition was replayed from its first offset, ``compacted`` that batches or records
-        are missing from the log: then an entry may be of data that is gone. ``readable`` as elsewhere. ``alone`` says
-        that the log has no ``.index`` either: a broker then rebuilds all of them.
+        ``complete``: the partition was replayed from its first offset; ``compacted``: batches or records
+        are missing from the log, and an entry may belong to removed data. ``alone``: the log has no ``.index``
+        either, so a broker rebuilds all of them.
         """
         if readable:
             for slot in self._slots[self._at :]:

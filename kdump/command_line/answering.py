@@ -56,7 +56,7 @@ AT: Final[Decorator] = click.option(
 
 
 def form(*more: str) -> list[Decorator]:
-    """Return the options for the form of an answer; ``more`` are forms beside those that every answer has."""
+    """Return the options for the output format of an answer; ``more`` are formats besides the common ones."""
     return [
         click.option(
             "-o",
@@ -82,7 +82,7 @@ def form(*more: str) -> list[Decorator]:
 
 
 def inputs(*more: str, paths: Decorator = PATHS) -> list[Decorator]:
-    """Return the options that every command has that goes through log dirs; ``more`` are forms of its own."""
+    """Return the options of all commands that read log dirs; ``more`` are additional output formats."""
     return [
         paths,
         *PARTITIONS,
@@ -112,8 +112,8 @@ class Answering:
     ) -> None:
         """Take the options.
 
-        ``topics`` are read instead of those of --topic. Of ``also`` all partitions are read, whatever --topic and
-        --partition say; ``asked`` has these partitions. ``leftovers`` asks for -future, -delete and
+        ``topics`` are read instead of those of --topic. All partitions of ``also`` are read, despite --topic and
+        --partition; ``asked`` has these partitions. ``leftovers`` asks for -future, -delete and
         -stray folders too, ``every_folder`` for those that hold no partition. ``judges``: the exit status says that
         all is well, which is not known of a topic that is not there.
         """
@@ -140,7 +140,7 @@ class Answering:
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
         """Return the partitions of ``paths`` (by default all) and those of the topics needed for them.
 
-        Each has a topic, where not every folder is asked for; ``loose`` is the name of logs whose folder gives none.
+        Each has a topic, unless every folder was requested; ``loose`` is the name of logs whose folder names none.
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, fail=self.session.fail, wrong=self.session.damage)
@@ -203,13 +203,13 @@ class Answering:
             self.session.note(f"{why}: this process reads, not Spark on {self._who.master}")
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
-        """Return a pass that feeds the collectors and says on standard error what is wrong."""
+        """Return a pass that feeds the collectors and reports problems on standard error."""
         from kdump.answers.log_dir_pass import LogDirPass
 
         return LogDirPass(collectors, self.report._replace(progress=self.session.progress))
 
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
-        """Print the answer in the form asked for; return the exit status. ``tables`` makes those for people."""
+        """Print the answer in the requested format; return the exit status. ``tables`` makes the tables for people."""
         if self.output == "table":
             lines = list(lines)  # making them may show progress, which must be gone before they are printed
         self.session.progress.clear()

@@ -26,7 +26,7 @@ SCREEN: Final = 50
 EXAMPLES: Final = 5
 """Examples that a screen shows, the first ones."""
 WHOLE: Final = "kdump.whole_help"
-"""The key in the meta of a context whose help is to have every word."""
+"""The key in a context's meta that requests the full help."""
 NAMES: Final = 30
 """Columns of the names of options at most; a longer name has a line of its own."""
 REST: Final = 3
@@ -48,8 +48,8 @@ class Command(click.Command):
         rest: str = _TITLE,
         **options: Any,
     ) -> None:
-        """``sections`` are titles, and the names of the parameters that stand there, in order. ``rest`` is the title of
-        the last section, which has the options that no other one names.
+        """``sections`` are titles with the names of their parameters, in order. ``rest`` is the title of the last
+        section, which has all other options.
         """
         super().__init__(*arguments, **options)
         self._sections, self._rest = sections or {}, rest
@@ -70,7 +70,7 @@ class Command(click.Command):
         )
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the help: a screen, or all of it where the context asks for that."""
+        """Write the help: a screen, or or the full help if the context requests it."""
         if ctx.meta.get(WHOLE):
             super().format_help(ctx, formatter)
             return
@@ -160,7 +160,7 @@ def _name(ctx: click.Context, option: click.Option) -> str:
 
 
 def _cut(records: Sequence[Record], width: int) -> list[Record]:
-    """Return records whose texts take one line: up to the end of a sentence or a part of it."""
+    """Return the records with each text shortened to one line, at the end of a sentence or clause."""
     column = min(max(len(name) for name, _ in records), NAMES) + 4
     return [(name, _first_words(text, width - column - 1)) for name, text in records]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RecordSource(Protocol):
-    """The parts of :class:`kdump.commands.dump.Dump` that give records, and report what is not given."""
+    """The parts of :class:`kdump.commands.dump.Dump` that return records and report skipped ones."""
 
     options: DumpOptions
     session: Session
@@ -73,7 +73,7 @@ def write(dump: RecordSource, partitions: Iterable[Partition], paths: Sequence[s
 
 @contextmanager
 def _opened(dump: RecordSource, paths: Sequence[str]) -> Iterator[BinaryIO]:
-    """Give what the columns are written to: the file that is asked for, or standard output."""
+    """Return the output of the columns: the named file, or standard output."""
     target = dump.options.out
     if target is None:
         with open_output(escape=False) as out:

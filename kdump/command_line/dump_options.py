@@ -42,14 +42,14 @@ TABLE_BATCH: Final = (
     "producerId",
 )
 MARK: Final = "crcValid"
-"""The column that marks what is damaged."""
+"""The column that marks damaged batches."""
 
 
 class DumpOptions:
     """What a dump prints, and how."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        """``given`` is what click parsed, by the names of the parameters.
+        """``given`` has the values that click parsed, by parameter name.
 
         Raises UsageError where two options exclude each other.
         """
@@ -57,7 +57,7 @@ class DumpOptions:
         self.filter = shared.filter_of(given)
         self.output: str = given["output"]
         self.template: str | None = given["template"]
-        """A format string, which takes the place of ``output``."""
+        """A format string; it replaces ``output``."""
         self.batches: bool = given["batches"]
         self.limit: int | None = given["limit"]
         self.head: int | None = given["head"]
@@ -155,7 +155,7 @@ class DumpOptions:
         return self.template is None and self.output in COLUMN_FILES
 
     def arrow_names(self, typed: TypedColumns | None) -> tuple[str, ...]:
-        """Return the columns of such a file. Raises UsageError for one that only text has, or that is not there."""
+        """Return the columns of Arrow or Parquet. Raises UsageError for unknown ones and for those of text only."""
         from kdump.arrow import stream  # for such files alone
 
         if self.fields:
@@ -228,11 +228,11 @@ class DumpOptions:
 
     @property
     def ending(self) -> str:
-        """The name of the printer in :data:`kdump.printers.endings.PRINTERS`."""
+        """The name of the output format in :data:`kdump.printers.endings.PRINTERS`."""
         return self.output if self.template is None else "format"
 
     def printing(self, redactor: Redactor | None) -> PrintOptions:
-        """Return what the printer shows; ``redactor`` hashes payloads."""
+        """Return the printer's settings; ``redactor`` hashes payloads."""
         return PrintOptions(
             columns=self.columns,
             batches=self.batches,
@@ -246,7 +246,7 @@ class DumpOptions:
 
     @property
     def paint(self) -> Paint | None:
-        """What colours the lines, or None if they stay as they are."""
+        """The function that colours lines, or None without colours."""
         wanted = not self.count and colours.are_wanted(self.color, terminal=is_terminal())
         searched = () if self.redact else self.filter.greps
         return colours.painter(self.ending, searched) if wanted else None
@@ -263,9 +263,9 @@ class DumpOptions:
 
     @property
     def may_be_parallel(self) -> bool:
-        """Whether several processes may read: by default not where offsets or times may leave little to read.
+        """Whether several processes may read: by default not if offsets or times may select little.
 
-        They print bytes as they are: a terminal and coloured output have one process.
+        Several processes print bytes unchanged, so a terminal and coloured output use one.
         """
         if (
             self.stats

@@ -43,7 +43,7 @@ FINDINGS: Final = [
 
 
 class FindingsOutput:
-    """Prints findings as they are found; counts them for the summary, the verdict and the exit status."""
+    """Prints findings at once, and counts them for the summary, the verdict and the exit status."""
 
     def __init__(self, run: Session, report: Report) -> None:
         self._run = run

@@ -1,7 +1,7 @@
-"""Options of several commands: what reading may take, and a topic's settings.
+"""Options of several commands: limits for reading, and a topic's settings.
 
-The memory for a batch and the page cache are those of ``--files`` and all commands that read segments; the second not
-of ``spark-export``: Spark reads.
+``--files`` and all commands that read segments have the limits of batch memory and page cache, except that
+``spark-export`` has no page cache option: Spark reads.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Shared(click.Option):
     )
 
     def __init__(self, *arguments: Any, title: str, **options: Any) -> None:
-        """``title`` is that of the part of the page where the option stands, one of TITLES."""
+        """``title`` is the section of the help page with the option, one of TITLES."""
         super().__init__(*arguments, **options)
         self.title = title
 
@@ -83,7 +83,7 @@ JOBS: Final = click.option(
     help="At most N processes; 1: one core, no threads.  [default: up to one per core, if that is faster]",
 )
 ANY_PATH: Final = click.Path(readable=False, allow_dash=True)
-"""A path as it is written: that it cannot be read is no wrong usage, its reader says so."""
+"""A path, not checked here: an unreadable one is no usage error, and its reader reports it."""
 
 
 def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -93,13 +93,13 @@ def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> 
 
 
 PATHS: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH, callback=_log_dirs)
-"""What a command reads. Log dirs may stand in one word, as in ``log.dirs``."""
+"""The paths that a command reads. One argument may hold several log dirs, as in ``log.dirs``."""
 ONE_EACH: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH)
-"""The same, each word as it is: what one broker has."""
+"""The same, with arguments unchanged: each one is the log dirs of one broker."""
 
 
 def in_paths(text: str, *, required: bool = True) -> Callable[[FC], FC]:
-    """Return the option ``--in``, for commands whose arguments are no paths."""
+    """Return the option ``--in``, for commands whose arguments are not paths."""
     return click.option(
         "--in", "paths", multiple=True, required=required, metavar="PATH", type=ANY_PATH, callback=_log_dirs, help=text
     )
@@ -126,7 +126,7 @@ def index_interval(effect: str) -> Callable[[FC], FC]:
 
 
 def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
-    """Do as ``--cache`` says, for the whole process; a command without the option keeps the one before its name."""
+    """Apply ``--cache`` to the whole process; a command without the option keeps the value before its name."""
     given = ctx.get_parameter_source(str(param.name)) == click.core.ParameterSource.COMMANDLINE
     if ctx.resilient_parsing or not (given or ctx.parent is None):
         return

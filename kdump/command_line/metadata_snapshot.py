@@ -39,9 +39,9 @@ def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str)
 
 
 def write_quorum(run: Answering, image: ClusterImage, log: MetadataLog, folder: str, voters: str) -> int:
-    """Write the snapshot of an image with other voters, and print where it goes.
+    """Write the snapshot of an image with other voters, and print its path.
 
-    Damage that another copy fills is no obstacle; a record that does not replay is, as without voters.
+    Damage that another copy repairs is accepted. A record that cannot be replayed is an error, as without voters.
     """
     if ExitStatus.UNREADABLE in run.session.met:
         raise UsageError("no snapshot is written where something cannot be read: leave that path out, or repair it")

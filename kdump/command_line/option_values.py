@@ -49,7 +49,7 @@ def zone(name: str) -> tzinfo:
 def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *, least_ms: int = LEAST_MS) -> int:
     """Return a time in ms: ISO 8601 (in ``tz`` unless it names an offset), ms since 1970, or how long ago (``-2h30m``).
 
-    What is finer than a ms is rounded up, so that it is right as an inclusive start and as an exclusive end. Raises
+    Fractions of a ms are rounded up, so that the time works as inclusive start and as exclusive end. Raises
     UsageError for a number from 1 to below ``least_ms``: it is more likely in seconds.
     """
     if _AGO.fullmatch(text):
@@ -100,7 +100,7 @@ def offsets(text: str) -> tuple[int | None, int | None]:
 
 
 def payload(text: str) -> bytes:
-    """Return the bytes that a text stands for: its UTF-8, or what follows ``hex:`` or ``base64:``."""
+    """Return the bytes of a text: its UTF-8, or the decoded bytes after ``hex:`` or ``base64:``."""
     name, colon, rest = text.partition(":")
     try:
         if colon and name == "hex":
@@ -157,7 +157,7 @@ def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
 
 
 def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], what: str) -> list[T]:
-    """Return what lists like ``a,b`` name, each once. Raises UsageError, with the nearest name, for any other."""
+    """Return the names in lists like ``a,b``, each once. Raises UsageError with the nearest name for an unknown one."""
     table = {name(item): item for item in known}
     found = {}
     for part in ",".join(texts).split(","):
@@ -170,7 +170,7 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
 
 
 def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return paths, with the value of ``log.dirs`` taken apart: ``/d1,/d2`` where nothing has this name."""
+    """Return paths; split a value of ``log.dirs`` such as ``/d1,/d2``, unless a file has this name."""
     found: list[str] = []
     for path in paths:
         parts = [part.strip() for part in path.split(",") if part.strip()]
@@ -183,12 +183,12 @@ def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_folder(path: str) -> bool:
-    """Return whether a path is a folder; not where a folder above it is closed to this user, unlike ``Path.is_dir``."""
+    """Like ``Path.is_dir``, but False if a parent folder is not readable by this user."""
     return os.path.isdir(path)  # noqa: PTH112  it raises there
 
 
 def is_there(path: str) -> bool:
-    """Return whether there is something at a path; not where a folder above it is closed to this user."""
+    """Return whether there is something at a path; False if a parent folder is not readable by this user."""
     return os.path.exists(path)  # noqa: PTH110  as above
 
 
@@ -229,7 +229,7 @@ class Duration(click.ParamType[int]):
 
 
 class Release(click.ParamType[tuple[int, ...]]):
-    """A release of Kafka that is known, as numbers: 3.9 or 3.9.1."""
+    """A known release of Kafka, as numbers: 3.9 or 3.9.1."""
 
     name = "release"
 

@@ -42,9 +42,9 @@ def in_list(
 
 
 def topics_of_paths(ctx: click.Context) -> list[str]:
-    """Return the topics whose folders stand in the paths given so far; a path that cannot be listed has none.
+    """Return the topics with folders in the paths given so far; a path that cannot be listed has none.
 
-    Names that could steer the terminal are left out: shells show what completes a word as it is.
+    Names with control characters are skipped: shells print completions unchanged.
     """
     found: set[str] = set()
     for path in ctx.params.get("paths") or ctx.args:  # an option without its word yet leaves them in args
@@ -78,7 +78,7 @@ PARTITIONS: Final[list[Decorator]] = [
         help="Only these partitions: 0, 0,2, 0-3.",
     ),
 ]
-"""Which partitions of log dirs are meant; :func:`wanted` takes them."""
+"""Options that select partitions of log dirs; :func:`wanted` reads them."""
 INPUTS: Final[list[Decorator]] = [
     PATHS,
     *PARTITIONS,
@@ -214,7 +214,7 @@ REMOTE: Final[list[Decorator]] = [
         help="The private key (PEM) of the key pair NAME, for encrypted segments.",
     ),
 ]
-"""Where segments lie that were copied; :func:`remote_storage` takes them."""
+"""Options for the location of remote segments; :func:`remote_storage` reads them."""
 LIMITS: Final[list[Decorator]] = [MAX_BATCH_BYTES, CACHE]
 FILTERS: Final[list[Decorator]] = [
     click.option("--offset", metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."),
@@ -300,7 +300,7 @@ def wanted(options: dict[str, Any], **more: Any) -> Wanted:
 
 
 def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
-    """Take REMOTE out of ``options``; None if nothing is given. Raises UsageError and UnreadableError."""
+    """Remove the REMOTE options from ``options``; None without any. Raises UsageError and UnreadableError."""
     paths, given = options.pop("remote", ()), options.pop("remote_keys", ())
     if not paths and not given:
         return None
@@ -358,7 +358,7 @@ def _pattern(text: str) -> re.Pattern[bytes]:
 def redactor(*, redact: bool, file: str | None) -> Redactor | None:
     """Return the hasher of payloads, or None without ``redact``. The secret is in ``file`` or the environment.
 
-    Raises UsageError where there is no secret, UnreadableError where the file cannot be read.
+    Raises UsageError without a secret, UnreadableError if the file cannot be read.
     """
     if not redact:
         if file is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """What one process reads at a time: runs of segments, or a part of a segment that is all of the only run.
+    """The unit of work of a process: runs of segments, or one part of a large segment.
 
     ``size`` counts the bytes, ``ends_segment`` is False for a part with others of its segment after it.
     """
@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list[Piece]:
     """Return the parts in which segments are read, in order; ``cut``: large segments are divided.
 
-    With ``unpacks``, compressed segments are cut into smaller parts.
+    With ``unpacks``, compressed segments are split into smaller parts.
     """
     found: list[Piece] = []
     runs: list[tuple[Partition, tuple[Segment, ...]]] = []
@@ -55,7 +55,7 @@ def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list
 
 
 def _parts(segment: Segment, *, unpacks: bool) -> list[SegmentPart]:
-    """Return the parts of a large segment, nothing where it is read whole."""
+    """Return the parts of a large segment; nothing if it is read as a whole."""
     if segment.size < 2 * costs.PACKED_CHUNK or segment.files is not LOCAL or costs.is_watched():
         return []
     try:

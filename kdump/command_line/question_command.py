@@ -28,7 +28,7 @@ TABLES: Final = "kdump.printers.answer_tables"
 
 
 class CommandAsking(Asking):
-    """A question that a command asks: its collectors are fed as the options of the command say."""
+    """The question of a command; the command's options control how its collectors are fed."""
 
     def __init__(self, run: Answering, found: list[Partition], asked: Any = None) -> None:
         super().__init__(found, run.asked if asked is None else asked, run.at, run.report, ", ".join(run.paths))
@@ -81,7 +81,7 @@ def _option(one: FieldOption) -> shared.Decorator:
 
 
 def taken(question: LogQuestion[Any], options: dict[str, Any]) -> Any:
-    """Take the options of a question out of those of its command."""
+    """Remove the options of a question from those of its command, and return them."""
     return question.options(**{one.name: options.pop(one.name) for one in question.parts()})
 
 

@@ -44,7 +44,7 @@ def _nothing(_: str) -> None:
 
 
 def share_done(done: int, total: int, shown: str, seconds: float) -> str:
-    """Return the text of a status line: percent, a bar, what is ``shown`` of the amounts, and the time that is left."""
+    """Return the text of a status line: percent, a bar, the amounts (``shown``), and the remaining time."""
     if not done or not total:
         return shown
     part = min(1.0, done / total)
@@ -57,7 +57,7 @@ def share_done(done: int, total: int, shown: str, seconds: float) -> str:
 
 
 class StatusLine:
-    """A line of the terminal ``out`` that is written over and over; without one nothing is."""
+    """A line of the terminal ``out`` that is overwritten; without a terminal it prints nothing."""
 
     def __init__(self, out: IO[str] | None = None) -> None:
         self._out = out
@@ -107,7 +107,7 @@ class Progress(StatusLine):
 
     @property
     def seconds(self) -> float:
-        """How long it takes up to now."""
+        """Seconds since the start."""
         return time.monotonic() - self._began
 
     def _text(self, seconds: float) -> str:
@@ -121,13 +121,13 @@ class SaidSoFar:
     def __init__(self) -> None:
         self.met: set[int] = set()
         self.failed: set[str] = set()
-        """What could not be read, or is not there."""
+        """Unreadable or missing files."""
         self.ranges: dict[str, Counter[str]] = {}
         """By file how many damaged ranges of each kind there are."""
 
 
 class Session:
-    """One run of a command: messages go to standard error; what was met makes the exit status."""
+    """One run of a command: messages go to standard error; errors and damage determine the exit status."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -184,7 +184,7 @@ class Session:
         return found
 
     def note(self, text: str) -> None:
-        """Say something that changes nothing."""
+        """Print a note; the exit status does not change."""
         if not self.quiet:
             self.before()
             self._say("note", text)
@@ -194,7 +194,7 @@ class Session:
         self._cannot(str(error), error.hint)
 
     def insist(self, text: str) -> None:
-        """Say something that changes nothing, also where little is to be said: the answer would mislead without it."""
+        """Print a note also with --quiet: the answer would mislead without it. The exit status does not change."""
         self.before()
         self._say("warning", text)
 
@@ -220,7 +220,7 @@ class Session:
         self.met.add(ExitStatus.DAMAGED)
 
     def meets(self, status: int) -> None:
-        """Take over the exit status of what was printed; 0 is none."""
+        """Merge an exit status into that of the run."""
         self.met.update({status} - {0})
 
     def damaged_range(self, file: str, damage: Damage) -> None:
@@ -263,7 +263,7 @@ def report_shortfalls(
 ) -> list[Shortfall]:
     """Report the partitions that lack all their records in log dirs, also with --quiet; return them.
 
-    Paths that are no whole log dirs have none: what else belongs there is not known.
+    Paths that are not whole log dirs have none: their other contents are unknown.
     """
     from kdump import checking  # many modules: --help does without
 

@@ -21,7 +21,7 @@ MEANT: Final[dict[str, tuple[str, ...]]] = {
     "--format": ("--output",),
     "--time": ("--since", "--at"),
 }
-"""Options of other tools -> what says the same here; the first that a command has is suggested."""
+"""Option of another tool -> kdump's equivalents; the first one that a command has is suggested."""
 _DUMP, _CHECK, _DU, _METADATA, _GROUPS = "dump {}", "check {}", "du {}", "metadata {}", "groups {}"
 _TOPICS: Final = "metadata {} --topics"
 _SALVAGE: Final = "salvage {} --out salvaged"
@@ -67,7 +67,7 @@ def hint_of(error: click.ClickException) -> str:
 
 
 def suggesting(error: click.ClickException, words: Sequence[str], commands: Collection[str]) -> click.ClickException:
-    """Return an error with what may have been meant; ``words`` are those of the command line after ``kdump``."""
+    """Return an error with a suggestion; ``words`` is the command line after ``kdump``."""
     command = None if getattr(error, "ctx", None) is None else error.ctx.command  # type: ignore[attr-defined]  # a usage error has it
     if isinstance(error, click.MissingParameter) and error.param is not None and IN in error.param.opts:
         line = _with_in(words)
@@ -87,8 +87,8 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
 
 
 def command_of_path(path: str) -> str | None:
-    """Return the command for a path that stands in place of one: check for a log dir, folder or archive, dump for a
-    segment. None for a word that names no path.
+    """Return the command for a path in the place of a command: check for a log dir, folder or archive, dump for a
+    segment. None for a word that is not a path.
     """
     if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
         return "check"
@@ -107,9 +107,9 @@ def command_of_path(path: str) -> str | None:
 
 
 def of_other_tool(words: Sequence[str]) -> str | None:
-    """Return the command line for one of another tool, None for a word that is none of theirs.
+    """Return kdump's command line for a command of another tool; None for an unknown word.
 
-    Without a path it is that of the command's help.
+    Without a path it is the one for the command's help.
     """
     name, *rest = words
     paths = [word for word in rest if command_of_path(word) is not None]

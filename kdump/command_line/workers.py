@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _checked(_: click.Context, __: click.Parameter, master: str | None) -> str | None:
-    """Refuse what no master of Spark is called, before anything is read."""
+    """Reject an invalid Spark master URL before anything is read."""
     if master is not None:
         from kdump.spark import session  # few runs want Spark
 
@@ -79,7 +79,7 @@ WORKERS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
 
 
 class WhoReads(NamedTuple):
-    """Who is to read, as the options of WORKERS say: ``jobs`` processes, or Spark on ``master`` with settings."""
+    """The workers that the WORKERS options select: ``jobs`` processes, or Spark on ``master`` with settings."""
 
     jobs: int | None
     master: str | None = None
@@ -103,10 +103,10 @@ class WhoReads(NamedTuple):
         return who
 
     def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:
-        """Return who goes through partitions, None for this process.
+        """Return the workers that read partitions; None: this process.
 
-        Without --jobs several processes do for ``much`` bytes or more. Raises UsageError for what only this machine
-        can read, KdumpError where Spark does not start.
+        Without --jobs, several processes read ``much`` bytes or more. Raises UsageError for inputs that only this
+        machine can read, KdumpError if Spark does not start.
         """
         if self.master is None:
             jobs = costs.processes_beside(partitions, much) if self.jobs is None else self.jobs

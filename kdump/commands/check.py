@@ -1,4 +1,4 @@
-"""``kdump check``: everything that can be wrong with partitions, and what a broker would do at its next start."""
+"""``kdump check``: checks partitions completely, and reports the next start of a broker."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _remote(
     output: FindingsOutput,
     met: set[Name],
 ) -> list[UnreadableError]:
-    """Check what is in remote storage, and hold what is listed against it; what is met there is added to ``met``.
+    """Check remote storage and compare it with the listed segments; findings are added to ``met``.
 
     Return why segments cannot be decrypted: only their objects and sizes are checked.
     """

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 COMPAT: Final = "4.4"
-"""The release whose output is printed where none is named."""
+"""The default release for output."""
 OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes", "jobs", "raw_output"})
 """Options beside --files that are kdump's, not the original's."""
 FLAGS: Final = {
     f"--{name.replace('_', '-')}": name for name, default in Options._field_defaults.items() if default is False
 }
-"""The options that take no value, and what they set."""
+"""The options without a value, and the settings that they change."""
 
 
 def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
@@ -44,7 +44,7 @@ def classic(
 ) -> None:
     """Dump ``files``, which commas separate. ``given`` names the options that the command line holds.
 
-    With ``raw_output`` among them a terminal gets control characters as they are.
+    With ``raw_output`` among them a terminal gets control characters unchanged.
     """
     from kdump import kernel
     from kdump.dump_log_segments.dialects import segments as dialects

@@ -65,7 +65,7 @@ def command(
 
 
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
-    """Return how many partitions the folders of a topic show; 0 where there is none. Raises UsageError for a gap."""
+    """Return the number of partitions by the folders of a topic; 0 for none. Raises UsageError for a gap."""
     folders = Finder(Wanted(topics=(topic,)), fail=run.fail).find(paths)
     found = topic_partitions(one.partition for one in folders)
     if found.absent:

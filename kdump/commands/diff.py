@@ -1,4 +1,4 @@
-"""``kdump diff``: what the copies of several brokers hold differently."""
+"""``kdump diff``: the differences between replicas on several brokers."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ class PrintedSoFar(NamedTuple):
 
 
 class PrintedPiece(NamedTuple):
-    """The result of a piece; ``said`` is None if it has waited for nothing to print on standard error."""
+    """The result of a piece; ``said`` is None if it had nothing to print on standard error."""
 
     said: SaidSoFar | None
     found: bool
@@ -278,7 +278,7 @@ class PrintedPiece(NamedTuple):
 
 
 class Dump:
-    """One run: what the options make of a stream."""
+    """One run: prints a stream as the options say."""
 
     def __init__(self, run: session.Session, options: DumpOptions, decoder: PayloadDecoder | None = None) -> None:
         self.session, self.options, self.decoder = run, options, decoder
@@ -411,7 +411,7 @@ class Dump:
         self.finish(out, last.records, found=last.found)
 
     def _prepare(self, reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
-        """Find out what processes share: the checkpoints, and the transactions of large partitions."""
+        """Read the data that processes share: the checkpoints, and the transactions of large partitions."""
         committed = self.options.filter.committed
         shared: list[Partition] = []
         for partition in partitions:
@@ -426,7 +426,7 @@ class Dump:
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
         """Print present, appended and new partitions' records until Ctrl-C or the limit.
 
-        ``partitions`` are those that stand in ``paths`` now.
+        ``partitions`` are those in ``paths`` now.
         """
         if any(partition.files is not LOCAL for partition in partitions):
             raise UsageError("--follow needs files and folders: archives and standard input do not grow")
@@ -508,7 +508,7 @@ class Dump:
             self.session.damaged_range(item.file.name, item.damage)
 
     def _may_be_secret(self, file: SegmentFacts, printer: Printer | None) -> bool:
-        """Return whether values in damaged ranges of a segment may be secrets that are to be hidden."""
+        """Return whether values in damaged ranges of a segment may be secrets to hide."""
         if isinstance(printer, HidingPrinter):
             return printer.hides_in(file)
         return not self.options.show_secrets and file.topic is not None and may_hold_secrets(file.topic)

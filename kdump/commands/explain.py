@@ -100,7 +100,7 @@ def _range(text: str) -> OffsetRange:
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return logs whose folder gives no topic and partition as the partition that is asked for, where it is one."""
+    """Return the log of a folder without topic and partition as the partition in question, if there is only one."""
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.met):
         return []

@@ -176,13 +176,13 @@ class Hide:
         return tuple(column for column in known if column.name not in left_out)
 
     def found(self, item: SelectedBatch) -> SelectedBatch:
-        """Return records as they may be shown in those columns."""
+        """Return records for those columns, with secrets hidden."""
         if self.secrets is not None:
             (item,) = self.secrets.without(item)
         return item if self.redactor is None else self.redactor(item)
 
     def parts(self, item: SelectedBatch, offset: int | None) -> Iterator[FieldBytes]:
-        """Return the fields of a batch as they may be shown."""
+        """Return the fields of a batch, with secrets hidden."""
         from kdump.records import field_map
 
         parts = field_map.parts(item.batch, offset)
@@ -199,7 +199,7 @@ class Hide:
         return self.secrets is None or not self.secrets.may_be_in(file)
 
     def damage(self, damage: Damage, file: SegmentFacts) -> Damage:
-        """Return damage as it may be shown."""
+        """Return damage, with secrets hidden."""
         if self._shows_values(file):
             return damage
         from kdump.rows.redaction import bare
@@ -261,7 +261,7 @@ def show(
 
 
 def _tables(item: SelectedBatch, columns: tuple[rows.Column, ...], *, batch: bool) -> None:
-    """Print tables of the batch, where it was asked for, and of its records."""
+    """Print tables of the batch, if it was selected, and of its records."""
     from kdump.printers.table import Tables
 
     few = {"decoded" if name == "value" and rows.DECODED in columns else name for name in TABLE_RECORD}

@@ -68,7 +68,7 @@ def command(**given: Any) -> int:
 
 
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
-    """Say which partitions that hold groups are not in the paths; there are ``count`` of them, None is unknown.
+    """Report partitions of ``__consumer_offsets`` that are not in the paths, of ``count`` (None: unknown).
 
     What is asked for and may lie there cannot be read: a group by its id, or all of them for a reset.
     """
@@ -98,7 +98,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
 
 
 def _noted(run: Answering, lines: Iterable[AnswerLine], groups: Sequence[str]) -> Iterator[AnswerLine]:
-    """Yield lines; then say which group that is asked for by its id has none."""
+    """Yield lines; then report the groups selected by id that have none."""
     left = {group for group in groups if not _GLOB.search(group)}
     for line in lines:
         left.discard(getattr(line, "group_id", ""))

@@ -25,7 +25,7 @@ MADE: Final = {
     FILES: "--files: the options and the output of kafka-dump-log.sh",
     OPTIONS: "Options that several commands share",
 }
-"""Topics whose pages are made of the options themselves."""
+"""Topics whose pages are made from the options."""
 REFERENCE: Final = ("five-minutes", "container", "exit-codes", "finding-codes", "paths", "records")
 """Topics that are about no incident."""
 INCIDENTS: Final = {
@@ -133,7 +133,7 @@ def _listing(ctx: click.Context) -> str:
 
 
 def _page(text: str) -> None:
-    """Print a page of the docs: for a terminal in its width, else as the text that it is."""
+    """Print a page of the docs, folded to the width of a terminal, else unchanged."""
     shown = _without_targets(text)
     if not is_terminal():
         click.echo(re.sub(r"^```.*\n", "", shown, flags=re.MULTILINE))

@@ -173,7 +173,7 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
 
 
 def _of_one_cluster(found: Iterable[Partition]) -> None:
-    """Raise UsageError for copies whose meta.properties name several clusters."""
+    """Raise UsageError if the meta.properties of the copies name several clusters."""
     from kdump.log_dirs.log_dir_state import LogDirStates
 
     states = LogDirStates(lambda _: None, lambda _: None)

@@ -44,7 +44,7 @@ CHECKED: Final = 1 << 30
 BATCHES: Final = 5
 """Batches of a segment that are shown."""
 WIDE: Final = 50
-"""Columns of a command line up to which its explanation stands beside it."""
+"""A command line up to this width has its explanation on the same line."""
 LARGEST: Final = 3
 """Topics that are named."""
 
@@ -99,7 +99,7 @@ def overview(paths: tuple[str, ...]) -> int:
 
 
 def _is_its_segment(path: str, partition: Partition) -> bool:
-    """Return whether a path is that of the only segment of what was found there, in an archive too."""
+    """Return whether a path, also in an archive, is the only segment found there."""
     if not partition.is_named or len(partition.segments) != 1:
         return False
     return posixpath.basename(path) == posixpath.basename(partition.segments[0].path)
@@ -152,7 +152,7 @@ def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) 
 
 
 def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, str]]:
-    """Yield command lines for what is there, and what each does."""
+    """Yield command lines that fit the contents, each with its purpose."""
     yield f"kdump check {words}", "what is wrong, what a start would lose, what to do"
     yield f"kdump ls {words}", "every partition, with sizes, offsets and times"
     yield f"kdump report {words} --out report.html", "the whole picture on one page, for the ticket"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import Volumes
 
 AT_A_TIME: Final = 4
-"""Processes that copy segments, where --jobs is not given: the disk is what limits them."""
+"""Default number of processes that copy segments: the disk limits them."""
 STATES: Final = ("whole", "merged", "partial", "lost")
 
 
@@ -147,9 +147,9 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
 
 
 def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
-    """Return the log dirs, or None if something is missing or closed to this user: without it more would be lost.
+    """Return the log dirs, or None if something is missing or not readable by this user, since more would be lost.
 
-    What a failing disk does not give counts as damaged.
+    Bytes that a failing disk does not return count as damaged.
     """
     from kdump.rebuild.volumes import survey
 
@@ -197,7 +197,7 @@ def _prepare(run: session.Session, volumes: Volumes, wish: RebuildWish, jobs: in
 
 
 def _confirmed(rebuilt: RebuiltCluster) -> bool:
-    """Ask on a terminal before something is left out."""
+    """Ask for confirmation on a terminal before something is omitted."""
     dropped = rebuilt.account.dropped
     if not dropped or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True

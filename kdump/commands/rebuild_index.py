@@ -89,9 +89,9 @@ def command(
 
 
 def _folders(parts: list[Partition], out: str) -> list[str]:
-    """Return where the files of each partition go: a folder of its own, by the name of the one that it is read from.
+    """Return the output folder of each partition, named like its input folder.
 
-    Raises UsageError where two have one name.
+    Raises UsageError if two have one name.
     """
     read: dict[str, str] = {}
     for part in parts:

@@ -71,7 +71,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 COMMANDS: Final = tuple(name for group in GROUPS.values() for name in group)
 
 COMPLETION: Final = 45
-"""Letters that a shell shows of what a command does."""
+"""Maximum length of a command's description in shell completion, in characters."""
 
 
 HELP_OPTIONS: Final = frozenset({"-h", "--help"})
@@ -158,7 +158,7 @@ class Root(click.Group):
     """The group of subcommands, each imported when it is called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the clone's command line as the original does when it is meant: options may follow other words."""
+        """Parse the command line of ``--files`` as the original does: options may follow other words."""
         if any(word == "--files" or word.startswith("--files=") for word in args):
             if not HELP_OPTIONS.isdisjoint(args):
                 click.echo(files_help(ctx))
@@ -197,7 +197,7 @@ class Root(click.Group):
         return Command.of(command)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the subcommands, then the options that are none of the clone's."""
+        """Write the subcommands, then the options that are not options of ``--files``."""
         self.format_commands(ctx, formatter)
         options = (param for param in self.get_params(ctx) if not OWN.isdisjoint(param.opts))
         with formatter.section("Options"):
@@ -245,7 +245,7 @@ class Root(click.Group):
 
 
 OVERVIEW: Final = "overview"
-"""The name, in messages alone, of what ``kdump PATH`` does."""
+"""The name of ``kdump PATH`` in messages."""
 
 
 class _Overview(click.Command):
@@ -353,7 +353,7 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
 
 
 def files_help(ctx: click.Context) -> str:
-    """Return the page of ``--files``: the options of the original, and those that kdump adds to them."""
+    """Return the page of ``--files``: the options of the original, and kdump's own."""
     formatter = ctx.make_formatter()
     formatter.write_usage("kdump", "--files FILE,FILE,... [OPTIONS]")
     formatter.write_paragraph()
@@ -378,7 +378,7 @@ Exit status: as the original; 2 wrong usage."""
 
 
 def main() -> object:
-    """Run the command that the command line names; return its exit status, or None. Raises what ends it."""
+    """Run the command that the command line names; return its exit status, or None. Raises the error that ends it."""
     try:
         return root.main(standalone_mode=False)
     except click.ClickException as error:

@@ -45,7 +45,7 @@ def _kebab(name: str) -> str:
 
 
 def _checked(_: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    """Refuse a value in the words of the flag, before anything is read."""
+    """Reject a value with the name of its flag, before anything is read."""
     option = next(option for option in words.OPTIONS if option.name == parameter.name)
     try:
         if text is not None:
@@ -259,7 +259,7 @@ def _folders(text: str) -> tuple[str, ...]:
 
 
 class _Progress(session.StatusLine):
-    """What is being done, and how far it is; nothing, where there is no text."""
+    """The current step and its progress; empty without a text."""
 
     def __init__(self, out: IO[str] | None) -> None:
         super().__init__(out)

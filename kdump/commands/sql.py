@@ -332,7 +332,7 @@ class _Command:
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
-        """Give what the rows are written to: it is made once there is something to write."""
+        """Return the output for rows; it is created at the first write."""
         if self.out is None:
             with open_output(escape=self.output != "arrow") as out:
                 yield out
@@ -345,7 +345,7 @@ class _Command:
 
 @contextmanager
 def metered(*, wanted: bool) -> Iterator[Any]:
-    """Give what counts the bytes that are read meanwhile, or None if that is not wanted."""
+    """Return the counter of the bytes read in the block, or None without progress."""
     if not wanted:
         yield None
         return
@@ -382,7 +382,7 @@ def is_log(path: str) -> bool:
 
 @contextmanager
 def bounded_memory(size: int) -> Iterator[None]:
-    """Let the system refuse this process more than ``size`` bytes of data beside those that it has mapped."""
+    """Limit this process to ``size`` bytes of data besides the bytes that it has mapped."""
     import resource
 
     try:
@@ -408,7 +408,7 @@ def report_error(error: BaseException) -> None:
 
 
 def end_now(error: BaseException) -> None:
-    """End the process, whose query DuckDB does not end: all that it made has been deleted."""
+    """End the process with a query that DuckDB does not stop; its files are already deleted."""
     status = 1
     if isinstance(error, KeyboardInterrupt):
         print(file=sys.stderr)

@@ -33,7 +33,7 @@ COLOURED: Final = 7
 ROWS: Final = 40
 """Rows of the heat map and of the map of damage."""
 AT_ONCE: Final = 14
-"""Rows that are drawn at once, at most: the engine takes some 7 KiB of memory for each mark of theirs."""
+"""Maximum number of rows in one drawing: the engine needs about 7 KiB for each of their marks."""
 MARKS: Final = 40 * AT_ONCE
 """Marks of damage that are drawn at once, at most."""
 HEATS: Final = 5
@@ -43,7 +43,7 @@ WIDE: Final = 820
 NAME: Final = 28
 """Characters of a name beside an axis."""
 LETTER: Final = 8
-"""Pixels that a character takes there, at most, if it is no wide one."""
+"""Maximum width of a character in pixels, except for wide ones."""
 PADDING: Final = 4
 """Pixels around it."""
 _COLOURS: Final = [f"var(--c{number})" for number in range(1, COLOURED + 2)]
@@ -114,9 +114,9 @@ def drawn(specs: Sequence[Spec]) -> list[str]:
 
 
 def _within_page(svg: str, number: int) -> str:
-    """Return an SVG without the names of its namespaces, which a page needs not, and that look like addresses.
+    """Return an SVG without its namespaces: a page does not need them, and they look like URLs.
 
-    Its identifiers get a number: those of other processes are the same.
+    Its identifiers get a number, because other processes use the same ones.
     """
     svg = re.sub(r'(<clipPath id="|clip-path="url\(#)clip', rf"\g<1>chart{number}-clip", svg)
     svg = svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
@@ -124,7 +124,7 @@ def _within_page(svg: str, number: int) -> str:
 
 
 _Drawn: TypeAlias = tuple[str, str, str, *tuple[Spec, ...]]
-"""A chart that is to be drawn: section, title, words, and specifications of what stands below each other."""
+"""A chart to draw: section, title, description, and specifications of its parts from top to bottom."""
 
 
 def _specs(report: LogDirReport) -> Iterator[_Drawn]:
@@ -168,9 +168,9 @@ def _names(order: Iterable[str]) -> Spec:
 
 
 def _rows(names: Sequence[str], values: Sequence[Spec], spec: Spec) -> Iterator[Spec]:
-    """Yield a map with a row for each name, in parts of AT_ONCE rows at most; below the last stands what is of all.
+    """Yield a map with a row for each name, in parts of at most AT_ONCE rows.
 
-    That is the scale and the legend. All parts are as wide: a name that takes more room than there is ends with dots.
+    The last part has the scale and the legend. All parts have the same width: a long name ends with dots.
     """
     encoding = spec["encoding"]
     across, colour = encoding["x"], encoding["color"]
@@ -200,7 +200,7 @@ def _unit(most: int) -> tuple[int, str]:
 
 
 def _unique(names: Sequence[str], shown: Callable[[str], str] = lambda name: name) -> dict[str, str]:
-    """Return a short name for each name, of what is ``shown`` of it, no two alike: an axis would take them for one."""
+    """Return a unique short form of each name, from its ``shown`` text: an axis would merge equal ones."""
     found: dict[str, str] = {}
     for name in names:
         text = unique = short_name(shown(name))
@@ -340,7 +340,7 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
 
 
 def _damage(report: LogDirReport) -> Iterator[_Drawn]:
-    """A row for each damaged segment, from its first byte to its last; damage stands where it lies."""
+    """Return a chart with a row for each damaged segment, and its damaged ranges at their positions."""
     files = report.lines("damage", "damagedFile")[:ROWS]
     if not files:
         return
@@ -389,7 +389,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
 
 
 class _Range(NamedTuple):
-    """Damage in a file: the shares of it where it begins and ends, its bytes, and what to say of it."""
+    """Damage in a file: its begin and end as shares of the file, its bytes, and its text."""
 
     start: float
     end: float
@@ -415,7 +415,7 @@ def _damaged_ranges(report: LogDirReport, files: Sequence[Line]) -> dict[str, li
 
 
 def _thinned(ranges: Sequence[_Range], most: int) -> Iterator[_Range]:
-    """Yield ``most`` ranges at most: where there are more, those that begin in one share of the file are one."""
+    """Yield at most ``most`` ranges: if there are more, merge those that begin in the same share of the file."""
     if len(ranges) <= most:
         yield from ranges
         return

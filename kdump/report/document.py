@@ -1,7 +1,7 @@
 """The document that a report shows: the lines of the commands as plain values, and the verdict.
 
-Each answer holds what the command beside it prints with ``-o jsonl``. Nothing in it is a record's key or value: what a
-group's record holds of them (``metadata``, ``raw``) is left out.
+Each answer holds what the command beside it prints with ``-o jsonl``. It has no keys or values of records: the
+fields of groups that hold some (``metadata``, ``raw``) are omitted.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ VERSION: Final = 1
 DAY: Final = 86_400_000
 FORECAST_DAYS: Final = 7
 AROUND: Final = 3_600_000
-"""How far from the time asked for metadata events are shown, in ms."""
+"""Metadata events are shown up to this distance (ms) from the selected time."""
 EVENTS: Final = 200
-"""Metadata events that are held: those nearest to the time asked for, or the newest."""
+"""Maximum number of metadata events: those nearest to the selected time, or the newest."""
 HAPPENED: Final = 5000
 """Events of the timeline that are held: the newest."""
 HOTTEST: Final = 40
-"""Partitions whose hours are held: those with the most bytes."""
+"""Maximum number of partitions with data by hour: those with the most bytes."""
 PAYLOAD: Final = ("metadata", "raw")
 
 
@@ -63,7 +63,7 @@ class ReportAnswer:
 
 @dataclass(frozen=True)
 class LogDirReport:
-    """What is known of log dirs at ``at`` (ms since 1970). Answers stand under the names of their commands."""
+    """The state of log dirs at ``at`` (ms since 1970). Answers have the names of their commands."""
 
     paths: tuple[str, ...]
     at: int
@@ -105,7 +105,7 @@ class LogDirReport:
 
 @dataclass(frozen=True)
 class ReportAsked:
-    """What a report is asked for: paths as the user wrote them, topics and partitions, two times in ms, configs."""
+    """The question of a report: paths as the user wrote them, topics and partitions, two times in ms, configs."""
 
     paths: tuple[str, ...]
     wanted: Wanted
@@ -139,7 +139,7 @@ def document(
     say: Reporter,
     said: Iterable[str] = (),
 ) -> LogDirReport:
-    """Return the document of what was gathered. The metadata log and differing replicas are read here."""
+    """Return the document of the gathered answers. This also reads the metadata log and differing replicas."""
     at, now = asked.at, asked.now()
     stats = _lines(found.statistics.answer(at))
     answers = {

@@ -25,7 +25,7 @@ _DONTNEED: Final = 4
 _PR_SET_PDEATHSIG: Final = 1
 _SIGKILL: Final = 9
 _FILE: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-(?:-p 0+|xp \S+) .* (/.*)")
-"""A mapping of pages that are the file's: its constants and its code, not what the linker has changed."""
+"""A mapping of unchanged pages of the file: its constants and code, without pages that the linker changed."""
 
 
 def draw(specs: list[dict[str, Any]]) -> list[str]:

@@ -1,7 +1,7 @@
 """One pass over log dirs that gathers what all parts of a report need.
 
-The check reads each segment; the collectors of the other answers take part in its reading. The ends of the logs that
-groups have offsets in are looked up afterwards, the metadata log is replayed before.
+The check reads each segment; the collectors of the other answers take part in its reading. The metadata log is
+replayed before; the end offsets of logs with group offsets are looked up afterwards.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from kdump.primitives.processes import Workers
 
 ALSO = (*TOPICS, transaction_state.TOPIC, cluster_metadata.TOPIC, remote_log_metadata.TOPIC)
-"""Topics of Kafka's own that are read whatever topics are asked for: they describe the others."""
+"""Kafka's own topics that are always read: they describe the others."""
 
 
 @dataclass
 class ReportCollectors:
-    """The collectors of a report, and what the check found in each partition."""
+    """The collectors of a report, and the check's findings for each partition."""
 
     usage: DiskUsage
     statistics: Statistics
@@ -65,16 +65,16 @@ class ReportCollectors:
 
     @property
     def of_logs(self) -> list[Collector]:
-        """Those that are fed with the logs of topics that are asked for."""
+        """The collectors of the selected topics' logs."""
         return [self.statistics, self.damage, self.events, self.retention, *self.of_coordinators]
 
     @property
     def of_coordinators(self) -> list[Collector]:
-        """Those that are fed with Kafka's own topics whatever is asked for."""
+        """The collectors of Kafka's own topics, which are always read."""
         return [self.transactions, self.groups]
 
     def merge(self, other: ReportCollectors) -> None:
-        """Take over what another process gathered from partitions after these."""
+        """Add the results of another process for later partitions."""
         self.usage.merge(other.usage)
         for mine, theirs in zip(self.of_logs, other.of_logs, strict=True):
             mine.merge(theirs)
@@ -89,7 +89,7 @@ def collectors_for(
 ) -> ReportCollectors:
     """Return new collectors for partitions; configs and topic ids come from the metadata log among them.
 
-    ``configs`` count before those.
+    ``configs`` override those.
     """
     image = image_of(live_of(partitions), say)
     copied = copied_offsets(partitions, image, say)

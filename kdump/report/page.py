@@ -54,7 +54,7 @@ NOTHING: Final = {
     "groups": "No group is in these paths.",
     "metadata": "No metadata log is in these paths.",
 }
-"""The sentences for sections that have nothing to show, all in one line."""
+"""The sentences for empty sections, all on one line."""
 
 
 def require() -> None:
@@ -119,7 +119,7 @@ def _embedded(report: LogDirReport) -> str:
 
 
 def _tiles(report: LogDirReport) -> list[tuple[str, str]]:
-    """Return the numbers at the top: what, and how much."""
+    """Return the labels and numbers at the top."""
     partitions = report.lines("du", "partition")
     (summary,) = report.lines("check", "summary")
     records = sum(line["records"] for line in report.lines("stats", "stats"))

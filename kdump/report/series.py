@@ -17,14 +17,14 @@ _WIDTHS: Final = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
 """Hours that a bucket may span."""
 _DAY: Final = 24
 _LAST: Final = 253_402_300_799_999
-"""The last ms of the year 9999: charts know no much later time."""
+"""The last ms of the year 9999: charts support no later time."""
 _EARLY: Final = 0.01
 """The share of bytes that the axis may leave out at its beginning: few old records would make it too long."""
 OTHERS: Final = "other topics"
 
 
 class TimeAxis(NamedTuple):
-    """Buckets of equal width; times in ms. ``left_out`` counts the records whose time lies on none of them."""
+    """Buckets of equal width; times in ms. ``left_out`` counts the records outside all buckets."""
 
     start: int
     width: int
@@ -82,7 +82,7 @@ def largest(sizes: Counter[str], most: int) -> list[str]:
 
 
 def ingest(report: LogDirReport, axis: TimeAxis, topics: Sequence[str]) -> list[tuple[int, str, int, int]]:
-    """Return bucket, topic, records and bytes of what came in; topics beside those named are summed."""
+    """Return bucket, topic, records and bytes of appended data; the other topics are summed."""
     sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
     for line in report.lines("stats", "hour"):
         bucket = axis.bucket(line["hourMs"])

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 STYLES: Final = {"bad": "bold red", "warn": "yellow", "info": "cyan", "good": "green"}
 WORDS: Final = {"bad": "WRONG", "warn": "look", "info": "note", "good": "well"}
 TOPICS: Final = 10
-"""Topics that are drawn: those with the most bytes."""
+"""Number of topics drawn: those with the most bytes."""
 BAR, LEAST = 30, 10
-"""Columns of the longest bar, where there is room for it, and where there is none."""
+"""Width of the longest bar in characters: with enough room, and without."""
 TICKET: Final = 10
 """Lines of the text for a ticket."""
 WORD: Final = 6
@@ -57,7 +57,7 @@ def draw(report: LogDirReport, out: IO[str]) -> None:
 
 
 def ticket(report: LogDirReport) -> list[str]:
-    """Return at most TICKET lines for a ticket: where and when, how much, the worst sentences, and what to run."""
+    """Return at most TICKET lines for a ticket: place, time and size, the gravest sentences, and the next commands."""
     partitions = report.lines("du", "partition")
     times = [ms for line in partitions for ms in (line["oldestMs"], line["newestMs"]) if ms is not None]
     log = size(sum(line["logBytes"] for line in partitions))
@@ -87,7 +87,7 @@ def draw_ticket(report: LogDirReport, out: IO[str]) -> None:
 
 
 def _folded(console: Quiet, text: str, before: int = 0) -> list[str]:
-    """Return the lines of a sentence on a terminal, the sentence elsewhere; ``before`` columns stand before it."""
+    """Return a sentence folded for a terminal, elsewhere unfolded; ``before`` is its first column."""
     text = harmless_line(text)
     return folded(text, min(console.width, MEASURE) - before, indent=0) if console.is_terminal else [text]
 
@@ -141,13 +141,13 @@ def _forecast(console: Quiet, report: LogDirReport) -> None:
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar of a share of ``width`` columns, in eighths; what is not nothing is seen."""
+    """Return a bar of a share of ``width`` columns, in eighths; at least one eighth if not zero."""
     eighths = max(round(share * width * 8), 1 if share > 0 else 0)
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 
 def sparkline(numbers: list[int]) -> str:
-    """Return a letter for each number, as high as it is; a blank for 0."""
+    """Return a bar character for each number, by its height; a blank for 0."""
     most = max(numbers, default=0)
     return "".join(_SPARKS[(number * 8 - 1) // most] if number > 0 else " " for number in numbers)

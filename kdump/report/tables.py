@@ -22,7 +22,7 @@ WORDS: Final = {"log": "DAMAGED", "derived": "WRONG", "remark": "note"}
 
 
 class Cell(NamedTuple):
-    """A value as the document has it, and what people read; numbers end at the right."""
+    """A value of the document, and its text; numbers are right-aligned."""
 
     value: object
     text: str
@@ -48,7 +48,7 @@ def tables(report: LogDirReport) -> list[ReportTable]:
 
 
 def plain(value: object) -> Cell:
-    """Return a cell of text; control characters and those that turn its direction are written out."""
+    """Return a cell of text; control characters and those that change the text direction are escaped."""
     return Cell(value, "–" if value is None else harmless_line(str(value)))
 
 
@@ -83,7 +83,7 @@ def _of_lines(lines: Iterable[Line], columns: Sequence[_Column], **about: str) -
 
 
 def _of_rows(rows: list[list[Cell]], columns: tuple[str, ...], **about: str) -> ReportTable:
-    """Return a table of the first rows of those that are made."""
+    """Return a table of the first rows."""
     return ReportTable(columns=columns, rows=rows[:MOST], left_out=max(0, len(rows) - MOST), **about)
 
 

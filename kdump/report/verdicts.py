@@ -1,4 +1,4 @@
-"""The verdict of a report: what is wrong, what to do next, and the command that shows more. The worst comes first."""
+"""The verdict of a report: the problems, the next steps, and the command for details. The gravest comes first."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _KEEP: Final = "Keep the broker stopped and a copy of these folders. kdump salva
 _HOLES: Final = (
     "A broker takes these logs as they are. Another replica may have what is missing: name its log dirs too."
 )
-_REBUILD: Final = "They can be made again: each finding says how."
+_REBUILD: Final = "They can be rebuilt: each finding says how."
 _MUCH: Final = 0.5
-"""The share of all bytes from which on the logs of a topic count as filling the disk. Retention counts no indexes."""
+"""A topic with at least this share of all bytes fills the disk. Indexes are not counted, as in retention."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ReportVerdict:
 
 
 def verdicts(report: LogDirReport) -> list[ReportVerdict]:
-    """Return the verdict; where nothing is wrong the first sentence says so."""
+    """Return the verdict; without problems its first sentence says so."""
     found = [one for part in _PARTS for one in part(report)]
     order: list[Weight] = ["bad", "warn", "info", "good"]
     if not any(one.weight in {"bad", "warn"} for one in found):
@@ -128,7 +128,7 @@ def _unreadable(report: LogDirReport) -> str:
 
 
 def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield the damaged logs, and those that lack offsets, where no verdict on a broker has them."""
+    """Yield damaged logs and logs with missing offsets, unless a verdict on a broker has them."""
     summary = _summary(report)
     damaged, missing = summary.get("damaged", ()), summary.get("offsetsMissing", ())
     if damaged and not _verdict_has(report, DAMAGED):
