@@ -100,7 +100,7 @@ def _range(text: str) -> OffsetRange:
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return the log of a folder without topic and partition as the partition in question, if there is only one."""
+    """Return logs in folders that name no partition, as the selected partition, if only one is selected."""
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.met):
         return []
