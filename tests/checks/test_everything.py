@@ -453,10 +453,10 @@ def test_jsonl_is_the_same_as_json_and_topics_are_chosen(tmp_path):
 
 def test_a_name_cannot_forge_lines(tmp_path):
     place = folder(tmp_path, (0, one(0, crc=7)))
-    place = place.rename(tmp_path / os.fsdecode(b"a\nkdump: all is well\xff\x1b[2J-0"))
+    place = place.rename(tmp_path / os.fsdecode(b"a\nerror: all is well\xff\x1b[2J-0"))
     done = kdump("check", tmp_path)
-    assert b"a\\x0akdump: all is well\\xff\\x1b[2J-0" in done.stdout
-    assert not [line for line in done.stdout.splitlines() if line.startswith(b"kdump: all")]
+    assert b"a\\x0aerror: all is well\\xff\\x1b[2J-0" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.startswith((b"kdump: all", b"error: all"))]
     reported = kdump("salvage", tmp_path, "--out", tmp_path.with_suffix(".out")).stderr
     assert all(line.startswith((b"note: a\\x0a", b"error: /", b"note: 0 ")) for line in reported.splitlines())
 

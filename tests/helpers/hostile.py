@@ -17,7 +17,7 @@ NAMES = (
     "\x1b]52;c;cm0gLXJm\x07\x1b[31mRED\x1b[0m\x1b]8;;http:evil\x1b\\link",
     "\x9b31m\x9d52;c;AAAA\x9c",
     "\u202egnp.exe\u2066\u200f\u200e\u061c\u2028",
-    "a\nb; rm -rf ~\nkdump: fake line",
+    "a\nb; rm -rf ~\nerror: fake line",
     "a b'c\"d;$(touch pwned)`id`",
     "<img src=x onerror=alert(1)>",
     "=cmd|' C calc'!A0,\"x\"",
