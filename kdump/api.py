@@ -162,7 +162,7 @@ class LogRecord:
 
     @property
     def decoded(self) -> dict[str, Any] | None:
-        """What ``open(..., decode="auto")`` makes of key and value, as ``decoded`` of JSON lines; None for neither."""
+        """Key and value decoded by ``open(..., decode="auto")``, as ``decoded`` of JSON lines; None without either."""
         found: dict[str, Any] | None = values.decoded(self.batch.found, self.record)
         return found
 
@@ -220,7 +220,7 @@ class Decoding(NamedTuple):
 
 
 class Log:
-    """What :func:`open` returns: iterate it, or call :meth:`batches` or :meth:`to_arrow`, as often as you like.
+    """The result of :func:`open`: iterate it, or call :meth:`batches` or :meth:`to_arrow`, as often as you like.
 
     ``damage`` holds the damaged ranges that the last iteration met, ``notes`` what changes nothing. In a ``with``
     statement it is itself: files are open only while they are read.
@@ -476,7 +476,7 @@ _SHOWN_ROWS: Final = 10
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a check found: findings, remarks on what is not wrong, errors of files that cannot be read, and notes."""
+    """The result of a check: findings, remarks, errors of unreadable files, and notes."""
 
     findings: tuple[Finding, ...]
     remarks: tuple[Finding, ...] = ()

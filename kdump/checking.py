@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class CheckedPaths(NamedTuple):
-    """What a check is of: paths, the partitions found there, the metadata image, and the broker that would start."""
+    """The input of a check: paths, the partitions found there, the metadata image, and the broker that would start."""
 
     paths: tuple[str, ...]
     partitions: list[Partition]

@@ -59,7 +59,7 @@ class ToolSpec(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What the server may show and take. ``redact_key`` hashes payloads where they are not shown plain."""
+    """The limits of the server. ``redact_key`` hashes payloads that are not shown."""
 
     roots: tuple[str, ...]
     payloads: bool = False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROWS: Final = 1 << 14
 """Rows of a record batch at most."""
 _LEFT_OUT: Final = {"kind", "crcValid", "transactionState"}
-"""What only a text form needs, and what depends on the batch's bytes or on other batches."""
+"""Columns that only text formats need, or that depend on the batch's bytes or on other batches."""
 COLUMNS: Final = tuple(
     column for column in rows.BATCH if column.name not in _LEFT_OUT and column.scope in ("file", "batch")
 )

@@ -1,4 +1,4 @@
-"""What stands in records as Arrow columns: made by the compiled kernel, or of records as objects.
+"""The fields of records as Arrow columns, made by the compiled kernel or from record objects.
 
 Both are filled batch by batch and then asked, field of :class:`kdump.formats.record.Record` by field, for an array.
 """

@@ -1,1 +1,1 @@
-"""What a broker does with its log dirs when it starts: a dry run that touches nothing, release by release."""
+"""A dry run of a broker's start on its log dirs, for each release; it changes nothing."""

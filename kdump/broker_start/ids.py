@@ -38,7 +38,7 @@ class DirIds(NamedTuple):
     log_dir: LogDirFiles
     ids: Ids | None
     cause: StartCause | None
-    """Why there are none."""
+    """The reason why there are none."""
 
     @property
     def is_missing(self) -> bool:

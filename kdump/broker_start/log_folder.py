@@ -1,4 +1,4 @@
-"""What a start makes of one partition folder: loaded, recovered, truncated, or the end of the broker or the log dir.
+"""The outcome of a start for one partition folder: loaded, recovered, truncated, or fatal to the broker or log dir.
 
 Sources: Kafka's classes UnifiedLog (``apply``, ``initializeTopicId``), LogLoader, LogSegment, ProducerStateManager and
 LeaderEpochFileCache. The segments themselves are the matter of :mod:`kdump.recovery.log_loader`.
@@ -99,7 +99,7 @@ class LogFolder:
 
 
 class Loading(NamedTuple):
-    """What decides how a log is loaded beside its folder.
+    """The facts outside a folder that decide how its log is loaded.
 
     ``sound_end`` is the next offset of a log that is known to be valid: it is not read again.
     """

@@ -1,4 +1,4 @@
-"""What a start makes of the metadata log, and the image of the cluster that the node begins with.
+"""The outcome of a start for the metadata log, and the node's first image of the cluster.
 
 The log is always opened as after an unclean stop, from offset 0 on. Then the newest snapshot counts where it ends
 beyond the log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore,
@@ -54,7 +54,7 @@ class MetadataStart(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """How a metadata log is opened, and what is known of it: the next offset of a valid log, the image of a whole one.
+    """Options to open a metadata log, and known facts: the next offset of a valid log, the image of a complete one.
 
     ``limit`` are bytes that one batch may take.
     """

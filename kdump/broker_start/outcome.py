@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from kdump.findings.codes import Code
 
 CONTROLLERS_HAVE_IT: Final = "the node takes the metadata from the controllers: its own copy does not reach as far"
-"""Why the own metadata log of a node that is a broker alone decides nothing."""
+"""The reason why the metadata log of a node with only the broker role decides nothing."""
 
 
 class StartOutcome(StrEnum):
-    """What becomes of a partition folder, or of a partition that has none."""
+    """The outcome for a partition folder, or for a partition without one."""
 
     LOADED = "loaded"
     """Opened as it is."""
@@ -76,7 +76,7 @@ class StartCut(NamedTuple):
 
 
 class LogStart(NamedTuple):
-    """What a start makes of one partition folder, or of a partition that has none in use."""
+    """The outcome of a start for one partition folder, or for a partition without one in use."""
 
     topic: str
     partition: int
@@ -98,7 +98,7 @@ class LogStart(NamedTuple):
     splits: tuple[str, ...] = ()
     """The ``.log`` files that are split: they hold an offset 2^31 or more above their base offset."""
     topic_id: bytes | None = None
-    """What ``partition.metadata`` has."""
+    """The topic id in ``partition.metadata``."""
     assigned_id: bytes | None = None
     """The id of the topic of this name in the metadata log."""
     is_assigned: bool | None = None
@@ -133,7 +133,7 @@ class BrokerStart(NamedTuple):
     logs: tuple[LogStart, ...] = ()
     """As far as the start gets. Where it fails, the logs that would have been loaded are there all the same."""
     unknown: tuple[StartCause, ...] = ()
-    """What the files leave open: why ``starts``, an outcome or an offset is None."""
+    """Open questions: the reasons why ``starts``, an outcome or an offset is None."""
     clean: frozenset[str] = frozenset()
     """The log dirs with ``.kafka_cleanshutdown``: their logs are not recovered."""
 

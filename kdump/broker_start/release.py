@@ -1,4 +1,4 @@
-"""What differs from release to release at a start, as data: the records and levels of the metadata that it knows."""
+"""The differences between releases at a start, as data: the metadata records and levels that they read."""
 
 from __future__ import annotations
 

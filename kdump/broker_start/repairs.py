@@ -1,4 +1,4 @@
-"""What to do about the causes for which a broker does not start, or goes on without a log dir: words and commands."""
+"""Advice and commands for each cause that stops a broker's start or takes a log dir offline."""
 
 from __future__ import annotations
 

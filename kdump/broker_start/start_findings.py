@@ -45,7 +45,7 @@ class Everything:
 
 
 class LogEvidence(NamedTuple):
-    """What the files of a partition have of its log, by the folder's path: its end, its records, and evidence.
+    """The facts about logs in their files, by folder path: the end offset, the records, and evidence.
 
     ``evidence`` is the offset that each file has the log reach to, by the file in words.
     """

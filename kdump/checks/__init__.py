@@ -1,1 +1,1 @@
-"""What can be wrong: regions in, findings out."""
+"""The checks: they take regions and yield findings."""

@@ -10,7 +10,7 @@ from kdump.log_dirs import file_names
 from kdump.primitives.terminal import shell_path
 
 ASIDE: Final = ".aside"
-"""What the name of the folder beside a log dir ends in, for files that must leave the log dir and are kept."""
+"""Suffix of the folder beside a log dir to which files are moved out of it."""
 _FOLDER: Final = re.compile(r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 """The name of a partition folder."""
 

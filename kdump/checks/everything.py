@@ -39,7 +39,7 @@ COPY_OF_A_RUNNING_BROKER: Final = " (a copy of a running broker can look so)"
 
 
 class CheckOptions(NamedTuple):
-    """What to check: ``records`` looks into batches, ``interval`` is index.interval.bytes, for the dry run.
+    """The options of a check: ``records`` reads inside batches, ``interval`` is index.interval.bytes for the dry run.
 
     ``at`` is now in ms since 1970: a timestamp more than an hour later is in the future. None: none is.
     """

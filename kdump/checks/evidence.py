@@ -1,4 +1,4 @@
-"""What the files beside a log have of its ends: where it began at most, and how far it reached at least."""
+"""Evidence in the files beside a log: the greatest possible start offset and the least possible end offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is worth knowing of a valid log: transactions that are open at its end, and timestamps in the future."""
+"""Remarks on a valid log: transactions open at its end, and timestamps in the future."""
 
 from __future__ import annotations
 

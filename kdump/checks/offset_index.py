@@ -36,7 +36,7 @@ CONVENTIONS: Final = {
 
 
 class Fault(NamedTuple):
-    """What is wrong with an entry."""
+    """The problem of an entry."""
 
     kind: str
     text: str
@@ -277,7 +277,7 @@ class OffsetIndexCheck:
 
     @property
     def conventions(self) -> dict[int, int]:
-        """How many entries name which offset, where it can be decided."""
+        """The number of entries by the kind of offset that they name, where it can be decided."""
         return {verdict: count for verdict in CONVENTIONS if (count := self._verdicts.count(verdict))}
 
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:

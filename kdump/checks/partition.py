@@ -45,7 +45,7 @@ class SegmentChecker(Protocol):
 
 
 class _Ways(NamedTuple):
-    """How segments are gone through: see :func:`check`."""
+    """The options of :func:`check`."""
 
     read: Callable[[int], None]
     log: LogCheck | None

@@ -1,1 +1,1 @@
-"""What the commands share: options, the run of an answering command, standard error and the exit status, help."""
+"""Shared by commands: options, the run of an answering command, standard error and the exit status, help."""

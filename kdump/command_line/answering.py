@@ -1,4 +1,4 @@
-"""What the answering commands share: their options, the pass over the log dirs, and the form of the answer."""
+"""The common part of the answering commands: options, the pass over the log dirs, and the output format."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ class Answering:
         self._named = asked.topics
         self._absent: Callable[[Iterable[str]], None] = out.absent if judges else self._insist
         self.met: set[Name] = set()
-        """What the folders that were met are called."""
+        """The names of the folders that were found."""
         self.unread: set[Name] = set()
-        """What the folders are called that cannot be listed."""
+        """The names of unreadable folders."""
         self.asked = asked if topics is None else asked._replace(topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:

@@ -30,12 +30,12 @@ WHOLE: Final = "kdump.whole_help"
 NAMES: Final = 30
 """Columns of the names of options at most; a longer name has a line of its own."""
 REST: Final = 3
-"""How much sooner an option of the last section gives way than one of another."""
+"""The weight with which options of the last section are shortened before others."""
 LEAST: Final = 16
 """Letters of a text that is cut, at least."""
 _TITLE: Final = "Options"
 _CLAUSE_ENDS: Final = (r"\. ", r"; ", r": ", r" \(")
-"""Where the text of an option may be cut, the best place first."""
+"""Places at which the text of an option may be shortened, the best first."""
 
 
 class Command(click.Command):

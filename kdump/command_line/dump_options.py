@@ -78,7 +78,7 @@ class DumpOptions:
         self.on_error: OnError = given["on_error"]
         self.include_damaged: bool = given["include_damaged"]
         self.jobs: int | None = given["jobs"]
-        """How many processes read; None for as many as are worth it."""
+        """The number of reading processes; None lets kdump choose."""
         self.follow: bool = given["follow"]
         self.every_replica: bool = given["every_replica"]
         self.stats: bool = given["stats"]

@@ -1,4 +1,4 @@
-"""What the words of options mean: times, ranges of offsets, keys, lists."""
+"""Parsers of option values: times, ranges of offsets, keys, lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several processes read: segments in a row, or parts of a large one, in the order of the output."""
+"""The division of input between processes: consecutive segments, or parts of a large one, in output order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command that reads logs shares: words on standard error, the exit status, progress."""
+"""The session of a command that reads logs: messages on standard error, the exit status, progress."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Progress(StatusLine):
 
 
 class SaidSoFar:
-    """What a run has met and reported so far; processes hand it on."""
+    """The messages that a run has printed so far; processes pass it on."""
 
     def __init__(self) -> None:
         self.met: set[int] = set()

@@ -1,4 +1,4 @@
-"""What a wrong command line may have meant: loaded when there is one."""
+"""Hints for a wrong command line; imported only if there is one."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def _each_once(partitions: Iterable[Partition], paths: Iterable[str], run: sessi
 
 
 class ChunkStart(NamedTuple):
-    """Where a part of a segment starts: see :class:`kdump.parallel.costs.SegmentPart`."""
+    """The start of a part of a segment: see :class:`kdump.parallel.costs.SegmentPart`."""
 
     reached: int = 0
     hops: int = BUDGET

@@ -166,7 +166,7 @@ class Hide:
     decode: bool = False
     """Whether records of Kafka's own topics are decoded."""
     secrets: Secrets | None = None
-    """What hides passwords and credentials; None shows them."""
+    """The function that hides passwords and credentials; None shows them."""
 
     @property
     def columns(self) -> tuple[rows.Column, ...]:

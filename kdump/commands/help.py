@@ -47,7 +47,7 @@ INCIDENTS: Final = {
     "the schema registry is lost": "kdump schemas /var/kafka",
     "the whole picture, or a file for the ticket": "kdump report /var/kafka --out report.html",
 }
-"""What happened -> the command that answers it."""
+"""Symptom -> the command that explains it."""
 
 
 def topics() -> dict[str, str]:

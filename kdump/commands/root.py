@@ -249,7 +249,7 @@ OVERVIEW: Final = "overview"
 
 
 class _Overview(click.Command):
-    """What ``kdump PATH...`` does: paths alone, no options."""
+    """The command for ``kdump PATH...``: paths without options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.args = args

@@ -143,7 +143,7 @@ def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes
 
 
 class LineValues:
-    """What the lines of one segment are made of; it remembers the last offset.
+    """The values for the lines of one segment; it keeps the last offset.
 
     ``lead`` and ``follow`` hand over to the kernel and take up again after it.
     """

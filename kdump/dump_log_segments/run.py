@@ -134,7 +134,7 @@ Report: TypeAlias = dict[str, list[Pair]]
 
 
 class Reports:
-    """What did not fit in offset indexes, and in time indexes: timestamps, their order, offsets."""
+    """Mismatches in offset indexes, and in time indexes: timestamps, their order, offsets."""
 
     def __init__(self) -> None:
         self.mismatches: Report = {}

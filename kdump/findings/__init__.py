@@ -1,4 +1,4 @@
-"""What a check has to say: findings, which are wrong, and remarks, which are not.
+"""The results of a check: findings are problems, remarks are not.
 
 A remark never changes an exit status. Each names the one thing it is about, so that a person can look at the bytes.
 """
@@ -87,7 +87,7 @@ class Finding:
 
 
 METADATA_LOG: Final = "__cluster_metadata-"
-"""What the files of the metadata log have in their names."""
+"""The part that the names of all metadata log files contain."""
 
 
 def is_hole(kind: str, file: str) -> bool:
@@ -99,7 +99,7 @@ def is_hole(kind: str, file: str) -> bool:
 
 
 KDUMP: Final = "kdump "
-"""How commands begin that change no input."""
+"""The first words of commands that change no input."""
 
 
 def of_a_copy(finding: Finding) -> Finding:

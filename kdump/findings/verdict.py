@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SHOWN: Final = 3
 """Files or folders that the line names."""
 NO_START_TEXT: Final = "a broker does not start: "
-"""How the text of a finding begins that keeps a broker from starting."""
+"""The first words of a finding that prevents a broker's start."""
 DAMAGED: Final = " damaged: "
 MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"

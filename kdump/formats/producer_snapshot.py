@@ -79,7 +79,7 @@ GUARDED_FROM = HEADER.offsets["producer_entries"]
 
 
 class SnapshotParts(NamedTuple):
-    """What stands in a snapshot, valid or not.
+    """The content of a snapshot, valid or not.
 
     A header field is None if the file ends before or inside it. ``entries`` are the whole ones of those that
     ``announced`` counts; ``cut_in`` names the field in which the file ends too early.

@@ -26,7 +26,7 @@ DELETE_HORIZON_FLAG: Final = 0x40
 
 
 class LogOverhead(NamedTuple):
-    """What each entry of a log begins with, whatever its magic, and each message inside a wrapper."""
+    """The first fields of each entry of a log, of any magic, and of each message inside a wrapper."""
 
     offset: Int64
     size: Int32
@@ -45,7 +45,7 @@ class EntryStart(NamedTuple):
 
 
 class MessageHeader0(NamedTuple):
-    """What stands before key and value in magic 0. The crc (CRC-32) covers everything after it."""
+    """The fields before key and value in magic 0. The crc (CRC-32) covers everything after it."""
 
     crc: UInt32
     magic: Int8
@@ -89,7 +89,7 @@ BATCH_HEADER: Final = Layout(BatchHeader)
 MAGIC_POSITION: Final = ENTRY_START.offsets["magic"]
 UP_TO_MAGIC: Final = ENTRY_START.size
 CRC_COVERS_FROM: Final = BATCH_HEADER.offsets["attributes"]
-"""Where the bytes begin that the crc of a batch of magic 2 covers: offset, length, epoch and magic lie outside."""
+"""The first byte that the CRC of a magic 2 batch covers: offset, length, epoch and magic are not covered."""
 SMALLEST_MESSAGE: Final = (MESSAGE_HEADER_0.size + 8, MESSAGE_HEADER_1.size + 8)
 """Bytes of a message with null key and value (two sizes of 4 bytes), by magic: less cannot hold its fields."""
 SMALLEST_ENTRY: Final = SMALLEST_MESSAGE[0]

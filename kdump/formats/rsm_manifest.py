@@ -37,7 +37,7 @@ LARGEST: Final = 5 * MOST_CHUNKS
 
 
 class Part(NamedTuple):
-    """Where a file lies in ``.indexes``: position and size in bytes."""
+    """The location of a file in ``.indexes``: position and size in bytes."""
 
     position: int
     size: int
@@ -52,7 +52,7 @@ class Encryption(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What a manifest says. Sizes are bytes; ``chunks`` are those of the chunks as they are stored, in order."""
+    """A parsed manifest. Sizes are bytes; ``chunks`` are the sizes of the stored chunks, in order."""
 
     chunk_size: int
     file_size: int

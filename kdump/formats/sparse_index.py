@@ -1,4 +1,4 @@
-"""What ``.index`` and ``.timeindex`` share: fixed-size entries in rising order, searched by halving.
+"""The common part of ``.index`` and ``.timeindex``: fixed-size entries in rising order, searched by halving.
 
 Source: Kafka's class AbstractIndex. An active segment's index file is preallocated, so that its last entry may be
 followed by zero bytes; a rolled or cleanly closed one is trimmed to its entries.

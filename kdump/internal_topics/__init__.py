@@ -1,4 +1,4 @@
-"""What Kafka itself writes inside records: one schema notation, one interpreter, and :func:`decode`.
+"""Records of Kafka's own topics: one schema notation, one interpreter, and :func:`decode`.
 
 The names of the topics stand here; each schema text has its own as ``TOPIC``.
 """

@@ -274,4 +274,4 @@ value.deserializer value.serializer window.size.ms windowed.inner.class.serde
 windowstore.changelog.additional.retention.ms
 """),
 }
-"""What a config belongs to -> the names whose values are no secrets."""
+"""Type of resource -> the names of configs whose values are not secret."""

@@ -1,4 +1,4 @@
-"""What members of a group with protocolType "consumer" keep in ``subscription`` and ``assignment``.
+"""The bytes in ``subscription`` and ``assignment`` of a group member with protocolType "consumer".
 
 An int16 version, then the fields. Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``.
 """

@@ -1,4 +1,4 @@
-"""What KRaft writes in control records: the change of a leader, the ends of a snapshot, the voters (KIP-595, 630, 853).
+"""The control records of KRaft: leader change, snapshot header and footer, voters (KIP-595, 630, 853).
 
 The key of a control record names the type (:mod:`kdump.records.control`); the value is the message, whose first field
 is its version. Source: ``org.apache.kafka.common.message``.

@@ -39,7 +39,7 @@ class Decoded(NamedTuple):
     values: Values | None = None
     """Field -> value, in order of declaration: int, float, bool, str, bytes (uuids too), None, lists and dicts."""
     reason: str = ""
-    """Why there are no values: an unknown type or version, or broken bytes and where."""
+    """The reason for missing values: an unknown type or version, or malformed bytes and their position."""
     known: bool = True
     """Whether a schema has the type and version; a newer release may know others."""
     struct: Struct | None = None
@@ -108,7 +108,7 @@ def _candidates(
 
 
 class Candidate(NamedTuple):
-    """What bytes may hold: a message as a release has it."""
+    """A candidate for the bytes: a message as one release defines it."""
 
     message: MessageSchema
     release: Release

@@ -97,7 +97,7 @@ ALWAYS: Final = Era()
 
 
 class PerRelease(Generic[T]):
-    """What holds in which releases."""
+    """Items with the releases to which they apply."""
 
     def __init__(self, items: tuple[tuple[T, Era], ...]) -> None:
         self.items = items

@@ -1,4 +1,4 @@
-"""What --topic and --partition name and the paths do not hold; names for logs whose folder gives none."""
+"""Hints for a --topic or --partition that the paths lack, and names for logs whose folder has none."""
 
 from __future__ import annotations
 

@@ -36,9 +36,9 @@ SUFFIXES: Final = (
 _COMPRESSED: Final = (".gz", ".zst", ".xz", ".bz2", ".lz4")
 _CHECKSUM: Final = slice(148, 156)
 _LARGE: Final = (b"\x80", b"\xff")
-"""What the form of large numbers in a tar's header begins with."""
+"""The first bytes of a large number in a tar header."""
 _OCTAL: Final = b"01234567oO_+- \t\n\r\f\v\x1c\x1d\x1e\x1f"
-"""What any other number there is made of: octal digits as Python reads them."""
+"""Any other number there: octal digits, as Python reads them."""
 
 
 class Foreign(NamedTuple):

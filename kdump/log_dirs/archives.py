@@ -143,7 +143,7 @@ class Member(NamedTuple):
     modified: int | None
     disk_size: int
     packed: ZipMember | None = None
-    """Where a zip has it; its extents are not known then."""
+    """Its place in a zip; its extents are unknown then."""
 
 
 class Archive:

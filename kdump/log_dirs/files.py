@@ -1,4 +1,4 @@
-"""Where files come from: one small seam between kdump and the places that hold Kafka's files.
+"""The interface between kdump and the places that hold Kafka's files.
 
 A place lists folders and opens files read-only. :mod:`kdump.log_dirs.local` has the local disk,
 :mod:`kdump.log_dirs.archives` archives; anything else with the methods of :class:`Files` fits in the same way.

@@ -48,7 +48,7 @@ _MANY: Final = 3
 
 
 class Wanted(NamedTuple):
-    """What to take: topics (names or globs), partitions, and whether leftovers (deleted, swap, stray, ...) count.
+    """The choice of topics (names or globs) and partitions, and whether leftovers (deleted, swap, stray, ...) count.
 
     Empty means all.
     """
@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
     topics: tuple[str, ...] = ()
     partitions: frozenset[int] = frozenset()
     test: Callable[[Name], bool] | None = None
-    """What a folder's name must pass besides."""
+    """A further test of a folder's name."""
     leftovers: bool = False
     siblings: bool = False
     """Whether files that hold no records count where they are named; they stand in ``Partition.others``."""
@@ -69,7 +69,7 @@ class Wanted(NamedTuple):
     every_folder: bool = False
     """Whether folders count whatever they hold."""
     remote: RemoteStorage | None = None
-    """Where segments lie that were copied: they and the local ones of a partition are then one log."""
+    """Remote storage: its segments and the local ones of a partition then form one log."""
 
     def takes(self, name: Name) -> bool:
         """Return whether a folder is to be read."""
@@ -111,9 +111,9 @@ class Finder:
         self.wrong = note if wrong is None else wrong
         self.fail = fail
         self.met: set[Name] = set()
-        """What the folders with a log are called, and those that were not entered for their names."""
+        """The names of the folders with a log, and of those skipped by name."""
         self.unread: set[Name] = set()
-        """What the folders are called that cannot be listed."""
+        """The names of unreadable folders."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
         self._packed: list[Entry] = []

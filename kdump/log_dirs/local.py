@@ -104,9 +104,9 @@ class LocalFile:
     """A file of this machine, opened read-only. Raises UnreadableError when it cannot be."""
 
     watch: ClassVar[Watch | None] = None
-    """What keeps the page cache as it is while files are read; by default nothing does."""
+    """The policy that keeps the page cache unchanged by reads; none by default."""
     meter: ClassVar[Meter | None] = None
-    """What is called with the path and the size (bytes) of each read; by default nothing is."""
+    """A callback with the path and size (bytes) of each read; None by default."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
@@ -138,7 +138,7 @@ class LocalFile:
 
     @property
     def lost(self) -> int:
-        """How many bytes the file has become shorter since it was opened: brokers cut live files."""
+        """The bytes by which the file has shrunk since it was opened: brokers truncate live files."""
         return max(0, self.size - os.fstat(self._fd).st_size)
 
     @property

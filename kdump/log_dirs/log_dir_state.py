@@ -1,4 +1,4 @@
-"""What the files of a log dir beside its partitions say: who its broker is, and the offsets that it remembers."""
+"""The files of a log dir outside its partition folders: the broker's ids, and checkpointed offsets."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TURN_COST: Final = 1 << 16
-"""What turning to a partition costs, in bytes that could be read instead."""
+"""The cost of opening a partition, in bytes that could be read in that time."""
 
 
 class Segment(NamedTuple):

@@ -31,7 +31,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 
 
 class ErrorKind(Enum):
-    """What an error of a store means."""
+    """The kind of a store's error."""
 
     TRANSPORT = "no answer, or an answer that another try may change"
     RIGHTS = "access denied"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RemoteStorage:
-    """Where remote storage lies: folders or URIs, and the private keys of its key pairs by the names of those."""
+    """The location of remote storage: folders or URIs, and private keys by the names of their key pairs."""
 
     paths: tuple[str, ...]
     keys: Mapping[str, PrivateKey] = field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""What kdump writes: files and standard output."""
+"""Writers of files and standard output."""

@@ -1,4 +1,4 @@
-"""How a segment is cut into parts, and how many workers pay off: measured in ``bench.cores`` and ``bench.endings``.
+"""Divides a segment into parts, and chooses the number of workers: measured in ``bench.cores`` and ``bench.endings``.
 
 Workers cost a start, and turns that they wait for. They gain most where batches are decompressed, and little where only
 headers are read. A worker assumes where its part begins (:mod:`kdump.parallel.chunks`): at the first credible batch
@@ -37,7 +37,7 @@ CHUNK: Final = 6 << 20
 PACKED_CHUNK: Final = 1 << 19
 """The same where batches are compressed."""
 FINDINGS_CHUNKS: Final = 3
-"""How many chunks are read at a time where there is no output that waits for its turn."""
+"""Chunks read at a time when no output waits for its turn."""
 
 PRINTING: Final = 12 << 20
 """Bytes from which on several processes print or check, if these are compressed or the work on them is costly."""
@@ -63,7 +63,7 @@ SMALL_BATCHES: Final = 1 << 11
 READING_AHEAD: Final = 12 << 20
 """Bytes still to be read from which on threads pay off that read ahead. Compressed bytes count as the work on them."""
 UNPACKING: Final = 8
-"""How many times the cost of a byte without compression that of a compressed one is."""
+"""The cost of a compressed byte divided by that of an uncompressed one."""
 UNPACKED_AHEAD: Final = 1 << 16
 """Smallest compressed batch, in bytes, that a thread decompresses: smaller ones change the lock too often."""
 PRINTED_AHEAD: Final = 1 << 16

@@ -37,7 +37,7 @@ DEFAULT_LIMIT: Final = 256 << 20
 """Bytes that one batch may decompress to unless the caller says otherwise."""
 
 LIMIT_OPTION: Final = "--max-batch-bytes sets it"
-"""How a caller of the commands changes the limit; part of the messages."""
+"""The option that changes the limit; messages name it."""
 
 SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 _SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest compatible version

@@ -1,4 +1,4 @@
-"""What kdump prints on standard error: one look, in one place.
+"""The format of kdump's messages on standard error.
 
 ``error:`` makes the exit status, ``warning:`` bounds what an answer means, ``note:`` changes nothing, ``hint:`` is the
 next step. In a pipe or file each is one line. A terminal gets colours, lines no longer than its width, and links to
@@ -18,9 +18,9 @@ Level: TypeAlias = Literal["error", "warning", "note", "hint"]
 STYLES: Final[dict[Level, bytes]] = {"error": b"1;31", "warning": b"1;33", "note": b"1;36", "hint": b"1;32"}
 """Level -> the SGR parameters of its word."""
 LEVEL: Final = re.compile(rf"\A({'|'.join(STYLES)}): ")
-"""What a line begins with."""
+"""The prefixes of lines."""
 COMMANDS: Final = ("kdump ", "pip ", "mv ", "rm ", "sh ")
-"""What a hint begins with that is to be pasted: no width folds it."""
+"""Prefixes of hints with a command to paste: such lines are never wrapped."""
 INDENT: Final = 2
 """Blanks before the second line of a message, and of those after it."""
 _TOGETHER: Final = re.compile(r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\S*|\S*[/@]\S*|[A-Z]+\b))*")

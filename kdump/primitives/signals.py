@@ -32,9 +32,9 @@ class EndedBySignal(SystemExit):
 
 class _State:
     cleaning: ClassVar[list[Callable[[], None]]] = []
-    """What is to be called at the ends of blocks."""
+    """Callbacks at the ends of blocks."""
     held = 0
-    """How many blocks must be done whole."""
+    """The number of open blocks that must not be interrupted."""
     waiting: int | None = None
     """The first signal that came in such a block."""
 

@@ -18,7 +18,7 @@ As a set of a regular expression. ``_is_harmless`` of the kernel (``lines.pyx``)
 """
 _CONTROL: Final = f"[\x00-\x08\x0b-\x1f\x7f{BEYOND_ASCII}]"
 _UNSHOWN: Final = rf"(?:[\x00-\x1f\x7f{BEYOND_ASCII}\ud800-\udfff]|\\x[89a-f][0-9a-f])+"
-"""What stands in a path and cannot be typed; :func:`path_text` may have escaped it."""
+"""Characters in a path that cannot be typed; :func:`path_text` may have escaped them."""
 
 
 def path_text(path: str) -> str:

@@ -1,1 +1,1 @@
-"""What a broker does with a log dir when it starts, and the files that it rebuilds."""
+"""A broker's recovery of a log dir at its start, and the files that it rebuilds."""

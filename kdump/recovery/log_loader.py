@@ -1,4 +1,4 @@
-"""What a broker does to a partition's log when it starts: a dry run that touches nothing.
+"""A dry run of loading a partition's log at a broker's start; it changes nothing.
 
 First an interrupted swap is finished: a ``.swap`` file takes the place of the segments that it covers, unread, unless a
 ``.cleaned`` file of a lower or equal base offset says that it was not complete.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """What a start makes of a partition.
+    """The result of a start for a partition.
 
     ``recovered`` are the segments that would be read; ``log_end_offset`` is the next offset afterwards, or None if
     ``fails`` says why the broker could not load the log. ``splits`` names the segments that would be split first,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Rebuild:
-    """How indexes are made: as a broker writes them with ``interval`` bytes of log between two entries.
+    """The options of rebuilt indexes: as a broker writes them with ``interval`` bytes of log between two entries.
 
     ``first_offsets`` names the first offset of a batch in an entry, as brokers before 2.0 did. ``progress`` is called
     with the bytes read.

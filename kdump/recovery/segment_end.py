@@ -1,4 +1,4 @@
-"""What a start finds in one segment: the offset after its last batch, and what goes where it is cut.
+"""The recovery of one segment at a start: the offset after its last batch, and the loss if it is truncated.
 
 Source: Kafka's class LogSegment (``readNextOffset``, ``translateOffset``) as of 4.2.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Cut(NamedTuple):
-    """What would go from one file: from ``position`` (bytes) to its end, ``size`` bytes.
+    """The bytes that one file would lose: ``size`` bytes, from ``position`` to its end.
 
     ``first_offset`` and ``last_offset`` span the offsets of the valid batches in it, ``records`` is their number; None
     and 0 where there are none.

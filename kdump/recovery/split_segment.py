@@ -1,4 +1,4 @@
-"""What a broker makes of a segment with an offset that does not fit after its base offset: it splits the segment.
+"""Splits a segment with an offset too far above its base offset, as a broker does.
 
 The batches go unchanged into segments that each begin with the first batch that the one before could not take. Then
 the broker begins to load the log again. Sources: Kafka's classes LogLoader (``retryOnOffsetOverflow``), LocalLog

@@ -55,7 +55,7 @@ PAYLOAD: Final = ("metadata", "raw")
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """What one command answers: the command line that repeats it, and its lines."""
+    """The answer of one command: the command line that repeats it, and its lines."""
 
     command: str
     lines: list[Line] = field(default_factory=list)
@@ -70,7 +70,7 @@ class LogDirReport:
     around: int | None
     answers: dict[str, ReportAnswer]
     said: tuple[str, ...] = ()
-    """What could not be read, or is not used, in words."""
+    """Messages on files that are unreadable or not used."""
 
     def lines(self, name: str, kind: str | None = None) -> list[Line]:
         """Return the lines of an answer, with ``kind`` those alone; none if it was not asked for."""

@@ -1,4 +1,4 @@
-"""What the charts and the short version draw: sums of the document's lines."""
+"""Sums of the document's lines, for the charts and the short version."""
 
 from __future__ import annotations
 

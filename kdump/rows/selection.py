@@ -1,4 +1,4 @@
-"""What a filter takes of a segment: batches with their records, and damaged ranges."""
+"""A filter's selection from a segment: batches with their records, and damaged ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stream of a partition yields, and the value of each column of it.
+"""The items that the stream of a partition yields, and their value in each column.
 
 A batch comes with what its bytes do not show: which file, the outcome of its transaction, what the log dir's
 checkpoints say. :func:`value` gives the value of any column of :mod:`kdump.rows.columns`, before it is written as text.

@@ -1,4 +1,4 @@
-"""Why a payload or a schema cannot be used. Both become a ``problem`` of the line, never an exception of a command."""
+"""Errors of payloads and schemas. They become a ``problem`` of the line, never an exception of a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a payload names its schema.
+"""The framing in which a payload names its schema.
 
 * prefix: ``00``, the schema id (int32, big endian), the payload (Confluent's wire format).
 * header: the record header ``__key_schema_id`` or ``__value_schema_id`` holds ``01`` and the 16 bytes of the GUID, or

@@ -60,7 +60,7 @@ class FieldType:
     """The full name of the message, or the package, in which the type is looked up."""
     extension: bool = False
     resolved: MessageType | EnumType | None = None
-    """What ``type`` means where it is no scalar."""
+    """The definition of ``type`` if it is not a scalar."""
 
 
 @dataclass(slots=True)

@@ -55,7 +55,7 @@ def _error(text: str, position: int, problem: str) -> SchemaError:
 
 
 class _Features(NamedTuple):
-    """What decides how fields are written, and whether their absence is reported."""
+    """The features that decide how fields are written, and whether their absence is reported."""
 
     presence: bool
     closed_enums: bool

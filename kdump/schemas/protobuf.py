@@ -49,7 +49,7 @@ the position after the field."""
 
 @dataclass(slots=True)
 class _Walk:
-    """What holds for a whole payload: the level, and the numbers of fields that no schema has."""
+    """The state of reading one payload: the nesting level, and the numbers of unknown fields."""
 
     level: int = 0
     unknown: list[int] = field(default_factory=list)
@@ -58,11 +58,11 @@ class _Walk:
 
 
 _NOTHING: Final = object()
-"""What a read gives where the value counts as an unknown field: of a closed enum."""
+"""The result of a read whose value counts as an unknown field, as in a closed enum."""
 
 
 class _Plan:
-    """How a message is read: what puts each field, by tag, and the value of a message without any field."""
+    """The plan of a message: a setter for each field, by tag, and the value of a message without fields."""
 
     def __init__(self, message: MessageType, reader: ProtobufReader) -> None:
         self.puts: dict[int, _Put] = {}

@@ -1,4 +1,4 @@
-"""What a pushed condition says of the rows that can meet it: bounds for the reader, a superset of the rows.
+"""The bounds of a pushed condition: the reader yields a superset of the rows that meet it.
 
 DuckDB hands a condition over as an Arrow expression after its own optimizer. Its text is read token by token. A part
 that is not known counts as true, so that a bound never leaves out a row; the expression itself is applied to each

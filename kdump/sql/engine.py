@@ -63,7 +63,7 @@ class QueryTimeoutError(QueryError):
 
 
 class QueryLimits(NamedTuple):
-    """What a query may take: bytes of memory, threads, a folder for temporary files, seconds; and its time zone."""
+    """The limits of a query: bytes of memory, threads, a folder for temporary files, seconds. Also its time zone."""
 
     memory: int
     threads: int
@@ -73,7 +73,7 @@ class QueryLimits(NamedTuple):
 
 
 class ViewScan:
-    """What DuckDB asks for a stream: the columns and the condition of one scan."""
+    """A request of DuckDB for a stream: the columns and the condition of one scan."""
 
     def __init__(self, view: View, reading: QueryReading, columns: list[str], condition: Any) -> None:
         self._view, self._reading, self._columns, self._condition = view, reading, columns, condition
@@ -305,7 +305,7 @@ def in_utc(schema: pa.Schema) -> pa.Schema:
 
 
 _ENDS: Final = re.compile(r"^(Possible solutions:|Detail:|Traceback \(most recent|See https?://)", re.MULTILINE)
-"""Where a message of DuckDB goes on with what does not help here."""
+"""The start of the part of DuckDB's messages that does not help here."""
 _HINT: Final = re.compile(r"\b(INSTALL|LOAD|SET) [a-z_]+")
 
 

@@ -1,4 +1,4 @@
-"""What the views of one query read. The files are listed once, so that each scan of the query sees the same.
+"""The input of one query's views. The files are listed once, so that each scan of the query sees the same.
 
 A scan gets the columns and the condition that DuckDB pushes down. The condition chooses folders, segments, batches and
 records as far as it is known (:mod:`kdump.sql.conditions`); then it is applied to each block, exactly.
@@ -58,7 +58,7 @@ class StoppedError(Exception):
 
 
 class QueryReporter(Protocol):
-    """Where to report what is met: a session of the command line, for one."""
+    """A receiver of notes and errors, such as a session of the command line."""
 
     def damaged_range(self, file: str, damage: Damage) -> None:
         """Report a damaged range of a file."""
@@ -149,7 +149,7 @@ class ReportedOnce:
 
 
 class SqlInputs(NamedTuple):
-    """What the views read: paths, and which partitions and records of them. ``at`` is now, in ms since 1970."""
+    """The input of views: paths, and a choice of partitions and records. ``at`` is now, in ms since 1970."""
 
     paths: tuple[str, ...]
     wanted: Wanted
@@ -172,7 +172,7 @@ class SqlInputs(NamedTuple):
 
 
 class ViewRead:
-    """What one scan of a view read, for --stats."""
+    """The counts of one scan of a view, for --stats."""
 
     def __init__(self, view: str, columns: Sequence[str], condition: str | None) -> None:
         self.view, self.columns, self.condition = view, list(columns), condition
@@ -184,7 +184,7 @@ class ViewRead:
 
 
 class QueryReading:
-    """What the views of one query read."""
+    """The input of one query's views."""
 
     def __init__(self, inputs: SqlInputs, reporter: QueryReporter) -> None:
         self.inputs, self.report = inputs, ReportedOnce(reporter)
@@ -192,7 +192,7 @@ class QueryReading:
         self.records_read = self.batches_read = 0
         self.stopped = threading.Event()
         self.error: BaseException | None = None
-        """What ended a scan, which DuckDB wraps in an error of its own."""
+        """The error that ended a scan; DuckDB wraps it in its own."""
         self._answers: dict[tuple[str, str], list[Any]] = {}
         self._found: list[dict[str, Any]] | None = None
         self._secrets = Secrets()

@@ -16,7 +16,7 @@ _PIECE: Final = re.compile(
     re.DOTALL,
 )
 _AFTER: Final = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:[0-9]|\$\w|\?|\()", re.DOTALL)
-"""What follows the word in OFFSET n: a number, a parameter or an expression in brackets."""
+"""The operand of OFFSET: a number, a parameter or an expression in brackets."""
 _EXPLAIN: Final = re.compile(r"\s*explain\b(\s+analyze\b)?(\s*\([^)]*\))?", re.IGNORECASE)
 _PIVOT: Final = re.compile(r"[\s(]*(?:pivot|unpivot|pivot_wider|from|with|select)\b", re.IGNORECASE)
 

@@ -56,7 +56,7 @@ class View:
 
     @property
     def docs(self) -> Mapping[str, str]:
-        """What each column holds, one sentence each."""
+        """The meaning of each column, in one sentence."""
         raise NotImplementedError
 
     def lines(self) -> Iterator[dict[str, object]]:
@@ -132,7 +132,7 @@ def _typed_field(typed: TypedColumns, field: pa.Field) -> pa.Field:
 
 
 class FindingView(View):
-    """What ``kdump check`` finds: the columns are fields of :class:`kdump.findings.Finding`, remarks are no rows."""
+    """The findings of ``kdump check``: columns are fields of :class:`kdump.findings.Finding`; remarks are left out."""
 
     def __init__(self, name: str, doc: str, *, whole: bool) -> None:
         """``whole`` has all fields of the line."""

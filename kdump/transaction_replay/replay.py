@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
 
 _ENDED_KEPT: Final = 64
-"""How many ended transactions the heap of first offsets may hold besides as many as there are open ones."""
+"""Ended transactions that the heap of first offsets may hold beyond the number of open ones."""
 
 
 class OpenTransaction(NamedTuple):

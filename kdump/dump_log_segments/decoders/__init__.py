@@ -1,1 +1,1 @@
-"""What the decoder switches of DumpLogSegments (``--offsets-decoder`` and its like) print of a record."""
+"""The output of DumpLogSegments' decoder switches, such as ``--offsets-decoder``, for a record."""

@@ -1,4 +1,4 @@
-"""What the parsers of records have in common."""
+"""The common part of the record parsers."""
 
 from __future__ import annotations
 

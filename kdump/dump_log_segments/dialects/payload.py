@@ -105,7 +105,7 @@ class PayloadDialect(NamedTuple):
     since: tuple[int, ...]
     """The first release with this output."""
     why: str
-    """What changed."""
+    """The change."""
     definitions: tuple[int, ...] = ()
     """The release whose messages the decoders read."""
     limited: bool = False

@@ -1,4 +1,4 @@
-"""What changed in the output of DumpLogSegments, release by release, over all tables of dialects."""
+"""The changes in the output of DumpLogSegments by release, from all tables of dialects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Change(NamedTuple):
     since: tuple[int, ...]
     """The first release with this output."""
     why: tuple[str, ...]
-    """What changed."""
+    """The change."""
 
     @property
     def release(self) -> str:

@@ -1,4 +1,4 @@
-"""How each Kafka release prints segments and indexes, as data: lines of batches and records, options, reports."""
+"""The output for segments and indexes by Kafka release, as data: lines of batches and records, options, reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Dialect(NamedTuple):
     since: tuple[int, ...]
     """The first release with this output."""
     why: str
-    """What changed, and where that was decided."""
+    """The change, and its source."""
 
     options: frozenset[str]
     """The options that the release has, without dashes."""

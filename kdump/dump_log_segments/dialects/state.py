@@ -24,7 +24,7 @@ class StateDialect(NamedTuple):
     since: tuple[int, ...]
     """The first release with this output."""
     why: str
-    """What changed."""
+    """The change."""
 
     suffixes: frozenset[str] = frozenset({"log", "index"})
     """The file suffixes that the release knows, without the dot."""
