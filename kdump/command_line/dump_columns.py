@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kdump.command_line.session import Session
     from kdump.log_dirs.partition import Partition
     from kdump.log_reader.reader import PartitionReader
+    from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
     from kdump.schemas.decoder import PayloadDecoder
 
@@ -33,6 +34,7 @@ class RecordSource(Protocol):
     options: DumpOptions
     session: Session
     decoder: PayloadDecoder | None
+    redactor: Redactor | None
 
     def reader(self) -> PartitionReader: ...
     def met(self, partition: Partition) -> Partition: ...
@@ -88,17 +90,23 @@ def _opened(dump: RecordSource, paths: Sequence[str]) -> Iterator[BinaryIO]:
 def _batches(
     dump: RecordSource, partitions: Iterable[Partition], names: tuple[str, ...], typed: TypedColumns | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of partitions, without the secrets in them."""
+    """Yield the rows of partitions, without the secrets in them, and redacted where that is asked for."""
     from kdump.arrow.stream import RowStream
 
-    reader, options = dump.reader(), dump.options
+    reader, options, redactor = dump.reader(), dump.options, dump.redactor
     hides = not options.show_secrets
+    secrets = Secrets()
+
+    def shown(item: SelectedBatch) -> Iterator[SelectedBatch]:
+        for one in secrets.without(item) if hides else [item]:
+            yield one if redactor is None else redactor(one)
+
     rows = RowStream(
         reader,
         names,
         lambda item: dump.lost(item, None),
-        change=Secrets().without if hides else None,
-        changes=lambda part: hides and may_hold_secrets(part.topic),
+        change=shown if hides or redactor is not None else None,
+        changes=lambda part: redactor is not None or (hides and may_hold_secrets(part.topic)),
         typed=typed,
     )
     met = map(dump.met, partitions)

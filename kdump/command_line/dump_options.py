@@ -71,7 +71,9 @@ class DumpOptions:
         self.keys_only: bool = given["keys_only"]
         self.color: str = given["color"]
         self.no_payload: bool = given["no_payload"]
-        self.redact: bool = given["redact"]
+        self.redact = bool(given["redact"])
+        self.redact_fields = shared.redacted_fields(given["redact"], self.decode)
+        """Fields of decoded payloads that are hashed; the stored payloads are hashed whole then."""
         self.redact_key: str | None = given["redact_key"]
         self.show_secrets: bool = given["show_secrets"]
         self.raw_output: bool = given["raw_output"]
@@ -135,13 +137,15 @@ class DumpOptions:
             "--batches": self.batches,
             "--encoding": self.encoding != "auto",
             "--include-damaged": self.include_damaged,
-            "--redact": self.redact,
+            "--redact": self.redact and not self.redact_fields,
             "--follow": self.follow,
             "--jobs above 1": (self.jobs or 1) > 1,
         }
         for option, is_given in unfit.items():
             if is_given:
                 raise UsageError(f"{option} cannot be combined with -o {self.output}")
+        if self.subject is not None and self.redact_fields:
+            raise UsageError(shared.TYPES_WITHOUT_HASHES)
         if self.output == "parquet" and self.out is None:
             raise UsageError("-o parquet is a file: name it with --out FILE")
         if self.overwrite and self.out is None:
@@ -167,6 +171,8 @@ class DumpOptions:
     def _refuse_proof(self) -> None:
         if self.stats and (self.follow or (self.jobs or 1) > 1):
             raise UsageError("--stats cannot be combined with --follow or with --jobs above 1")
+        if self.redact_fields and (self.jobs or 1) > 1:
+            raise UsageError("--redact with fields cannot be combined with --jobs above 1")
         if self.fails_without_match and self.follow:
             raise UsageError("--fail-without-match cannot be combined with --follow")
 
@@ -186,11 +192,13 @@ class DumpOptions:
         known = self._known
         if self.decode != "none":
             has_columns = self.output in COLUMNAR or self.is_column_file
-            if self.batches or self.redact or not (has_columns or self.filter.decoded):
+            if self.batches or not (has_columns or self.filter.decoded):
                 raise UsageError(
                     "--decode needs records in jsonl, json, csv, table, parquet or arrow, or --key or --grep in "
-                    "any format; it cannot be combined with --redact"
+                    "any format"
                 )
+            if self.redact and not self.redact_fields:
+                raise UsageError(shared.DECODE_NEEDS_FIELDS)
             known = (*known, rows.DECODED)
             if self.subject is not None:
                 known = (*known, *rows.TYPED)
@@ -269,6 +277,7 @@ class DumpOptions:
         """
         if (
             self.stats
+            or self.redact_fields
             or self.stops_early
             or self.follow
             or self.output in WHOLE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -178,20 +179,57 @@ SHOW_SECRETS: Final[Decorator] = click.option(
     is_flag=True,
     help="Show passwords and unknown values in configs, and SCRAM credentials.",
 )
+
+
+class Redact(Shared):
+    """``--redact`` alone, or with fields of decoded payloads: ``--redact value.email,key.id``.
+
+    The word after it is a field only if it looks like one and no such file is there: ``--redact PATH`` stays a flag and
+    a path. Both readings hash all stored payloads.
+    """
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        super().add_to_parser(parser, ctx)
+        for name in self.opts:
+            option = parser._long_opt[name]  # click has no public way to leave a word to the arguments
+            option.process = partial(_take_fields, option.process)
+
+
+def _take_fields(process: Callable[[Any, Any], None], value: Any, state: Any) -> None:
+    if isinstance(value, str) and not _looks_like_fields(value):
+        state.rargs.insert(0, value)
+        value = ""
+    process(value, state)
+
+
+def _looks_like_fields(word: str) -> bool:
+    is_field = any(part.strip().startswith(("key.", "value.")) for part in word.split(","))
+    return is_field and not os.path.lexists(word)
+
+
+REDACT: Final[Decorator] = click.option(
+    "--redact",
+    cls=Redact,
+    title="Privacy",
+    is_flag=False,
+    flag_value="",
+    multiple=True,
+    metavar="[FIELD,...]",
+    help=f"Hash keys and values with the secret of {REDACT_KEY}; with --decode the FIELDs, such as value.email.",
+)
+REDACT_FILE: Final[Decorator] = click.option(
+    "--redact-key", cls=Shared, title="Privacy", metavar="FILE", help="The secret for --redact, from a file."
+)
 PRIVACY: Final[list[Decorator]] = [
     click.option("--no-payload", cls=Shared, title="Privacy", is_flag=True, help="Leave out keys, values and headers."),
-    click.option(
-        "--redact",
-        cls=Shared,
-        title="Privacy",
-        is_flag=True,
-        help=f"Hash keys and values with the secret of {REDACT_KEY}.",
-    ),
-    click.option(
-        "--redact-key", cls=Shared, title="Privacy", metavar="FILE", help="The secret for --redact, from a file."
-    ),
+    REDACT,
+    REDACT_FILE,
     SHOW_SECRETS,
 ]
+DECODE_NEEDS_FIELDS: Final = (
+    "--redact hashes whole payloads: with --decode name the fields, such as --redact value.email"
+)
+TYPES_WITHOUT_HASHES: Final = "--redact cannot be combined with --subject: its columns have no room for a hash"
 KEY_COLUMNS: Final = frozenset({"key", "keyEncoding", "keyDecoded"})
 VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded", "valueDecoded"})
 """Columns that hold payloads."""
@@ -355,15 +393,28 @@ def _pattern(text: str) -> re.Pattern[bytes]:
         raise UsageError(f"--grep {text}: {reason}") from None
 
 
-def redactor(*, redact: bool, file: str | None) -> Redactor | None:
+def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
+    """Return the fields that --redact names; none if it hashes all. Raises UsageError if nothing is decoded."""
+    fields = tuple(part.strip() for word in redact for part in word.split(",") if part.strip())
+    if fields and decode == "none":
+        raise UsageError(f"--redact {fields[0]} is a field of a decoded payload: add --decode auto")
+    return () if "" in redact else fields
+
+
+def redactor(*, redact: bool, file: str | None, fields: Sequence[str] = ()) -> Redactor | None:
     """Return the hasher of payloads, or None without ``redact``. The secret is in ``file`` or the environment.
 
-    Raises UsageError without a secret, UnreadableError if the file cannot be read.
+    ``fields`` are those of decoded payloads. Raises UsageError without a secret or for a field of another form,
+    UnreadableError if the file cannot be read.
     """
     if not redact:
         if file is not None:
             raise UsageError("--redact-key needs --redact")
         return None
+    if fields:
+        from kdump.rows.field_redaction import FieldRedactor  # few runs name fields
+
+        return FieldRedactor(_secret(file), fields)
     from kdump.rows.redaction import Redactor
 
     return Redactor(_secret(file))
@@ -461,3 +512,14 @@ def hint_at_schemas(decoder: PayloadDecoder, run: Session) -> None:
     """On a terminal, note once how to name the registry's topic where payloads carry an id without a schema."""
     if decoder.missing and sys.stderr.isatty():
         run.note("some payloads carry the id of a schema that is not in these paths: --schemas PATH names others")
+
+
+def warn_of_absent_fields(redactor: Redactor | None, run: Session) -> None:
+    """Warn of fields of --redact that no record had: a slip in a name leaves its field as it is."""
+    if redactor is None:
+        return
+    from kdump.rows.field_redaction import FieldRedactor  # few runs redact
+
+    if isinstance(redactor, FieldRedactor):
+        for name in redactor.absent:
+            run.insist(f"no record had the field {name} of --redact: if its name is wrong, its values are shown")

@@ -190,6 +190,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
         _print(dump, partitions, paths)
     if decoder is not None:
         shared.hint_at_schemas(decoder, run)
+        shared.warn_of_absent_fields(dump.redactor, run)
     for text in absent(options.wanted, finder.met, paths):
         run.insist(text)
     if dump.stats is not None:
@@ -282,7 +283,7 @@ class Dump:
 
     def __init__(self, run: session.Session, options: DumpOptions, decoder: PayloadDecoder | None = None) -> None:
         self.session, self.options, self.decoder = run, options, decoder
-        self._redactor = shared.redactor(redact=options.redact, file=options.redact_key)
+        self.redactor = shared.redactor(redact=options.redact, file=options.redact_key, fields=options.redact_fields)
         self.counted = 0
         """Records that were found; with --batches batches."""
         self.damaged_ranges = self.damaged_bytes = self.segments = self.bytes = 0
@@ -331,7 +332,7 @@ class Dump:
 
     def printer(self, out: BinaryIO) -> Printer:
         """Return the printer that the options choose."""
-        printer = PRINTERS[self.options.ending](out, self.options.printing(self._redactor))
+        printer = PRINTERS[self.options.ending](out, self.options.printing(self.redactor))
         return printer if self.options.show_secrets or self.options.batches else HidingPrinter(printer)
 
     def run(self, partitions: Iterable[Partition], out: BinaryIO) -> None:
@@ -498,7 +499,7 @@ class Dump:
         self.session.damages()
         self.damaged_ranges += 1
         self.damaged_bytes += item.damage.size
-        if self._redactor is not None or self.options.no_payload or self._may_be_secret(item.file, printer):
+        if self.redactor is not None or self.options.no_payload or self._may_be_secret(item.file, printer):
             from kdump.rows.redaction import bare
 
             item = item._replace(damage=bare(item.damage))

@@ -90,10 +90,11 @@ def command(
         raise UsageError("--hexdump has a form of its own: leave -o and --decode away")
     offset = int(found[3])
     run = session.Session()
+    fields = shared.redacted_fields(given["redact"], decode)
     hide = Hide(
         no_payload=given["no_payload"],
-        redactor=shared.redactor(redact=given["redact"], file=given["redact_key"]),
-        decode=decode != "none",
+        redactor=shared.redactor(redact=bool(given["redact"]), file=given["redact_key"], fields=fields),
+        decode=decode != "none" and (bool(fields) or not given["redact"]),
         secrets=None if given["show_secrets"] else Secrets(),
     )
     wanted = Wanted(max_batch_bytes=max_batch_bytes, remote=shared.remote_storage(given))
@@ -128,6 +129,7 @@ def command(
     run.sum_up()
     if decoder is not None:
         shared.hint_at_schemas(decoder, run)
+        shared.warn_of_absent_fields(hide.redactor, run)
     if there:
         return run.status
     if held is not None and damage is not None:
@@ -164,7 +166,7 @@ class Hide:
     no_payload: bool
     redactor: Redactor | None
     decode: bool = False
-    """Whether records of Kafka's own topics are decoded."""
+    """Whether records have the column ``decoded``."""
     secrets: Secrets | None = None
     """The function that hides passwords and credentials; None shows them."""
 
@@ -172,7 +174,7 @@ class Hide:
     def columns(self) -> tuple[rows.Column, ...]:
         """The columns of a record that are shown."""
         left_out = shared.KEY_COLUMNS | shared.VALUE_COLUMNS if self.no_payload else frozenset()
-        known = (*rows.RECORD, rows.DECODED) if self.decode and self.redactor is None else rows.RECORD
+        known = (*rows.RECORD, rows.DECODED) if self.decode else rows.RECORD
         return tuple(column for column in known if column.name not in left_out)
 
     def found(self, item: SelectedBatch) -> SelectedBatch:

@@ -90,8 +90,8 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
 @click.option("--temp-dir", metavar="DIR", help="Where temporary files go.  [default: $TMPDIR]")
 @click.option("--stats", is_flag=True, help="Print what was read, as one line on standard error.")
 @click.option("--no-payload", is_flag=True, help="Keys, values and headers are NULL.")
-@click.option("--redact", is_flag=True, help=f"Hash keys and values with the secret of {shared.REDACT_KEY}.")
-@click.option("--redact-key", metavar="FILE", help="The secret for --redact, from a file.")
+@shared.REDACT
+@shared.REDACT_FILE
 @shared.add(shared.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Print errors and damage only.")
 def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
@@ -226,6 +226,8 @@ class _Command:
         at = timestamps.now() if given["at"] is None else given["at"]
         from kdump.sql.reading import SqlInputs
 
+        fields = shared.redacted_fields(given["redact"], given["decode"])
+        self.redactor = shared.redactor(redact=bool(given["redact"]), file=given["redact_key"], fields=fields)
         decoder = self._decoder(wanted)
         typed = self._typed(decoder)
         self.inputs: SqlInputs = SqlInputs(
@@ -235,7 +237,7 @@ class _Command:
             committed=given["isolation"] == "read_committed",
             every_replica=given["every_replica"],
             payloads=not given["no_payload"],
-            redactor=shared.redactor(redact=given["redact"], file=given["redact_key"]),
+            redactor=self.redactor,
             decoder=decoder,
             typed=typed,
         )
@@ -265,8 +267,12 @@ class _Command:
             raise UsageError("-o arrow is not for a terminal: name a file with --out, or send it through a pipe")
         if self.given["timeout"] is not None and self.given["timeout"] <= 0:
             raise UsageError("--timeout is a number of seconds above 0")
-        if self.given["decode"] != "none" and (self.given["redact"] or self.given["no_payload"]):
-            raise UsageError("--decode shows payloads: it goes neither with --redact nor with --no-payload")
+        if self.given["decode"] != "none" and self.given["no_payload"]:
+            raise UsageError("--decode shows payloads: it cannot be combined with --no-payload")
+        if self.given["decode"] != "none" and "" in self.given["redact"]:
+            raise UsageError(shared.DECODE_NEEDS_FIELDS)
+        if self.given["subject"] is not None and self.given["redact"]:
+            raise UsageError(shared.TYPES_WITHOUT_HASHES)
         if self.given["redact"] and self.given["no_payload"]:
             raise UsageError("--redact cannot be combined with --no-payload")
         if self.out is None and self.given["overwrite"]:
@@ -315,6 +321,7 @@ class _Command:
                 one.close()
                 self.session.progress.clear()
                 self.session.sum_up()
+            shared.warn_of_absent_fields(self.redactor, self.session)
             if meter is not None:
                 line = stats(meter.totals(), reading, rows, time.monotonic() - began)
                 print("kdump: stats " + json.dumps(line, ensure_ascii=False, separators=(",", ":")), file=sys.stderr)

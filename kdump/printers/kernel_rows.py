@@ -281,13 +281,14 @@ class JsonRows(KernelRows):
             if slot is None and is_literal(column, item):
                 parts.append(self.shape.constant(column, item).encode())
                 continue
-            if column is rows.DECODED and item.file.decoder is not None and not values.has_words(item.file.topic):
+            decoder = item.file.decoder if column is rows.DECODED and self.redactor is None else None
+            if decoder is not None and not values.has_words(item.file.topic):
                 if not parts:  # it may be empty, and a comma follows what is first
                     return None
                 if self._decoded is None or not self._decoded.is_of(item.file):
                     from kdump.printers.decoded_text import DecodedText  # few runs decode
 
-                    self._decoded = DecodedText(item.file.decoder, item.file.topic or "")
+                    self._decoded = DecodedText(decoder, item.file.topic or "")
                 parts.append(_decoded_slot(item.file.topic or ""))
                 continue
             written = self._written(column) if slot is None else [slot]

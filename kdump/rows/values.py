@@ -6,12 +6,12 @@ checkpoints say. :func:`value` gives the value of any column of :mod:`kdump.rows
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import DamageError
-from kdump.formats.record import LARGE
+from kdump.formats.record import LARGE, Record
 from kdump.records import control
 from kdump.rows import columns as rows
 from kdump.rows.selection import DamagedRange, SelectedBatch
@@ -19,8 +19,25 @@ from kdump.rows.selection import DamagedRange, SelectedBatch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.formats.record import Record
     from kdump.rows.columns import Column
+
+
+class RedactedRecord(Record):
+    """A record with hashes in place of its payloads. What may be shown of them decoded is read when it is needed."""
+
+    _read: Callable[[], dict[str, Any] | None]
+
+    @classmethod
+    def of(cls, record: Record, read: Callable[[], dict[str, Any] | None]) -> RedactedRecord:
+        """Return a hashed record; ``read`` gives its column ``decoded``."""
+        made = cls(*record)
+        made._read = read
+        return made
+
+    @cached_property
+    def decoded(self) -> dict[str, Any] | None:
+        """The column ``decoded``."""
+        return self._read()
 
 
 def value(column: Column, found: SelectedBatch | DamagedRange, record: Record | None = None) -> object:
@@ -136,6 +153,8 @@ def has_words(topic: str | None) -> bool:
 
 def decoded(found: SelectedBatch, record: Record | None) -> Any:
     """Return the words of a record of Kafka's own topics, of another what the decoder makes; None for neither."""
+    if isinstance(record, RedactedRecord):
+        return record.decoded
     if has_words(found.file.topic):
         from kdump.rows import decoded as words
 
