@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.formats import record_layout
 from kdump.primitives import compression
 from kdump.records import magic_0_1, magic_2
+from testing import forge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,7 +163,7 @@ def _batch(shape: Shape, base: int, records: list[bytes]) -> bytes:
 
 def _messages(shape: Shape, records: int) -> Iterator[bytes]:
     made = (
-        (number, magic_0_1.write_message(shape.magic, key=key, value=value, timestamp=START_MS + number))
+        (number, forge.message(shape.magic, key, value, timestamp=START_MS + number))
         for number, (key, value) in enumerate(contents(shape, records))
     )
     if shape.codec == compression.NONE:
@@ -188,5 +189,5 @@ def _wrapper(shape: Shape, inner: list[tuple[int, bytes]]) -> bytes:
     packed = compression.compress(shape.codec, messages, magic=shape.magic)
     return magic_0_1.write_entry(
         last,
-        magic_0_1.write_message(shape.magic, key=None, value=packed, timestamp=START_MS + last, attributes=shape.codec),
+        forge.message(shape.magic, None, packed, timestamp=START_MS + last, attributes=shape.codec),
     )

@@ -397,26 +397,6 @@ def frames(data: memoryview) -> Iterator[Frame]:
         position = frame.end
 
 
-def write_message(
-    magic: int,
-    *,
-    key: bytes | None,
-    value: bytes | None,
-    timestamp: int = -1,
-    attributes: int = 0,
-) -> bytes:
-    """Return the bytes of a message of magic 0 or 1, without its log overhead, with the right crc."""
-    covered = magic.to_bytes(1, "big") + attributes.to_bytes(1, "big")
-    if magic == 1:
-        covered += timestamp.to_bytes(8, "big", signed=True)
-    covered += _sized(key) + _sized(value)
-    return crc32(covered).to_bytes(4, "big") + covered
-
-
-def _sized(data: bytes | None) -> bytes:
-    return b"\xff\xff\xff\xff" if data is None else len(data).to_bytes(4, "big") + data
-
-
 def write_entry(offset: int, message: bytes) -> bytes:
     """Return ``message`` after its log overhead."""
     return offset.to_bytes(8, "big", signed=True) + len(message).to_bytes(4, "big") + message

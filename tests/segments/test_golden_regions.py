@@ -9,7 +9,7 @@ from kdump.primitives import compression
 from kdump.records import magic_0_1, magic_2
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import resync, walk
-from testing import GOLDEN
+from testing import GOLDEN, forge
 from tests.helpers.segments import Memory, regions
 
 SEGMENTS = sorted(path for path in GOLDEN.rglob("*") if path.suffix in {".log", ".checkpoint"} and path.is_file())
@@ -58,8 +58,8 @@ def rewritten(region: RecordBatch) -> bytes:
     """The batch, decoded to values and encoded again (compressed payloads are compared decompressed)."""
     if isinstance(region, magic_0_1.Message):
         region = magic_0_1.Message(region.raw[12:], region.offset, 0)  # apart from its wrapper: its own timestamp
-        body = magic_0_1.write_message(
-            region.magic, key=region.key, value=region.value, timestamp=region.timestamp, attributes=region.attributes
+        body = forge.message(
+            region.magic, region.key, region.value, timestamp=region.timestamp, attributes=region.attributes
         )
         return magic_0_1.write_entry(region.offset, body)
     records = b"".join(
