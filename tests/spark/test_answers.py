@@ -123,9 +123,9 @@ def test_what_is_damaged_are_rows(spark, tmp_path):
     [
         ({"output": "stats", "gaps": "true"}, "option gaps: it is for the output producers"),
         ({"at": AT}, "option at: it is for the output findings or offsets or"),
-        ({"output": "groups", "startingOffset": "1"}, "option startingOffset: the output groups is of whole"),
+        ({"output": "groups", "startingOffset": "1"}, "option startingOffset: the output groups always covers"),
         ({"output": "du", "by": "size"}, "option by: expected topic, partition, folder, segment, found 'size'"),
-        ({"output": "offsets", "subscribe": "t"}, "option subscribe: the output offsets is of whole partitions"),
+        ({"output": "offsets", "subscribe": "t"}, "option subscribe: the output offsets always covers"),
         ({"output": "retention", "config": "orders"}, "orders"),
         ({"output": "statz"}, "option output: expected records, batches"),
     ],
