@@ -133,7 +133,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Collects every folder. ``by`` says what the lines are of."""
+    """Collects every folder. ``by`` selects the lines."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by

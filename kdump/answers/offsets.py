@@ -221,7 +221,7 @@ class _PartitionPass:
         self._largest_timestamp = NO_TIMESTAMP - 1
 
     def add(self, batches: Batches) -> int | None:
-        """Take batches; one at a time where a time may be found in them."""
+        """Apply batches; return 0 to get them one by one, if a look-up by time may end in them."""
         if batches.batch_count > 1 and self.times.may_find(batches):
             return 0
         self._producers.add(batches)

@@ -198,7 +198,7 @@ class ProducerReplay:
             self.doubted |= set(self.state.open)
 
     def end(self) -> None:
-        """Close the partition; say what could not be used."""
+        """Close the partition; note the snapshots that were not used."""
         while self._later and self._later[-1].offset <= self.end_offset:
             self._take(self._later.pop())
         for snapshot in self._later:

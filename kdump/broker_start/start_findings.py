@@ -69,7 +69,7 @@ class Context(NamedTuple):
 
     facts: Mapping[str, LogEvidence]
     marks: Callable[[str, int], Mapping[str, int]]
-    """The offsets that checkpoints have of a partition that has no folder, by the file in words."""
+    """Name of a checkpoint -> its offset of a partition without a folder."""
     replicas: Mapping[tuple[str, int], tuple[int, ...]]
     """The nodes of the replicas of each partition, of the metadata log."""
     ids: Mapping[str, bytes]

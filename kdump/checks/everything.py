@@ -135,7 +135,7 @@ def check(
 
 
 def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> Finding:
-    """Return a finding on a file that keeps a broker from starting with the command that mends it."""
+    """Add the repair command to a finding on a file that keeps a broker from starting."""
     from kdump.checks.aside import aside, metadata_command  # few logs need it
 
     folder_name, name = posixpath.split(finding.file)

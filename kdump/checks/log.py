@@ -202,10 +202,10 @@ class LogCheck:
         yield from self._remarks.finish()
 
     def _is_lost_segment(self, gap: _Gap) -> bool:
-        """Return whether a gap between two segments lies where no cleaner has been.
+        """Return whether a gap between two segments lies past the offsets that a cleaner has read.
 
-        A cleaner that is stopped replaces segments before it writes its checkpoint
-        (``LogCleanerManager.doneCleaning``): then other traces of compaction lie past the checkpoint too.
+        A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If it was
+        stopped in between, other traces of compaction lie past the checkpoint too.
         """
         first = self._first_dirty
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until

@@ -214,7 +214,7 @@ def _segment(path: str, partition: Partition, run: Session) -> int:
 
 
 def _print(text: str) -> None:
-    """Print a line; on a terminal one that is longer is wrapped, but for a command."""
+    """Print a line; a terminal gets long lines folded, except commands."""
     text = harmless_line(text)
     lines = [text]
     if is_terminal() and not text.startswith("  kdump"):

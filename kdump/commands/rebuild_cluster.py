@@ -201,7 +201,7 @@ def _confirmed(rebuilt: RebuiltCluster) -> bool:
     dropped = rebuilt.account.dropped
     if not dropped or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
-    click.echo(f"{many(len(dropped), 'thing')} will not be in the new cluster, or be another:", err=True)
+    click.echo(f"{many(len(dropped), 'thing')} will be missing or different in the new cluster:", err=True)
     for one in dropped[:20]:
         click.echo(f"  {one.what} {one.name}: {one.why}", err=True)
     if len(dropped) > 20:

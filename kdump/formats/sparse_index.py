@@ -141,7 +141,7 @@ class SparseIndex(ABC, Generic[E]):
 
 
 def columns(entries: Iterable[tuple[int, int]]) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the first fields of entries, and the second, of so many at a time that they take little memory."""
+    """Yield the first and the second fields of at most AT_ONCE entries at a time, to save memory."""
     left = iter(entries)
     while flat := list(chain.from_iterable(islice(left, AT_ONCE))):
         yield flat[::2], flat[1::2]

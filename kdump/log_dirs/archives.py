@@ -317,7 +317,7 @@ class ZipArchive(Archive):
         """The extents of opened members in the temporary file."""
 
     def _target(self, path: str, member: ZipMember) -> str | None:
-        """Return where a symbolic link leads, which is its content; None, and left out, where that cannot be read."""
+        """Return the target of a symbolic link, from its content; None for an unreadable link, which is skipped."""
         from kdump.log_dirs import zip_directory
 
         try:

@@ -124,8 +124,7 @@ class Finder:
 
         Without ``files`` a path may be a URI, which names its place (:mod:`kdump.log_dirs.remote`).
 
-        Files of one folder that stand together in ``paths`` make one partition. Those that are in remote storage alone
-        come last.
+        Consecutive files of one folder in ``paths`` are one partition. Partitions only in remote storage come last.
         """
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)

@@ -207,7 +207,7 @@ class PartitionReader:
     def _marked(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailRanges]
     ) -> Iterator[SelectedBatch]:
-        """Yield the batches that are marked in a segment, without the damage, which has been yielded."""
+        """Yield the marked batches of a segment. Its damaged ranges were already yielded."""
         if all(marks.is_empty for marks in parts):  # also where it cannot be read, which has been reported
             return
         try:

@@ -332,7 +332,7 @@ def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
             region.position,
             region.size,
             damage.kind,
-            f"the crc is right, and it cannot be read: {damage.reason}",
+            f"the crc is right, but the batch cannot be read: {damage.reason}",
             region.last_offset,
             region.last_offset + 1,
         )

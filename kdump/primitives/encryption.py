@@ -37,7 +37,7 @@ class PrivateKey:
         except (ValueError, TypeError, UnsupportedAlgorithm) as reason:
             raise UsageError(f"{name} holds no private key in PEM that can be read: {reason}") from None
         if not isinstance(key, RSAPrivateKey):
-            raise UsageError(f"{name} holds another key than one of RSA")
+            raise UsageError(f"{name} holds a key that is not RSA")
         numbers = key.private_numbers()
         self._modulus, self._exponent = numbers.public_numbers.n, numbers.d
 

@@ -158,7 +158,7 @@ def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]
 
 
 def _place_2_13(value: int, size: int) -> tuple[int, int]:
-    """Return the slot of a hash in a table of Scala 2.13, and what chains are sorted by."""
+    """Return the slot of a hash in a table of Scala 2.13, and its sort key within a chain."""
     mixed = value ^ value >> 16
     return mixed & (size - 1), mixed - ((mixed & 0x80000000) << 1)
 

@@ -99,7 +99,7 @@ class Tables:
         self._fits: list[Callable[[str], str]] = []
         self._numbers = [at for at, column in enumerate(columns) if column.type in NUMBERS]
         self._edges: tuple[str, str] | None = None
-        """The lines around rows that follow others."""
+        """The lines around a later group of rows."""
         self.group = False, 0
         """Whether the lines before the rows of a group are drawn, and how many rows and damaged ranges it has."""
         self._kernel: TableRows | None = None

@@ -54,9 +54,9 @@ def needs(size: int, magic: int) -> int:
 def read(
     data: memoryview, offset: int, size: int, magic: int, position: int, *, limit: int = DEFAULT_LIMIT
 ) -> RecordBatch:
-    """Return the batch that ``data`` begins with; ``position`` is where it stands in the file.
+    """Return the batch at the start of ``data``; ``position`` is its position in the file.
 
-    ``offset``, ``size`` and ``magic`` are those that it begins with. Its records are read as long as they decompress to
+    ``offset``, ``size`` and ``magic`` are from its first bytes. Its records are read as long as they decompress to
     at most ``limit`` bytes.
 
     As in Kafka a magic above 2 reads as 2 and one below 0 as a message whose fields then fail. Raises DamageError when

@@ -339,7 +339,7 @@ class Message(RecordBatch):
         return data[: end_of_lz4_chunks(empty, messages)]
 
     def inner(self, data: memoryview, at: int, base: int) -> Message:
-        """Return the message at a place in the set inside this wrapper; ``base`` is what :meth:`inner_base` says."""
+        """Return the message at a position inside this wrapper; ``base`` is the result of :meth:`inner_base`."""
         return self._inside(data, frame_at(data, at), base)
 
     def _inside(self, data: memoryview, frame: Frame, base: int) -> Message:

@@ -1,4 +1,4 @@
-"""An interrupted swap of segments, which a start finishes: what takes which place, and what goes by it.
+"""Interrupted swaps of segments, which a start finishes: the files that are replaced, and those that are deleted.
 
 Source: Kafka's classes LogLoader (``removeTempFilesAndCollectSwapFiles``) and LogCleaner (``shouldRetainRecord``).
 """
@@ -33,7 +33,7 @@ class Swaps(NamedTuple):
 
 
 def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
-    """Finish an interrupted swap, unless its cleaning was not (``removeTempFilesAndCollectSwapFiles``)."""
+    """Finish an interrupted swap, if its cleaning had finished (``removeTempFilesAndCollectSwapFiles``)."""
     live: list[Segment] = []
     swaps: list[Segment] = []
     cleaned: list[int] = []

@@ -117,7 +117,7 @@ class PayloadDecoder:
     def written(
         self, topic: str, side: Side, payload: bytes, frame: SchemaFrame, candidates: list[SchemaVersion]
     ) -> WrittenPayload:
-        """Return the schema that a payload was most likely written with, of some, and where its message begins."""
+        """Return the most likely writer's schema of a payload among candidates, and the position of its message."""
         from kdump.schemas.protobuf import read_indexes
 
         indexes: list[int] = []

@@ -165,7 +165,7 @@ _SWAPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=":
 
 
 def _bounds(tokens: Iterator[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds:
-    """Return the bounds of an expression: each bracket becomes the bounds of what stands in it."""
+    """Return the bounds of an expression: a bracket is replaced by the bounds of its content."""
     stack: list[tuple[str, list[tuple[str, Any]]]] = [("", [])]
     for kind, value in tokens:
         if (kind, value) == ("sign", "("):

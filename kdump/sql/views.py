@@ -182,7 +182,7 @@ def views(*, decoded: bool = False, typed: TypedColumns | None = None) -> dict[s
         RowView(BATCHES, "dump --batches", "batch", "The batches of logs, by their headers."),
         RowView(DAMAGE, "dump", "damage", "The damaged ranges of logs."),
         FindingView(FINDINGS, "The problems that a check finds.", whole=False),
-        FindingView("finding_details", "The same with codes, counts of records and commands.", whole=True),
+        FindingView("finding_details", "The same problems with codes, counts of records and commands.", whole=True),
     ]
     found += [LineView(name, table) for name in QUESTIONS for table in question_named(name).tables]
     return {view.name: view for view in found}

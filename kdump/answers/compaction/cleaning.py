@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) -> list[tuple[bytes, int, int]]:
     """Return ``most`` keys with their records and bytes; ``log`` begins at the start of the log each time.
 
-    Some ``max_keys`` keys are in memory at a time. Raises UnreadableError where a log changes from one time to another.
+    About ``max_keys`` keys are in memory at a time. Raises UnreadableError if the log changes between two passes.
     """
     found: list[tuple[int, int, int, int]] = []
     part = all_keys()

@@ -55,7 +55,7 @@ class Undecoded(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """What was appended as one, a batch. Going through ``records`` may raise DamageError."""
+    """A batch of the metadata log. Iterating over ``records`` may raise DamageError."""
 
     base_offset: int
     last_offset: int

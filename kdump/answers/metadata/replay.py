@@ -58,7 +58,7 @@ class Observer(Protocol):
         """Learn where the replay breaks."""
 
     def together(self) -> None:
-        """Learn that what was appended as one, a batch or a transaction, is complete."""
+        """Handle the end of a batch or of a metadata transaction."""
 
 
 class MetadataReplay:

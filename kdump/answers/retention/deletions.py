@@ -177,9 +177,9 @@ class Retention(Collector):
                 )
 
     def bytes_at(self, at: int) -> Iterator[tuple[str, int, int]]:
-        """Yield of each partition its topic, the bytes that stay at a check at a time, and those that go.
+        """Yield for each partition: topic, bytes that a check at the time ``at`` keeps, and bytes that it deletes.
 
-        Partitions of topics whose configs are not known are left out.
+        Partitions of topics with unknown configs are skipped.
         """
         for key, _, broker_id, facts in self._found:
             if not self._configs.knows(key[0]):

@@ -155,7 +155,7 @@ def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
 
 
 FUTURE_OF_COPIED: Final = " (up to 4.4 that keeps it; later releases count the last write of its file: KAFKA-20609)"
-"""The text for a segment of the future that is in remote storage."""
+"""The text for a remote segment with timestamps in the future."""
 
 
 class Limits(NamedTuple):
@@ -293,7 +293,7 @@ class RetentionCheck:
         return not (segment.is_last and segment.size == 0) and self._held_back(segment, rule) is None
 
     def _breaches(self, segment: AgedSegment, rule: Reason, left: int) -> bool:
-        """Return whether a rule holds; ``left`` is by how many bytes the log is too large."""
+        """Return whether a rule deletes a segment; ``left`` is the number of bytes above the size limit."""
         if rule == "logStart":
             return not segment.is_last and segment.next_offset <= self._facts.log_start
         if rule == "size":

@@ -325,9 +325,9 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
 
 
 def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
-    """Return the edge of the first option given, and notes about the other ones, which are not used.
+    """Return the edge of the first given option, and notes that the other ones are not used.
 
-    The edge is None for a time of all partitions, which this source reads by its own option, and without any option.
+    The edge is None without an option, and for a time of all partitions: the source has its own option for that.
     """
     by_time, by_offset = names[1:]
     used = [name for name in names if name in taken or name.lower() in rest]

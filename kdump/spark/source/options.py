@@ -45,7 +45,7 @@ FINDINGS: Final = "findings"
 ANSWERS: Final = tuple(name for name in QUESTIONS if question_named(name).collector is not None)
 """Outputs that are what the commands of these names print."""
 OF_WHOLE: Final = (FINDINGS, *ANSWERS)
-"""Outputs that are of whole partitions."""
+"""Outputs that always cover whole partitions."""
 NONE: Final = "none"
 AUTO: Final = "auto"
 _TYPED: Final = tuple(column.name for column in TYPED)
@@ -348,8 +348,8 @@ OPTIONS: Final = (
         "failOnDataLoss",
         _switch,
         "true or false",
-        "Of a stream, and of a query of Kafka's source: end when what is asked for is not there any more (true, the "
-        "default), or say so and go on.",
+        "For a stream, and a query of Kafka's source: end if the requested records are gone (true, the default), "
+        "or print a note and continue.",
     ),
     Option(
         "pushdown",
