@@ -58,8 +58,8 @@ def read(folder, **wanted):
     notes, files = [], []
     (partition,) = Finder().find([str(folder)])
     reader = PartitionReader(filter=Filter(**wanted), note=notes.append)
-    segment = reader._segment
-    reader._segment = lambda one, *rest: files.append(one.base_offset // PER_SEGMENT) or segment(one, *rest)
+    pairs = reader._pairs
+    reader._pairs = lambda one, *rest: files.append(one.base_offset // PER_SEGMENT) or pairs(one, *rest)
     found = [
         record.offset for item in reader.read(partition) if isinstance(item, SelectedBatch) for record in item.records
     ]
