@@ -299,8 +299,8 @@ maxTimestampMs   the largest timestamp; maxTimestampOffset is the first
 byTime           for each --time the first offset at or after it, looked up
                  as a broker does: in the segment that its index names
 
-null stands for what the files do not tell, and for no offset. A transaction that the newest sound producer snapshot
-holds open counts as open until its marker is met. A batch that is truncated at the end of a log is left out.
+null means that no file has the value, or that there is no offset. A transaction open in the newest valid producer
+snapshot counts as open until its marker is met. A batch that is truncated at the end of a log is left out.
 """
     + EXIT_STATUS
 )

@@ -236,7 +236,7 @@ class _Known:
 def _note_missing_snapshot(place: Place) -> None:
     """Note what only a snapshot holds: a broker forgets producers by age, and logs lose their first segments."""
     segments = place.partition.segments
-    text = "no sound producer snapshot: the broker may have forgotten some of these producers (after a day)"
+    text = "no valid producer snapshot: the broker may have forgotten some of these producers (after a day)"
     if segments and segments[0].base_offset and len(segments) > 1:
         text = f"{text}, and those of deleted segments are missing"
     if len(segments) > 1:  # of one segment a broker has no older snapshot either
@@ -258,7 +258,7 @@ coordinatorEpoch   of its last marker; null where none was met
 currentTransactionStartOffset
                    where its open transaction begins; null where none is
 
-The state is what a broker rebuilds from these files: the newest sound producer snapshot, then the log. Without one
+The state is what a broker rebuilds from these files: the newest valid producer snapshot, then the log. Without one
 the whole log is read. A running broker forgets a producer a day after its last batch (producer.id.expiration.ms);
 files keep it longer.
 

@@ -338,7 +338,7 @@ class _Judge(NamedTuple):
         if named.state != "Ongoing":
             return (
                 f"its coordinator has it as {named.state}: the marker is not in this log yet. It writes the marker "
-                "when the partition has a leader, also after it was started anew"
+                "when the partition has a leader, also after a restart"
             ), None
         line = self.lines.terminate(named.transactional_id)
         if named.timeout_ms == NEVER and line is not None:
@@ -432,7 +432,7 @@ Examples:
 An open transaction holds read_committed consumers back at its first offset, and the log cleaner too. It hangs when
 nothing will end it: its last timestamp is older than --max-timeout at --at, and no transactional id with its
 producer id names the partition in __transaction_state. All of that topic must be among the paths (--topic does not
-leave it out), else nothing is said to hang.
+leave it out), else no transaction is reported as hanging.
 
 \b
 state              open, hanging; with --all committed, aborted
@@ -452,8 +452,8 @@ clock              whose time ageMs begins at: coordinator or records
 why                what is known of its end
 
 Lines of kind "coordinator" have the last state of every transactional id, lines of kind "difference" a replica
-whose open transactions differ. The answer is of the replica with the newest leader epoch and the longest log. What
-may have ended in bytes that cannot be read is open, and nothing is said to hang for it.
+whose open transactions differ. The answer is of the replica with the newest leader epoch and the longest log. A
+transaction that may have ended in unreadable bytes is open, and is not reported as hanging.
 
 Run a line only where the partition's leader agrees: `kafka-transactions.sh describe-producers` shows the same start
 offset there.

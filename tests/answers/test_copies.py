@@ -52,7 +52,7 @@ def test_without_snapshots_the_logs_give_the_same(log_dir):
         snapshot.unlink()
     after, said = answers(log_dir)
     assert after == before
-    assert "orders-0: no sound producer snapshot" in said
+    assert "orders-0: no valid producer snapshot" in said
 
 
 def test_what_the_cut_end_of_a_log_held_is_named_and_the_rest_reported(log_dir):

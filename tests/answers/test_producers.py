@@ -67,7 +67,7 @@ def test_without_a_valid_snapshot_the_log_is_read(tmp_path, content, status):
         (folder / f"{1:020}.snapshot").write_bytes(content)
     found, said = producers(tmp_path, status=status)
     assert [one[0] for one in found] == [7, 8]
-    assert "orders-0: no sound producer snapshot" in said
+    assert "orders-0: no valid producer snapshot" in said
 
 
 def test_of_two_replicas_the_one_nearer_to_the_leader_counts(tmp_path):

@@ -170,7 +170,7 @@ def past_end(asked: Question) -> Cause | None:
                 f"epoch {sighting.batch.epoch}, and truncates its log to offset {cut} when it follows"
             )
             return Cause("truncated", "replica", because, facts=(end, held))
-        because = f"the log ends at offset {partition.end} here; {other.name} holds the record: this copy is behind"
+        because = f"the log ends at offset {partition.end} here; {other.name} holds the record: this copy lacks it"
         return Cause("past-end", "replica", because, facts=(end, held))
     where, facts = asked.bytes_left()
     older = tuple(

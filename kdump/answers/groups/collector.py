@@ -326,8 +326,8 @@ recreated          the topic was deleted and created again since (topic ids,
 expireTimestampMs  when the offset expires if all stays as it is; expired:
                    it has, at --at
 
-No file tells: a rebalance of a classic group that goes on (PreparingRebalance, CompletingRebalance), members
-before their first assignment, the broker's offsets retention and its default assignors (protocol then is Kafka's:
+No file holds: the rebalance of a classic group in progress (PreparingRebalance, CompletingRebalance), members
+before their first assignment, the broker's offsets retention and its default assignors (protocol is then Kafka's:
 uniform, simple).
 
 -o reset-csv prints group,topic,partition,offset, expired offsets included, for (since 2.4)
@@ -339,8 +339,8 @@ uniform, simple).
 The tool sets an offset beyond a log's end to that end: bring the records first. Pending, recreated and unreadable
 offsets, share and streams groups are left out; standard error says which.
 
-Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met (the answer is that of what is
-sound; "missing" lines say what is lost).
+Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met (the answer is from the
+valid batches; "missing" lines list the lost ones).
 """
 
 
@@ -369,7 +369,7 @@ class GroupsOptions:
         DEFAULT_RETENTION_MS,
         "duration",
         "--offsets-retention",
-        "The broker's offsets.retention.minutes, which no file tells: 7d, 24h (before 2.0).",
+        "The broker's offsets.retention.minutes, which no file holds: 7d, 24h (before 2.0).",
         metavar="TIME",
         shown="7d",
     )

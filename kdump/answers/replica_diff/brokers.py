@@ -251,7 +251,7 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
         last = "; its last batch is truncated" if side in truncated else ""
         return f"{side} ends at offset {end}, the other side at {most}: it lacks {lacks}{last}"
     if counts.truncate_to is None:
-        return f"the histories part at offset {counts.first}; no leader epochs tell which one a broker goes on with"
+        return f"the histories part at offset {counts.first}; no leader epoch shows which one a broker continues"
     stale, leader = (one, other) if counts.stale == "left" else (other, one)
     return (
         f"{counts.stale} has the older history (epoch {stale.newest}, the other side {leader.newest}): when it "
