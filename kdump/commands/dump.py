@@ -591,7 +591,7 @@ class PieceWork:
             before = turn.take()
             has_reported = is_first or not before.has_reported
             if has_reported:
-                self._reader.tell_lost(segment, part.lost)
+                self._reader.note_lost(segment, part.lost)
         after = ChunkStart(part.reached, part.hops, part.is_over)
         said = self._said(turn)
         return PrintedPiece(

@@ -181,13 +181,13 @@ class BatchSelection:
         for row in chain(some, range(len(counts), end)):
             if row < done or not held[row]:
                 continue
-            behind = row
-            while behind < len(whole) and whole[behind] and (shows_empty or counts[behind]):
-                behind += 1
+            stop = row
+            while stop < len(whole) and whole[stop] and (shows_empty or counts[stop]):
+                stop += 1
             batch = run.batch(row)
-            if behind > row:
-                yield SelectedBatch(file, batch, batch.base_offset, RunRecords(run, row, behind))
-                done = behind
+            if stop > row:
+                yield SelectedBatch(file, batch, batch.base_offset, RunRecords(run, row, stop))
+                done = stop
             else:
                 yield from self.select(batch, file)
 

@@ -114,9 +114,9 @@ class PartitionReader:
         only: Sequence[Segment] | None = None,
     ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
         whole = only is None or only[:1] == partition.segments[:1]
-        selection, facts = self._begin(partition, told=not whole)
+        selection, facts = self._begin(partition, reported=not whole)
         paths = None if only is None else {segment.path for segment in only}
-        note = self.note if whole else _told
+        note = self.note if whole else _ignore
         for segment in segment_choice.segments(partition, self.filter, self.progress, note):
             if paths is None or segment.path in paths:
                 yield from self._pairs(segment, selection, facts._replace(name=segment.name), None, make)
@@ -139,7 +139,7 @@ class PartitionReader:
 
         What stands there is then noted in ``part``.
         """
-        selection, facts = self._begin(partition, told=part.start > 0 or segment != partition.segments[0])
+        selection, facts = self._begin(partition, reported=part.start > 0 or segment != partition.segments[0])
         yield from self._segment(segment, selection, facts._replace(name=segment.name), part)
 
     def tail(self, partition: Partition, count: int) -> Iterator[SelectedBatch | DamagedRange]:
@@ -170,12 +170,12 @@ class PartitionReader:
             yield from batches
 
     def _silent(self) -> PartitionReader:
-        """Return a reader of the same that has said everything."""
+        """Return a copy of the reader that reports nothing again."""
         from copy import copy  # needed for the last records alone
 
         again = copy(self)
-        again.wrong_index = again.note = again.progress = _told
-        again.checkpoints = CheckpointOffsets(_told, self.fail)
+        again.wrong_index = again.note = again.progress = _ignore
+        again.checkpoints = CheckpointOffsets(_ignore, self.fail)
         again.stats = None
         return again
 
@@ -196,7 +196,7 @@ class PartitionReader:
         if not in_parts:
             return [self._marks(self._segment(segment, selection, file), count)]
         if lost:
-            self.tell_lost(segment, lost)
+            self.note_lost(segment, lost)
         return parts[::-1]
 
     def _marks(self, items: Iterator[SelectedBatch | DamagedRange], count: int) -> TailRanges:
@@ -249,15 +249,15 @@ class PartitionReader:
     def _size(self, item: SelectedBatch) -> int:
         return item.batch_count if self._of_batches else len(item.records)
 
-    def _begin(self, partition: Partition, *, told: bool = False) -> tuple[BatchSelection, SegmentFacts]:
+    def _begin(self, partition: Partition, *, reported: bool = False) -> tuple[BatchSelection, SegmentFacts]:
         """Return the selection of a partition's batches, and the facts on its segments for rows.
 
-        With ``told`` the reasons for held-back offsets are not reported again.
+        With ``reported`` the reasons for held-back offsets are not noted again.
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None
         selection = BatchSelection(self.filter, self.take, outcomes, self.offer, offer_all=self.offer_all)
-        if self.filter.committed and not told:
+        if self.filter.committed and not reported:
             for text in self.outcomes_of(partition).held_back:
                 self.note(f"{partition.name}: {text}")
         return selection, self.checkpoints.facts(partition)._replace(decoder=self.decoder)
@@ -322,7 +322,7 @@ class PartitionReader:
                         done = region.position + region.size
                 if isinstance(source, local.LocalFile) and source.lost:
                     if part is None:
-                        self.tell_lost(segment, source.lost)
+                        self.note_lost(segment, source.lost)
                     else:
                         part.lost = source.lost
         except UnreadableError as error:
@@ -356,7 +356,7 @@ class PartitionReader:
             make=None if make is None or not self._runs else _making(make, selection, file),
         )
 
-    def tell_lost(self, segment: Segment, lost: int) -> None:
+    def note_lost(self, segment: Segment, lost: int) -> None:
         """Report that a segment became shorter while it was read."""
         self.note(f"{segment.name} became {lost} bytes shorter while it was read")
 
@@ -389,7 +389,7 @@ class PartitionReader:
                 return
 
 
-def _told(_: object) -> None:
+def _ignore(_: object) -> None:
     """Discard a note that was already reported."""
 
 

@@ -117,7 +117,7 @@ class RemoteSegments:
     def only(self, takes: Callable[[TopicIdPartition], bool]) -> None:
         """Forget the partitions that are not asked for."""
         self.segments = {name: one for name, one in self.segments.items() if takes(one.partition)}
-        self.deletions = {key: told for key, told in self.deletions.items() if takes(key)}
+        self.deletions = {key: state for key, state in self.deletions.items() if takes(key)}
 
     def _delete(self, partition: TopicIdPartition, state: int, at: int) -> None:
         self.known = True

@@ -126,7 +126,7 @@ class Run(Batches):
 
 
 def alone(batch: Batch) -> Run:
-    """Return a run of one batch, which is sound."""
+    """Return a run of one valid batch."""
     others = (batch.last_offset, batch.last_sequence, batch.position, batch.size)
     rows = array("q", (BATCH_HEADER.size, batch.size, *batch.header, *others))
     return Run(batch, batch.raw, batch.position, rows, batch.size)
@@ -205,8 +205,8 @@ def entries(first: Message, block: memoryview, start: int, stop: int | None = No
 
 def run(first: Batch, block: memoryview, start: int, stop: int | None = None) -> Run | None:
     """Return the run that begins with ``first``; None if no second batch follows in the block before ``stop``."""
-    behind = start + len(block) if stop is None else stop
-    rows = batches.rows(first, block, start, min(first.limit, LARGE), behind)
+    limit = start + len(block) if stop is None else stop
+    rows = batches.rows(first, block, start, min(first.limit, LARGE), limit)
     if not rows:
         return None
     return Run(first, block, start, rows, start + rows[len(rows) - WIDTH + 1] - first.position)

@@ -1,7 +1,7 @@
-"""Where to begin and to end in a segment: what its indexes show, where they can be shown to be right.
+"""Find the range of a segment that holds given offsets or times by its indexes.
 
-An index is never trusted on its own word: the batch that an entry points at is read, and must be valid and in its
-place. Otherwise the segment is read from its start, and what is wrong with the index is said.
+An index entry is used only if a valid batch with its offset or time starts at its position. Otherwise the caller gets
+the problem of the index, and reads the segment from its start.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Seeker:
             return Range()
         try:
             start = 0 if first is None else self._position(index, first)
-            end = None if last is None else self._behind(index, last)
+            end = None if last is None else self._after(index, last)
         except WrongIndexError as reason:
             self._wrong(str(reason))
             return Range()
         return Range(start, None if end is not None and end <= start else end)
 
     def by_position(self, position: int) -> int:
-        """Return where a batch starts at or before a byte, as near to it as the index knows."""
+        """Return the position of the last indexed batch that starts at or before a byte."""
         index = self.offset_index
         if index is None:
             return 0
@@ -126,15 +126,15 @@ class Seeker:
             return None
 
     def _position(self, index: OffsetIndex, offset: int) -> int:
-        """Return where a batch starts at or before ``offset``, as near to it as the index knows."""
+        """Return the position of the last indexed batch that starts at or before ``offset``."""
         slot = index.slot_for(offset)
         if slot is None:
             return 0
         self._check(index, slot, index[slot])
         return index[slot].position
 
-    def _behind(self, index: OffsetIndex, offset: int) -> int | None:
-        """Return where all batches start after ``offset``, None when the index does not show.
+    def _after(self, index: OffsetIndex, offset: int) -> int | None:
+        """Return a position from which on all batches start after ``offset``, or None if the index shows none.
 
         An entry may name the last offset of its batch, so that the first entry above may still begin below.
         """
@@ -160,7 +160,7 @@ class Seeker:
                 f"{path}: entry {slot} says offset {entry.offset} for byte {entry.position}, where offset {base} starts"
             )
         if slot and index[slot - 1].position >= entry.position:
-            raise WrongIndexError(f"{path}: entry {slot} does not lie behind entry {slot - 1}")
+            raise WrongIndexError(f"{path}: entry {slot} is not after the position of entry {slot - 1}")
         return batch
 
     def _batch(self, position: int) -> RecordBatch | None:

@@ -49,7 +49,7 @@ CHUNK: Final = 1 << 12
 """Bytes that are searched at a time."""
 AT_ONCE: Final = 1 << 13
 """Claims of up to so many bytes are summed directly."""
-STRETCH: Final = 1 << 12
+SUM_BYTES: Final = 1 << 12
 """Bytes between two of the checksums that longer claims are made of."""
 KEPT: Final = 16
 """Blocks of SUM_BYTES bytes that are kept for the ends of claims."""
@@ -96,21 +96,21 @@ class RangeChecksum:
 
     def of(self, position: int, end: int) -> int:
         """Return the checksum of the bytes from ``position`` to ``end``."""
-        done = position // STRETCH - self._start // STRETCH
+        done = position // SUM_BYTES - self._start // SUM_BYTES
         if not 0 <= done < len(self._sums):
-            self._start, self._sums = position // STRETCH * STRETCH, array("I", [0])
+            self._start, self._sums = position // SUM_BYTES * SUM_BYTES, array("I", [0])
         elif done >= FORGOTTEN:
-            self._start, self._sums = self._start + done * STRETCH, self._sums[done:]
+            self._start, self._sums = self._start + done * SUM_BYTES, self._sums[done:]
         return self._up_to(end) ^ _moved(self._kind, self._up_to(position), end - position)
 
     def _up_to(self, end: int) -> int:
-        number, left = divmod(end - self._start, STRETCH)
+        number, left = divmod(end - self._start, SUM_BYTES)
         while len(self._sums) <= number:
-            at = self._start + (len(self._sums) - 1) * STRETCH
-            block = self._source.read(at, min(BLOCK, self._start + number * STRETCH - at))
+            at = self._start + (len(self._sums) - 1) * SUM_BYTES
+            block = self._source.read(at, min(BLOCK, self._start + number * SUM_BYTES - at))
             before = self._sums[-1]
-            for each in range(0, max(1, len(block)), STRETCH):  # at least once: the file may have shrunk
-                before = self._kind.of(block[each : each + STRETCH], before)
+            for each in range(0, max(1, len(block)), SUM_BYTES):  # at least once: the file may have shrunk
+                before = self._kind.of(block[each : each + SUM_BYTES], before)
                 self._sums.append(before)
         return self._kind.of(self._block(end - left)[:left], self._sums[number]) if left else self._sums[number]
 
@@ -120,7 +120,7 @@ class RangeChecksum:
         if block is None:
             if len(self._blocks) == KEPT:
                 del self._blocks[next(iter(self._blocks))]
-            block = self._blocks[position] = self._source.read(position, STRETCH)
+            block = self._blocks[position] = self._source.read(position, SUM_BYTES)
         return block
 
 
@@ -215,8 +215,8 @@ class ResyncReader:
         """Where the zeros at the end of the file begin."""
         return zero_tail(self._source, self._start, self._end)
 
-    def _account(self, bad: Damage | Trailing, behind: RecordBatch) -> Damage:
-        """Return the damage that ends with the valid batch ``behind`` it."""
+    def _account(self, bad: Damage | Trailing, valid: RecordBatch) -> Damage:
+        """Return the damage before the valid batch ``valid``."""
         if isinstance(bad, Trailing):
             size = bytes(self._source.read(bad.position + _SIZE, 4))
             bad = Damage(
@@ -229,14 +229,14 @@ class ResyncReader:
                 int.from_bytes(size, "big", signed=True),
             )
         try:
-            until = behind.base_offset
+            until = valid.base_offset
         except DamageError:  # a wrapper that cannot be decompressed: its own offset is that of its last message
             until = None
         return bad._replace(
-            size=behind.position - bad.position,
+            size=valid.position - bad.position,
             missing_from=self._next_offset,
             missing_until=until,
-            holes=size_of_holes(self._source, bad.position, behind.position),
+            holes=size_of_holes(self._source, bad.position, valid.position),
         )
 
     def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:
@@ -336,12 +336,12 @@ class ResyncReader:
         """Yield where the bytes ``alike`` stand as in a header, before ``until`` and not far from the start."""
         position, stop = self._start, min(until, self._start + NEAR)
         while position < stop:
-            block = self._window.ahead(position, STRETCH)
+            block = self._window.ahead(position, SUM_BYTES)
             for match in re.finditer(re.escape(alike), block):
                 at = position + match.start() - BEFORE_EPOCH
                 if self._start <= at < until:
                     yield at
-            if len(block) < STRETCH:  # the end of the file
+            if len(block) < SUM_BYTES:  # the end of the file
                 break
             position += len(block) - len(alike) + 1
 
@@ -476,8 +476,8 @@ def read(
 ) -> Iterator[Region]:
     """Yield the regions of a segment, each batch checked: magic, structure of its header, codec and crc.
 
-    After damage the rest of the file is one Damage region ("stop"), or the next region begins after the length of the
-    bad batch ("skip"), or at the next valid batch ("resync"). Zeros at the end are Padding.
+    ``on_error`` is what follows damage. "stop": the rest of the file is one Damage region. "skip": the next region
+    begins after the length of the bad batch. "resync": it begins at the next valid batch. Zeros at the end are Padding.
     ``first_offset`` is the segment's base offset: offsets from there to the first batch are missing. A batch of more
     than ``limit`` bytes (by default the source's) is damage. With ``runs``, like batches come as one region (see
     :func:`kdump.segments.walk.walk`).

@@ -54,11 +54,11 @@ class _Before(NamedTuple):
 
 
 class _MadeOfPart(NamedTuple, Generic[R]):
-    """What ``make`` returned for a part, the error that ended the part, and what the next part starts from."""
+    """The result of ``make`` for a part, the error that ended the part, and the state carried to the next part."""
 
     made: R
     failure: UnreadableError | None
-    behind: _Before
+    carried: _Before
 
 
 def parts_of(source: Source) -> list[SegmentPart]:
@@ -189,11 +189,11 @@ class _PartWork(Generic[R]):
 
     def carry(self, _: _Before, made: _MadeOfPart[R]) -> _Before:
         """Return the state before the next part."""
-        return made.behind
+        return made.carried
 
 
 class BriefBatch(Batch):
-    """A valid batch of magic 2 of which the header is in memory; the records are read when somebody asks for them."""
+    """A valid batch of magic 2 with only its header in memory. The records are read on first use."""
 
     __slots__ = ("_source",)
 
@@ -239,7 +239,7 @@ class BriefRun(Run):
 
 
 class Old(NamedTuple):
-    """A sound entry of magic 0 or 1, by its position."""
+    """The position of a valid entry of magic 0 or 1."""
 
     position: int
 

@@ -16,7 +16,7 @@ from kdump.records.record_batch import RecordBatch
 from kdump.segments import resync, walk
 from kdump.segments import resync as segments_read
 from kdump.segments.regions import Damage, Padding
-from kdump.segments.resync import AT_ONCE, STRETCH, RangeChecksum
+from kdump.segments.resync import AT_ONCE, SUM_BYTES, RangeChecksum
 from testing import forge
 from testing.damages import damage
 from tests.helpers.segments import Memory, regions
@@ -204,8 +204,8 @@ def test_what_is_intact_is_recovered_from_2000_random_damages(hundred):
 
 def test_checksums_of_any_range():
     """In any order: ranges that rise, leaps over more than is kept, and ranges that go back."""
-    data = random.Random(1).randbytes(5 * STRETCH + 77)
-    marks = [0, 5, 6, 100, STRETCH - 1, STRETCH, STRETCH + 5, 2 * STRETCH + 5, 3 * STRETCH, len(data)]
+    data = random.Random(1).randbytes(5 * SUM_BYTES + 77)
+    marks = [0, 5, 6, 100, SUM_BYTES - 1, SUM_BYTES, SUM_BYTES + 5, 2 * SUM_BYTES + 5, 3 * SUM_BYTES, len(data)]
     ranges = [(start, end) for start in marks for end in marks if start <= end]
     for kind in (crc.CRC32, crc.CRC32C):
         for order in (ranges, ranges[::-1], random.Random(2).sample(ranges, len(ranges))):
@@ -216,16 +216,16 @@ def test_checksums_of_any_range():
 
 def test_checksums_before_the_range_are_forgotten_and_a_leap_reads_nothing_between(monkeypatch):
     monkeypatch.setattr(resync, "FORGOTTEN", 4)
-    data = random.Random(1).randbytes(60 * STRETCH)
+    data = random.Random(1).randbytes(60 * SUM_BYTES)
     source = Counted(data)
     sums = RangeChecksum(source, crc.CRC32C)
-    for start in range(0, 20 * STRETCH, STRETCH // 2):
-        end = start + 2 * STRETCH + 9
+    for start in range(0, 20 * SUM_BYTES, SUM_BYTES // 2):
+        end = start + 2 * SUM_BYTES + 9
         assert sums.of(start, end) == crc.CRC32C.of(data[start:end])
         assert len(sums._sums) < 10
     before = source.bytes_read
-    assert sums.of(50 * STRETCH + 1, 51 * STRETCH) == crc.CRC32C.of(data[50 * STRETCH + 1 : 51 * STRETCH])
-    assert source.bytes_read - before <= 2 * STRETCH
+    assert sums.of(50 * SUM_BYTES + 1, 51 * SUM_BYTES) == crc.CRC32C.of(data[50 * SUM_BYTES + 1 : 51 * SUM_BYTES])
+    assert source.bytes_read - before <= 2 * SUM_BYTES
 
 
 def test_a_long_batch_after_damage():
@@ -290,9 +290,9 @@ def test_claims_that_overlap_are_read_and_summed_in_linear_time(hostile, claim, 
     few, many = (_work(hostile(count, claim), monkeypatch) for count in (3000, 12_000))
     for small, large in zip(few, many, strict=True):
         assert large < 5 * small
-    count_of_places, per_place = 12_000 * 61, 2 * STRETCH  # a header holds up to ten places like its own first byte
+    count_of_places, per_place = 12_000 * 61, 2 * SUM_BYTES  # a header holds up to ten places like its own first byte
     assert many[1] < 10 * 12_000 * per_place
-    assert many[0] < 12 * count_of_places + 12_000 * STRETCH
+    assert many[0] < 12 * count_of_places + 12_000 * SUM_BYTES
 
 
 def test_holes_are_passed_over(tmp_path):
