@@ -75,7 +75,7 @@ FORMS = {
     "json": lambda out, encoding: jsonl.JsonArray(out, ALL, encoding=encoding),
     "csv": lambda out, encoding: record_rows.Separated(out, ALL, encoding=encoding),
     "table": lambda out, encoding: table.Tables(Utf8(out), ALL, encoding=encoding),
-    "format": lambda out, _: format_string.Plain(out, FORMAT),
+    "format": lambda out, _: record_rows.Plain(out, FORMAT),
 }
 
 
