@@ -35,7 +35,7 @@ def main() -> int:
             os._exit(ended.status)  # what is still buffered may be for a terminal that is gone
         finally:
             signals.clean_up()
-        gc.freeze()  # what is left goes with the process: no process has to look through it at the end
+        gc.freeze()  # the process ends: a last garbage collection would only take time
         return status
     except KeyboardInterrupt:
         return CTRL_C

@@ -1,7 +1,7 @@
 """The errors of kdump, as data.
 
-Three kinds reach a caller: bad usage, a file that cannot be read, and damaged bytes. Damage is raised where it is
-met, with the position at which it was met, and becomes a :class:`kdump.segments.regions.Damage` region in
+Three kinds reach a caller: bad usage, a file that cannot be read, and damaged bytes. Damage is raised with
+its position, and becomes a :class:`kdump.segments.regions.Damage` region in
 ``segment.py``. Every other exception is a bug.
 """
 
@@ -55,7 +55,7 @@ class UnreadableError(KdumpError):
 
 
 class StoreError(UnreadableError):
-    """A store over a network gave no answer, an error, or no such object: nothing is known of the bytes.
+    """A store over a network gave no answer, an error, or no such object.
 
     It is never damage. :mod:`kdump.log_dirs.patience` has tried again before it is raised.
     """
@@ -142,7 +142,7 @@ def _cut(shown: str, whole: str) -> str:
 
 
 def refused(path: str, damage: DamageError) -> str:
-    """Return the sentence on a file beside the logs that a broker refuses: every command has it, with status 3."""
+    """Return the sentence on a file beside the logs that a broker refuses. All commands print it, with status 3."""
     return f"{path}: {damage}; it is not used, and a broker refuses it (kdump check reports what to do)"
 
 

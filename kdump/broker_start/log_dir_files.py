@@ -55,5 +55,5 @@ class LogDirFiles:
             return read_whole(source)
 
     def is_dangling(self, entry: Entry) -> bool:
-        """Return whether an entry is a link to nowhere."""
+        """Return whether an entry is a broken link."""
         return not entry.is_folder and not entry.size and self.files.look(entry.path) is None

@@ -124,7 +124,7 @@ class LogPrinter(LineValues):
         return self._entries
 
     def end(self) -> None:
-        """Print no more. What refers to this would keep the kernel's memory until Python looks for garbage."""
+        """End the printer: cyclic references would keep the kernel's memory until a garbage collection."""
         if kernel.COMPILED:
             self.fast.end()
         if self._entries is not None:

@@ -59,12 +59,12 @@ class ProducerEntry(NamedTuple):
 
     @property
     def unwrapped_first_sequence(self) -> int:
-        """The same as releases before 2.2 reckon it: a plain difference."""
+        """The same as releases before 2.2 compute it: a plain difference."""
         return to_int32(self.last_sequence - self.offset_delta)
 
     @property
     def open_transaction(self) -> int | None:
-        """The first offset of the open transaction, None when there is none."""
+        """The first offset of the open transaction, or None."""
         return self.current_txn_first_offset if self.has_open_transaction else None
 
     @property
@@ -81,8 +81,8 @@ GUARDED_FROM = HEADER.offsets["producer_entries"]
 class SnapshotParts(NamedTuple):
     """The content of a snapshot, valid or not.
 
-    A header field is None if the file ends before or inside it. ``entries`` are the whole ones of those that
-    ``announced`` counts; ``cut_in`` names the field in which the file ends too early.
+    A header field is None if the file ends before or inside it. ``entries`` are the whole ones among the
+    ``announced`` number; ``cut_in`` names the field in which the file ends too early.
     """
 
     version: int | None
@@ -100,7 +100,7 @@ class SnapshotParts(NamedTuple):
 
 
 def inspect(data: Bytes) -> SnapshotParts:
-    """Take a snapshot apart without judging it."""
+    """Parse a snapshot without checks."""
     computed = crc32c(memoryview(data)[GUARDED_FROM:])
     if len(data) < HEADER.size:
         known = [HEADER.offsets[name] + size <= len(data) for name, size in zip(HEADER.offsets, (2, 4, 4), strict=True)]
@@ -119,7 +119,7 @@ def inspect(data: Bytes) -> SnapshotParts:
 
 
 def read(data: Bytes) -> tuple[ProducerEntry, ...]:
-    """Return the entries. Raises DamageError: wrong version, truncated, negative count, wrong checksum, so ordered."""
+    """Return the entries. Raises DamageError for version, truncation, negative count or checksum, in this order."""
     parts = inspect(data)
     if parts.version is not None and parts.version != VERSION:
         raise DamageError(

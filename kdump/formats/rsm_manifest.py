@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 VERSION: Final = "1"
 INDEX_PARTS: Final = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 MOST_CHUNKS: Final = 1 << 22
-"""Chunks of a segment: those of 2 GiB are 512 bytes then, and no process cuts that small."""
+"""Most chunks of a segment: chunks of 512 bytes in 2 GiB, far smaller than any in use."""
 LARGEST: Final = 5 * MOST_CHUNKS
-"""Bytes of a list of chunk sizes, as it is decompressed."""
+"""Largest decompressed list of chunk sizes, in bytes."""
 
 
 class Part(NamedTuple):
@@ -61,7 +61,7 @@ class Manifest(NamedTuple):
     is_compressed: bool
     encryption: Encryption | None
     end_offset: int | None
-    """The last offset of the segment, where the manifest shows it."""
+    """The last offset of the segment, or None if the manifest lacks it."""
     last_epoch: int | None
     """The last leader epoch in it, if the manifest has it."""
 

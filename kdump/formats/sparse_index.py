@@ -99,7 +99,7 @@ class SparseIndex(ABC, Generic[E]):
         return (self.count - self.filled) * self.layout.size
 
     def slot_for(self, target: int, among: int | None = None, *, warm: bool = True) -> int | None:
-        """Return the slot of the greatest entry whose key is not above ``target``, None when there is none.
+        """Return the slot of the greatest entry whose key is not above ``target``, or None.
 
         ``among`` limits the search to the leading entries (default: those before the zero tail). The search goes as in
         AbstractIndex, which matters where entries are not in order: the middle is rounded up, and the last 8 KiB, the

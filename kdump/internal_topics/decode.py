@@ -50,14 +50,14 @@ class DecodedRecord(NamedTuple):
     """A record of an internal topic."""
 
     type: int | None
-    """The number of the record type, None when it cannot be read."""
+    """The number of the record type, or None if it cannot be read."""
     key: Decoded | None
     value: Decoded | None
     """None for a null value, which deletes what the key names."""
 
 
 def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
-    """Decode a record of ``topic``; None when the topic is not one of Kafka's own."""
+    """Decode a record of ``topic``. Return None for a topic that is not Kafka's own."""
     decoder = decoder_of(topic)
     return None if decoder is None else decoder(key, value)
 

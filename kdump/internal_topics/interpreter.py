@@ -41,8 +41,8 @@ MOST_ELEMENTS: Final = 1_000_000
 class PayloadError(DamageError):
     """A message that cannot be read.
 
-    ``field`` is the path to the field, ``said`` what Kafka's own reader says (None when it says nothing but that the
-    buffer underflows). ``position`` counts from the start of the payload.
+    ``field`` is the path to the field, ``said`` the error of Kafka's own reader (None for a buffer
+    underflow). ``position`` counts from the start of the payload.
     """
 
     def __init__(self, said: str | None, reason: str, position: int) -> None:

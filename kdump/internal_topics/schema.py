@@ -175,7 +175,7 @@ class MessageSchema:
         self._releases: list[Release] = []
 
     def versions(self, release: Release = NEWEST) -> Versions | None:
-        """Return the versions that ``release`` can read, or None when it does not know the message."""
+        """Return the versions that ``release`` can read, or None if it lacks the message."""
         return next(iter(self.declared_versions.at(release)), None)
 
     def struct(self, version: int, release: Release = NEWEST) -> Struct:

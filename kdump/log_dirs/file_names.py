@@ -1,4 +1,4 @@
-"""Every name that Kafka gives to the files and folders of a log dir, and what each says.
+"""The names of Kafka's files and folders in a log dir.
 
 Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore. The first release
 of a name is that of the first tag whose sources write it.
@@ -41,7 +41,7 @@ BOOTSTRAP_SNAPSHOT: Final = "bootstrap.checkpoint"
 LOCK: Final = ".lock"
 
 REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
-"""The folder in which a broker keeps indexes of tiered segments (KIP-405, 3.6.0): it makes them again."""
+"""The folder in which a broker caches indexes of tiered segments (KIP-405, 3.6.0)."""
 
 DELETE_FOLDER: Final = "delete"
 FUTURE_FOLDER: Final = "future"
@@ -151,7 +151,7 @@ def _java_number(text: str, bits: int) -> int | None:
 
 
 class Name(NamedTuple):
-    """Topic and partition of a folder, or None if its name shows none."""
+    """Topic and partition in a folder's name, or None if it has none."""
 
     topic: str | None
     partition: int | None
@@ -189,7 +189,7 @@ def is_padded(stem: str) -> bool:
 
 
 def is_sibling(name: str) -> bool:
-    """Return whether a file is called as those that a broker writes beside a segment or in a log dir."""
+    """Return whether a file has a name that a broker uses beside a segment or in a log dir."""
     plain = name.removesuffix(f".{LOG}").isdecimal()  # a segment's, nearly always
     return not plain and SIBLING_NAME.fullmatch(name) is not None
 

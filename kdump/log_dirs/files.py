@@ -28,7 +28,7 @@ MOST_WHOLE: Final = (1 << 31) - 1
 class Source(Protocol):
     """Something with a name and a size in bytes that can be read at any position.
 
-    A batch in it may take ``limit`` bytes, as it stands there and decompressed.
+    ``limit`` is the largest batch accepted, compressed or decompressed, in bytes.
     """
 
     name: str

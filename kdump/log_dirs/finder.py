@@ -61,13 +61,13 @@ class Wanted(NamedTuple):
     siblings: bool = False
     """Whether files that hold no records count where they are named; they stand in ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
-    """Bytes that one batch may take, as it is and decompressed; it does not choose files."""
+    """Largest batch accepted, compressed or decompressed, in bytes. It chooses no files."""
     log_dirs: bool = False
     """Whether folders without a segment count too: snapshots of the metadata log, or the files of a log dir."""
     logs_only: bool = False
-    """Whether a file that is called and begins like no segment cannot be read; else it is, with a note."""
+    """Whether a file that has neither the name nor the start of a segment is an error, or is read with a note."""
     every_folder: bool = False
-    """Whether folders count whatever they hold."""
+    """Whether all folders count."""
     remote: RemoteStorage | None = None
     """Remote storage: its segments and the local ones of a partition then form one log."""
 
@@ -396,7 +396,7 @@ class Finder:
     def _enters(self, name: Name, folder: Entry, files: Files, in_log_dir: bool) -> bool:
         """Return whether to look into a folder below; say which leftover is left out.
 
-        Outside of a log dir a folder that is called as a partition may be a log dir: broker-1.
+        Outside a log dir a folder with the name of a partition may be a log dir: broker-1.
         """
         if not self.wanted.leftovers and leftover_state(folder.name):
             if self.wanted.takes(name):

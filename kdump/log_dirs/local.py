@@ -72,7 +72,7 @@ class LocalFiles:
                 for item in inside:
                     try:
                         found.append(_entry(item.name, item.path, item.stat()))
-                    except OSError:  # a link to nowhere, or gone since: opening it shows the user why
+                    except OSError:  # a broken link, or deleted since: opening it reports why
                         found.append(Entry(item.name, item.path, False, 0, item.path))
         except OSError as reason:
             raise UnreadableError(folder, reason.strerror or str(reason)) from reason

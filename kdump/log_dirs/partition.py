@@ -1,4 +1,4 @@
-"""A partition's folder and its segments; partitions cut into what workers read at a time."""
+"""A partition's folder and its segments, and groups of partitions for workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TURN_COST: Final = 1 << 16
 
 
 class Segment(NamedTuple):
-    """A file of batches. ``base_offset`` is that of its name, else of its first batch, None when it has none.
+    """A file of batches. ``base_offset`` is that of its name, else of its first batch, or None.
 
     ``siblings`` gives the paths of the files beside it that are there, by suffix (``index``, ``timeindex``, ...).
     """
@@ -37,7 +37,7 @@ class Segment(NamedTuple):
     base_offset: int | None
     siblings: dict[str, str]
     limit: int = DEFAULT_LIMIT
-    """Bytes that one batch may take, as it is and decompressed."""
+    """Largest batch accepted, compressed or decompressed, in bytes."""
     modified: int | None = None
     """When the file was last written, in ms; None if unknown."""
     disk_size: int | None = None
@@ -68,7 +68,7 @@ class Segment(NamedTuple):
         return first_offset_of(self.files, self.path)
 
     def sibling(self, suffix: str) -> bytes | None:
-        """Return the whole content of a sibling, None when there is none. Raises UnreadableError."""
+        """Return the whole content of a sibling, or None if it is absent. Raises UnreadableError."""
         path = self.siblings.get(suffix)
         if path is None:
             return None
@@ -90,9 +90,9 @@ class Partition(NamedTuple):
     others: tuple[Entry, ...] = ()
     whole: bool = True
     limit: int = DEFAULT_LIMIT
-    """Bytes that one batch may take, as it is and decompressed."""
+    """Largest batch accepted, compressed or decompressed, in bytes."""
     foreign: bool = False
-    """Whether it was met on the way through a log dir, and its name is none of a broker's folders."""
+    """Whether it was found in a log dir, and a broker names no folder so."""
     is_named: bool = False
     """Whether its folder, or files of it, are what the user named: not found on the way."""
     is_listed: bool = True
@@ -100,7 +100,7 @@ class Partition(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Topic and partition, or the folder where its name shows none."""
+        """Topic and partition, or the folder if its name has none."""
         return self.files.shown(self.folder) if self.topic is None else f"{self.topic}-{self.partition}"
 
     @property
@@ -115,7 +115,7 @@ class Partition(NamedTuple):
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
 
     def file(self, name: str) -> bytes | None:
-        """Return a file of its folder, None when there is none. Raises UnreadableError."""
+        """Return a file of its folder, or None if it is absent. Raises UnreadableError."""
         path = next((entry.path for entry in self.others if entry.name == name), None)
         if path is None:
             path = posixpath.join(self.folder, name)
@@ -125,7 +125,7 @@ class Partition(NamedTuple):
             return read_whole(source)
 
     def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
-        """Return the topic id of ``partition.metadata``, None without a valid one.
+        """Return the topic id of ``partition.metadata``, or None without a valid file.
 
         A broker refuses a file that is not what its format says: ``wrong`` is called with the sentence on it, which is
         damage in every command. Raises UnreadableError.
@@ -136,7 +136,7 @@ class Partition(NamedTuple):
         return None if found is None else found.topic_id
 
     def leader_epochs(self, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...] | None:
-        """Return the entries of ``leader-epoch-checkpoint`` in the file's order, None without a valid one.
+        """Return the entries of ``leader-epoch-checkpoint`` in the file's order, or None without a valid file.
 
         ``wrong`` and what is raised are as for :meth:`topic_id`.
         """
@@ -157,7 +157,7 @@ class Partition(NamedTuple):
         return posixpath.join(folder_above(self.files, self.folder), name)
 
     def beside(self, name: str) -> bytes | None:
-        """Return a file of the log dir that holds the folder, None when there is none. Raises UnreadableError."""
+        """Return a file of the log dir that holds the folder, or None if it is absent. Raises UnreadableError."""
         path = self.path_beside(name)
         if self.files.look(path) is None:
             return None

@@ -69,7 +69,7 @@ class TieredFiles:
         return {**self.__dict__, "_fail": _say}
 
     def manifest(self, path: str) -> Manifest | None:
-        """Return the manifest of a segment whose folder was listed, None for a plain copy."""
+        """Return the manifest of a segment whose folder was listed, or None for a plain copy."""
         return self._manifests.get(path)
 
     def look(self, path: str) -> Entry | None:

@@ -1,6 +1,6 @@
-"""Compression codecs and their framings, with a limit on what comes out.
+"""Compression codecs and their framings, with a limit of the decompressed size.
 
-A batch says its codec in the lowest three bits of its attributes (KIP-98; zstd: KIP-110). Framings:
+A batch has its codec in the lowest three bits of its attributes (KIP-98; zstd: KIP-110). Framings:
 
 * gzip: RFC 1952, members one after the other; bytes after the last member are ignored (java.util.zip).
 * snappy: the chunked stream of snappy-java (16-byte header, then chunks after a 4-byte big-endian size), or, without
@@ -9,8 +9,8 @@ A batch says its codec in the lowest three bits of its attributes (KIP-98; zstd:
   not looked at, as in ``Lz4BlockInputStream``.
 * zstd: RFC 8878 frames, one after the other.
 
-Libraries are imported when a batch first needs them: start-up cost is a feature. What a writer usually makes is
-decompressed in one call, but for zstd. Where that comes to no clean end, the stream is read by steps, which find
+Libraries are imported when a batch first needs them: start-up cost is a feature. Except for
+zstd, a usual stream is decompressed in one call. If that has no clean end, the stream is read in steps, which find
 damage. isal decompresses gzip in half the time of zlib, on machines for which it has a wheel. zlib decides what is
 damage.
 """
@@ -34,7 +34,7 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 DEFAULT_LIMIT: Final = 256 << 20
-"""Bytes that one batch may decompress to unless the caller says otherwise."""
+"""Default limit of the decompressed size of a batch, in bytes."""
 
 LIMIT_OPTION: Final = "--max-batch-bytes sets it"
 """The option that changes the limit; messages name it."""

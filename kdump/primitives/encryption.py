@@ -14,7 +14,7 @@ from kdump.errors import DamageError, UsageError
 
 IV: Final = 12
 TAG: Final = 16
-"""Bytes before and after what is encrypted."""
+"""Bytes before and after the encrypted bytes."""
 DIGEST: Final = 64
 """Bytes of a SHA3-512."""
 KEY_SIZES: Final = (16, 24, 32)
@@ -25,7 +25,7 @@ class PrivateKey:
     """The private key of an RSA key pair."""
 
     def __init__(self, pem: bytes, name: str) -> None:
-        """Raise UsageError when ``pem`` holds none that is not itself encrypted."""
+        """Raise UsageError if ``pem`` holds no unencrypted RSA key."""
         try:
             from cryptography.exceptions import UnsupportedAlgorithm
             from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey

@@ -123,7 +123,7 @@ def children(count: int, work: Callable[[int, list[object], Callable[[], None]],
 
 
 def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Start a process that ends with ``child``, called with a pipe for its results; return its number and theirs.
+    """Start a process that runs ``child`` with a pipe for its results. Return its id and the pipe's reading end.
 
     Raises OSError.
     """

@@ -25,7 +25,7 @@ class DrawnTable(Protocol):
     """Draws a table with fixed column widths."""
 
     group: tuple[bool, int]
-    """Whether the group of rows is open, and how many it has: the caller that draws rows keeps it up to date."""
+    """Whether the group of rows is open, and how many rows it has. The code that draws rows updates it."""
 
     def frame(self) -> tuple[bytes, bytes]:
         """Return the lines before the rows of a group, and those after them."""

@@ -78,5 +78,5 @@ if __name__ == "__main__":
     _end_with_parent(int(sys.argv[1]))
     try:
         print(json.dumps(draw(json.load(sys.stdin))), flush=True)
-    except BrokenPipeError:  # no process reads it any more
+    except BrokenPipeError:  # the reader has gone
         os._exit(1)

@@ -1,6 +1,6 @@
 """Large payloads as text, piece by piece: memory for one piece, whatever the payload's size.
 
-The pieces of a payload together are what :func:`kdump.primitives.encodings.to_text` makes of it in one go.
+Joined, the pieces of a payload are the result of :func:`kdump.primitives.encodings.to_text` for the whole.
 """
 
 from __future__ import annotations

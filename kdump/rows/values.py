@@ -1,7 +1,7 @@
 """The items that the stream of a partition yields, and their value in each column.
 
-A batch comes with what its bytes do not show: which file, the outcome of its transaction, what the log dir's
-checkpoints say. :func:`value` gives the value of any column of :mod:`kdump.rows.columns`, before it is written as text.
+A batch comes with facts that its bytes lack: its file, the outcome of its transaction, the log dir's checkpoints.
+:func:`value` returns the value of a column of :mod:`kdump.rows.columns`, before it is written as text.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log
 
 
 def mark(column: Column, found: SelectedBatch) -> int | None:
-    """Return the offset that a column of ``MARKS`` compares with, None when the file has none."""
+    """Return the offset that a column of ``MARKS`` compares with, or None if the file has none."""
     offset: int | None = getattr(found.file, MARKS[column.source])
     return offset
 

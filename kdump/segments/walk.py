@@ -51,7 +51,7 @@ class Window:
         """Return a block, and where in it ``position`` lies: ``size`` bytes or more stand there, fewer at the end."""
         at = position - self.start
         if at < 0 or at + size > len(self.block):
-            if not 0 <= at <= len(self.block) + BLOCK:  # a leap: what follows is no process's guess
+            if not 0 <= at <= len(self.block) + BLOCK:  # a leap: the bytes after it are unknown
                 self._next = FIRST_BLOCK
             ahead = self._next if self._until is None else min(self._next, self._until - position)
             wanted = min(max(size, ahead), self._end - position)

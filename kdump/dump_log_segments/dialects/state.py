@@ -29,7 +29,7 @@ class StateDialect(NamedTuple):
     suffixes: frozenset[str] = frozenset({"log", "index"})
     """The file suffixes that the release knows, without the dot."""
     announces_unknown: bool = False
-    """Whether a file of another suffix is reported, or passed over in silence."""
+    """Whether a file of another suffix is reported or skipped."""
     needs_suffix: bool = False
     """Whether a file name without a dot ends the run."""
 
@@ -47,7 +47,7 @@ class StateDialect(NamedTuple):
     """Whether the last offset of an .index must be above the base offset, or not below it."""
     mismatches_title: str = "Mismatches in :{file}"
     mismatches_by_offset: bool = False
-    """Whether they are reported by falling offset, the last of each, or the newest first."""
+    """Whether they are reported by falling offset, the last one of each offset, or the newest first."""
     missing_title: str = "The following indexed offsets are not found in the log."
     """The title of the offsets of a .timeindex that no batch holds, once per file."""
     warm_section: bool = False

@@ -293,7 +293,7 @@ def _is_there(key: str, options: SourceOptions) -> bool:
 def _outcomes(partition: Partition, options: SourceOptions) -> tuple[Outcomes, int]:
     """Return the outcome of transactions, and the offset up to which that is decided.
 
-    What is appended after the batches that were looked at may belong to a transaction that no process has seen begin.
+    What is appended after the batches that were looked at may belong to a transaction whose begin was not read.
     """
     surveys = [survey(segment, options.split_bytes) for segment in partition.segments]
     fates = combined((one.transactions for one in surveys), whole=partition.whole)
