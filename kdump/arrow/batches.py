@@ -34,7 +34,7 @@ _of_batch: Final = attrgetter(*(source.removeprefix("batch.") for source in _BAT
 
 
 def record_batches(found: Iterable[tuple[SegmentFacts, RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each batch, of the file that stands with it.
+    """Yield a row for each batch and its file.
 
     An entry of magic 0 or 1 that cannot be decompressed has none.
     """

@@ -1,4 +1,4 @@
-"""Records to Arrow: what the rows of a record batch are made of, column by column.
+"""Records to Arrow: the rows of a record batch, column by column.
 
 Facts of a batch are kept once per batch and spread over its rows at the end; what stands in records comes from
 :mod:`kdump.arrow.recorded`. Only the wanted columns are made.
@@ -40,7 +40,7 @@ LATEST_MS: Final = 253_402_300_799_999
 _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
 _TYPED: Final = frozenset(typed_columns.NAMES)
 _PAYLOADS_DECODED: Final = _TYPED | {DECODED.name}
-"""Columns that are made of records as objects."""
+"""Columns that are made from record objects."""
 _OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
 _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
 """Columns that compare an offset with a checkpoint: the field of :class:`kdump.rows.selection.SegmentFacts`, Arrow's
@@ -225,7 +225,7 @@ class Rows:
         return pa.array([None if value is None else json_text.plain(column, value) for value in values], kind)
 
     def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return how each offset stands to a checkpoint's mark; null where there is no checkpoint."""
+        """Return each offset compared with the mark of a checkpoint, or null without a checkpoint."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -67,7 +67,7 @@ class HeaderRows:
         self._rows = 0
 
     def batches(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of what a reader finds that takes HEADERS. Raises UnreadableError."""
+        """Yield the rows of the items of a reader that takes ``HEADERS``. Raises UnreadableError."""
         for item in items:
             if not isinstance(item, SelectedBatch):
                 self._lost(item)

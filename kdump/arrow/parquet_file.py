@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 ROW_GROUP: Final = 122_880
 """Rows of a row group, at most."""
 ROW_GROUP_BYTES: Final = 8 << 20
-"""Bytes of Arrow columns from which on rows are written as a row group: what a writer holds is some times as much."""
+"""Bytes of Arrow columns from which on rows are written as a row group. The writer uses a few times as much."""
 
 
 class ParquetFile:
-    """A Parquet file that is being written to ``out``. ``rows`` and ``held_bytes`` count what it has and holds."""
+    """A Parquet file written to ``out``. ``rows`` counts all rows, ``held_bytes`` those not yet written."""
 
     def __init__(self, schema: pa.Schema, out: BinaryIO) -> None:
         from pyarrow import parquet
@@ -27,7 +27,7 @@ class ParquetFile:
         self.rows = self._held_rows = self.held_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows; what fills a row group is written."""
+        """Add rows, and write each full row group."""
         self._held.append(batch)
         self.rows += batch.num_rows
         self._held_rows, self.held_bytes = self._held_rows + batch.num_rows, self.held_bytes + batch.nbytes

@@ -146,14 +146,14 @@ class RowStream:
         return self._turn_to(file).read(batch, outcome)
 
     def _turn_to(self, file: SegmentFacts) -> Rows:
-        """Return the rows of a segment, those of the one before put aside."""
+        """Return the rows of a segment, and put those of the segment before aside."""
         if self._rows is None or file is not self._file:
             self._before = self._take()
             self._file, self._rows = file, Rows(file, self._names, self.reader.filter, typed=self._typed)
         return self._rows
 
     def _full(self) -> list[pa.RecordBatch]:
-        """Return all rows so far where it is time to, none else."""
+        """Return all rows so far if it is time to, otherwise none."""
         return self._take() if self._before or (self._rows is not None and self._rows.is_full) else []
 
     def _take(self) -> list[pa.RecordBatch]:

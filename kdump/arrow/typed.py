@@ -223,7 +223,7 @@ def _enums(symbols: Sequence[str], kind: pa.DataType, values: Sequence[int | str
 
 
 def _texts(values: Sequence[str | None]) -> pa.Array:
-    """Return texts; what of them is no Unicode (half of a surrogate pair in JSON) is a question mark."""
+    """Return texts, with a question mark for half of a surrogate pair (from JSON)."""
     import pyarrow as pa
 
     try:

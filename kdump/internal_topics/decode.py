@@ -1,4 +1,4 @@
-"""Decodes a record of one of Kafka's own topics to typed values; the name of the topic says how.
+"""Decodes records of Kafka's own topics to typed values, by the name of the topic.
 
 Nothing is lost: what no schema knows, and what is broken, comes back as the raw bytes with the reason.
 """

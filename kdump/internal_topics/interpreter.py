@@ -1,4 +1,4 @@
-"""Reads and writes messages as their schema says.
+"""Reads and writes messages by their schema.
 
 What Kafka's generated classes do, in their order: so a cut or wrong message is refused at the same place, and with the
 same words, which DumpLogSegments prints.
@@ -58,7 +58,7 @@ class PayloadError(DamageError):
         return self
 
     def within(self, message: str) -> PayloadError:
-        """Say which message it was met in, which completes the reason."""
+        """Add the message to the reason."""
         where = f"{message}, {self.field}" if self.field else message
         self.reason = f"{where}: {self.what} at {self.position}"
         return self

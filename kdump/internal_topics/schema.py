@@ -1,4 +1,4 @@
-"""The notation of the messages that Kafka writes inside records, and what a release knows of them.
+"""The notation of the messages that Kafka writes inside records, and their form in each release.
 
 A text holds messages; a message is a header and its fields, in the order in which Kafka declares them::
 
@@ -330,7 +330,7 @@ def _header(line: str) -> tuple[str, dict[str, str]]:
 
 
 def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSchema, ...]]) -> FieldSchema:
-    """Parse a field line, ``below`` being the fields that stand below it, deeper."""
+    """Parse a field line, ``below`` are the deeper fields below it."""
     name, kind, *words = line.split()
     array = kind.startswith("[]")
     kind = kind.removeprefix("[]")
@@ -372,7 +372,7 @@ class SchemaText(Mapping[str, "MessageSchema"]):
 
 
 def parse(text: str) -> dict[str, MessageSchema]:
-    """Return the messages of a text, by name. Raises ValueError or KeyError for what the notation does not have."""
+    """Return the messages of a text, by name. Raises ValueError or KeyError for other notation."""
     from textwrap import dedent
 
     lines = [line for line in dedent(text).splitlines() if line.strip()]

@@ -39,7 +39,7 @@ _MECHANISM: Final = (
     "sasl.server.callback.handler.class",
     "connections.max.reauth.ms",
 )
-"""Configs of a SASL mechanism: its name stands before them (``DynamicBrokerConfig.ListenerMechanismConfigs``)."""
+"""Configs of a SASL mechanism, which follow its name (``DynamicBrokerConfig.ListenerMechanismConfigs``)."""
 _CONFIG, _SCRAM = "ConfigRecord", "UserScramCredentialRecord"
 _HARMLESS: Final = frozenset(
     number
@@ -75,7 +75,7 @@ def is_connect_secret(name: str) -> bool:
 
 
 def connect_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a connector's or task's config without its secrets; null is none."""
+    """Return a connector's or task's config without its secrets. Null values stay."""
     return {name: HIDDEN if value is not None and is_connect_secret(name) else value for name, value in config.items()}
 
 

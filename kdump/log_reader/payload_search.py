@@ -43,7 +43,7 @@ _SPACES: Final = rb"\t-\r "
 
 @lru_cache(maxsize=64)
 def linear(pattern: re.Pattern[bytes]) -> Expression | None:
-    """Return what RE2 makes of an expression; None if it is absent, or may find something else than ``re``."""
+    """Return an expression compiled by RE2, or None if RE2 is absent or may match other texts than ``re``."""
     text = _translated(pattern)
     if text is None:
         return None

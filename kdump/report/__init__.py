@@ -1,1 +1,1 @@
-"""The whole picture of log dirs: one pass for all answers, a document of plain values, and a page made of it."""
+"""The report on log dirs: one pass for all answers, a document of plain values, and a page made from it."""

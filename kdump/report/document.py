@@ -73,7 +73,7 @@ class LogDirReport:
     """Messages on files that are unreadable or not used."""
 
     def lines(self, name: str, kind: str | None = None) -> list[Line]:
-        """Return the lines of an answer, with ``kind`` those alone; none if it was not asked for."""
+        """Return the lines of an answer, of one ``kind`` if given; or none if it was not made."""
         answer = self.answers.get(name)
         return [] if answer is None else [line for line in answer.lines if kind in {None, line["kind"]}]
 

@@ -32,7 +32,7 @@ class TimeAxis(NamedTuple):
     left_out: int
 
     def bucket(self, ms: int | None) -> int | None:
-        """Return where the bucket of a time begins, or None if it lies on none."""
+        """Return the start of the bucket of a time, or None if no bucket has it."""
         if ms is None or not self.start <= ms < self.start + self.width * self.length:
             return None
         return ms - (ms - self.start) % self.width

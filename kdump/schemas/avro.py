@@ -47,7 +47,7 @@ the position after it."""
 MAX_DEPTH: Final = 200
 """How deep records, arrays and maps of a payload may be nested. A command prints them by a recursive encoder."""
 _EMPTY_ITEMS: Final = 1_000_000
-"""How many items that take no bytes (nulls, empty records) a payload may hold."""
+"""Most items without bytes (nulls, empty records) in a payload."""
 MAX_DECIMAL: Final = 1700
 """Bytes of a decimal that Python turns to text (``sys.get_int_max_str_digits``)."""
 
@@ -65,7 +65,7 @@ class AvroReader:
         self._read = compiled(source.lines, name, {})
 
     def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
-        """Return the value at a position, as JSON has it, and the position after it. Raises UndecodableError."""
+        """Return the value at a position, as in JSON, and the position after it. Raises UndecodableError."""
         if self._raw:  # Confluent's serializer writes no length there (AbstractKafkaAvroSerializer)
             rest = payload[position:]
             return (_decimal(rest, self._logical.scale) if self._logical else base64(rest)), len(payload)
@@ -77,7 +77,7 @@ class AvroReader:
 
 
 def guarded(read: Read, payload: bytes, position: int) -> tuple[Any, int]:
-    """Return the value at a position and the position after it. Raises UndecodableError, whatever is wrong with it."""
+    """Return the value at a position and the position after it. Raises UndecodableError for any fault."""
     try:
         return read(payload, position, len(payload), 0, [_EMPTY_ITEMS])
     except UndecodableError:
@@ -310,7 +310,7 @@ class ReaderSource:
 
     @staticmethod
     def span(indent: str, size: int | None) -> list[str]:
-        """Return the lines that find the end ``e`` of bytes: of a size, or of the length that stands before them."""
+        """Return the lines that find the end ``e`` of bytes: of a fixed size, or of the length before them."""
         if size is not None:
             return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
         return [
@@ -322,7 +322,7 @@ class ReaderSource:
 
     @staticmethod
     def plain(kind: str, indent: str, target: str) -> list[str]:
-        """Return the lines that read a null, boolean or number as Python has it."""
+        """Return the lines that read a null, boolean or number as a value of Python."""
         if kind == "null":
             return [f"{indent}{target} = None"]
         if kind == "boolean":
@@ -376,7 +376,7 @@ def bytes_text(logical: Logical | None) -> str:
 
 
 def number_text(logical: Logical, target: str) -> str:
-    """Return the expression for a date or time as JSON has it."""
+    """Return the expression for a date or time in JSON."""
     kind, _, unit = logical.name.rpartition("-")
     if logical.name == "date":
         return f"date_text({target})"

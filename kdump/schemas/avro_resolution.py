@@ -266,7 +266,7 @@ def _simple(name: str) -> str:
 
 
 def _match(writer: AvroType, reader: AvroType, *, promoted: bool) -> bool:
-    """Return whether values of a type can be those of another, as far as the two alone say."""
+    """Return whether values of one type can be read as another, by the two types alone."""
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
         if reader.kind != writer.kind and not (promoted and reader.kind in _PROMOTIONS.get(writer.kind, ())):
             return False

@@ -14,7 +14,7 @@ from kdump.schemas.errors import SchemaError
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MAX_NESTING: Final = 100
-"""Levels of types that are written inside each other. Recursion by name has no such limit."""
+"""Most levels of nested types. Recursion by name has no limit."""
 
 Names: TypeAlias = "dict[str, Named]"
 """Full name -> type, of a schema and of those that it refers to."""
@@ -103,7 +103,7 @@ AvroType: TypeAlias = Primitive | Fixed | Enum | AvroRecord | Array | Map | Unio
 
 
 def parse(text: str, names: Names | None = None) -> AvroType:
-    """Return the type that a schema's text is; ``names`` has the types of its references, and takes its own.
+    """Return the type of a schema's text. ``names`` has the types of its references, and gets its own.
 
     Raises SchemaError.
     """
@@ -284,7 +284,7 @@ def _logical(found: dict[str, Any], kind: str, size: int = 0) -> Logical | None:
 
 
 def canonical_form(found: AvroType) -> str:
-    """Return the Parsing Canonical Form of a schema: what its fingerprint is made of."""
+    """Return the Parsing Canonical Form of a schema, from which its fingerprint is computed."""
     return json.dumps(_canonical(found, set()), separators=(",", ":"), ensure_ascii=False)
 
 

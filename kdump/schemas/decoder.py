@@ -37,7 +37,7 @@ class WrittenPayload(NamedTuple):
 
 
 class PayloadDecoder:
-    """Decodes payloads. ``formats`` are those to decode; what is framed for another one stays as it is."""
+    """Decodes payloads of ``formats``. A payload of another format stays as it is."""
 
     def __init__(self, store: SchemaStore, formats: Iterable[str] = FORMATS, limit: int = DEFAULT_LIMIT) -> None:
         self._store = store
@@ -184,7 +184,7 @@ class PayloadDecoder:
         return made
 
     def _choose(self, topic: str, side: Side, candidates: list[SchemaVersion], indexes: list[int]) -> SchemaVersion:
-        """Return the version that a payload was most likely written with, of those with its id."""
+        """Return the version, among those with the payload's id, that most likely wrote it."""
         if len(candidates) == 1:
             return candidates[0]
         key = (topic, side, id(candidates), *indexes)

@@ -16,4 +16,4 @@ class MissingReferenceError(SchemaError):
 
 
 class MismatchError(UndecodableError):
-    """A payload fits its own schema, and not the one that columns are made of."""
+    """A payload fits its own schema, but not the schema of the columns."""

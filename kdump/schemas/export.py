@@ -22,7 +22,7 @@ _MAX_NAME: Final = 200
 
 
 class ExportedSchemas:
-    """Relative paths and contents of files, and what could not be written as it is."""
+    """Relative paths and contents of files, and the schemas that could not be written unchanged."""
 
     def __init__(self, versions: Iterable[SchemaVersion], store: SchemaStore) -> None:
         self.files: dict[str, bytes] = {}
@@ -68,7 +68,7 @@ class ExportedSchemas:
 
 
 def file_name(subject: str) -> str:
-    """Return the name of a file for a subject: what is no plain letter, digit, dot, dash or underscore is escaped."""
+    """Return the file name for a subject. All but letters, digits, dot, dash and underscore are escaped."""
     name = url_quote(subject, safe="", errors="surrogatepass")
     if name[:1] in ("", "."):
         name = "%2E" + name[1:]

@@ -1,4 +1,4 @@
-"""The GUID of a schema: what Confluent's serializers write into record headers.
+"""The GUID of a schema, which Confluent's serializers write into record headers.
 
 Source: ``Schema.updateHash`` of Confluent's schema-registry (client/rest/entities/Schema.java, Apache 2.0). The GUID is
 not stored in ``_schemas``; it is the MD5 of the schema's text, references, metadata and rules, shown as a UUID.

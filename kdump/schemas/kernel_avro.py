@@ -42,7 +42,7 @@ class _AvroPlan:
         self._known: dict[int, int] = {}
 
     def node(self, schema: AvroType) -> int:
-        """Return the number of a type's node, which is made where it is not there yet."""
+        """Return the number of a type's node, and make the node if it is new."""
         known = self._known.get(id(schema))
         if known is not None:
             return known
@@ -82,7 +82,7 @@ class _AvroPlan:
         return _node(name, 0, size=schema.size)
 
     def _link(self, types: Sequence[AvroType]) -> int:
-        """Return where the nodes of types stand in ``links``, one after the other."""
+        """Add the nodes of types to ``links``, one after the other. Return the position of the first."""
         first = len(self.links)
         self.links += [0] * len(types)
         for number, each in enumerate(types):

@@ -46,7 +46,7 @@ class _ProtobufPlan:
         return (self._quote(value) if isinstance(value, str) else json.dumps(value)).encode()
 
     def message(self, message: MessageType) -> int:
-        """Return the number of a message, which is added where it is not there yet."""
+        """Return the number of a message, and add the message if it is new."""
         known = self._known.get(id(message))
         if known is not None:
             return known
@@ -123,6 +123,6 @@ def _label(message: MessageType, field: FieldType) -> str:
 
 
 def _in_order(message: MessageType, fields: list[FieldType]) -> list[FieldType]:
-    """Return fields in the order in which the general path writes those that are always there."""
+    """Return fields in the order in which the general path writes those that are always present."""
     order = ("implicit", "repeated", "map", "present")
     return sorted(fields, key=lambda field: order.index(_label(message, field)))

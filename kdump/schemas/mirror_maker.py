@@ -46,7 +46,7 @@ def is_topic(topic: str) -> bool:
 
 
 def read(topic: str, side: str, payload: bytes) -> dict[str, Any] | None:
-    """Return the fields of a key or value, or None if the bytes are no such record, to the last one."""
+    """Return the fields of a key or value, or None if the bytes are not exactly such a record."""
     for name, layouts in _LAYOUTS:
         if name.fullmatch(topic):
             return _fields(layouts[side], payload)

@@ -102,7 +102,7 @@ class _Converter:
 
 
 def as_text(text: str) -> str:
-    """Return a schema as .proto text: as it is, or printed from its descriptor. Raises SchemaError."""
+    """Return a schema as .proto text: unchanged, or printed from its descriptor. Raises SchemaError."""
     if not _BASE64.fullmatch(text):
         return text
     found = _fields(text)

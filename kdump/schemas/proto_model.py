@@ -34,7 +34,7 @@ MAX_NUMBER: Final = 2**29 - 1
 
 @dataclass(slots=True)
 class EnumType:
-    """An enum; ``closed``: what it does not know counts as an unknown field (proto2)."""
+    """An enum; ``closed``: an unknown number counts as an unknown field (proto2)."""
 
     name: str
     full_name: str
@@ -52,7 +52,7 @@ class FieldType:
     """A scalar type, or the name of a message or enum as it is written."""
     repeated: bool = False
     group: bool = False
-    """Whether its bytes stand between two tags, not after a length."""
+    """Whether its bytes are between two tags, not after a length."""
     presence: bool = False
     """Whether a message distinguishes an unset value from its default."""
     oneof: str | None = None

@@ -135,7 +135,7 @@ class _ProtoParser:
         return text
 
     def _skip_to(self, end: str) -> list[str]:
-        """Read to ``end`` over whatever is nested in brackets; return the words that were met."""
+        """Read to ``end``, over nested brackets, and return the words in between."""
         closing: list[str] = []
         seen: list[str] = []
         pairs = {"{": "}", "[": "]", "(": ")"}

@@ -249,7 +249,7 @@ def _map(name: str, kind: MessageType, reader: ProtobufReader) -> _Put:
 
 
 def map_key(value: object) -> str:
-    """Return a key of a map as JSON has it: a text."""
+    """Return a key of a map as JSON text."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
@@ -354,7 +354,7 @@ class ProtobufReader:
         return [message.full_name for message in self._messages(indexes)]
 
     def read_message(self, name: str | None = None) -> ReadMessage | None:
-        """Return the reader of a message of this full name, by default of the first one of the file; None for none."""
+        """Return the reader of a message of this full name, by default of the first one of the file, or None."""
         message = self.first_message([0]) if name is None else self.find(name)
         return None if message is None else ReadMessage(message, self)
 

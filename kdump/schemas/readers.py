@@ -21,7 +21,7 @@ FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JS
 
 
 class PayloadReader:
-    """The reader of a schema, made at its first use; or why there is none."""
+    """The reader of a schema, made at its first use, or the reason why there is none."""
 
     def __init__(self, version: SchemaVersion, store: SchemaStore) -> None:
         self.version = version
@@ -41,7 +41,7 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Return name and data of a payload from a position on, and what is wrong beside them.
+        """Return name and data of a payload from a position on, and its problem.
 
         ``indexes`` is the path to its message, of Protobuf. Raises UndecodableError.
         """
@@ -69,7 +69,7 @@ class PayloadReader:
 
 
 def avro_type(version: SchemaVersion, store: SchemaStore) -> avro_schema.AvroType:
-    """Return the type of an Avro schema. Raises SchemaError, and MissingReferenceError for what it refers to."""
+    """Return the type of an Avro schema. Raises SchemaError, and MissingReferenceError for its references."""
     names: avro_schema.Names = {}
     for each in referenced(version, store):
         avro_schema.parse(each.text, names)

@@ -1,4 +1,4 @@
-"""Dates and times of payloads as text: what Avro's and Protobuf's numbers mean."""
+"""The numbers of Avro and Protobuf for dates and times, as text."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _PINNED: Final = re.compile(r"(.+?)(?::([1-9]\d{0,9}))?(?:#([\w.]+))?", re.DOTAL
 
 
 class TypedValue(NamedTuple):
-    """The value of a payload (None for null), the id of its schema, and what is wrong with it."""
+    """The value of a payload (None for null), the id of its schema, and its problem."""
 
     value: Any = None
     schema_id: int | None = None
