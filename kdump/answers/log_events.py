@@ -72,10 +72,10 @@ class LogEvents(Collector):
 
     def _epochs(self, batches: Batches) -> None:
         for row, epoch in enumerate(batches.column(_EPOCH)):
-            if epoch not in (self._epoch, -1):
+            if epoch not in (self._epoch, -1):  # a batch without an epoch does not end one
                 batch = batches.batch(row)
                 self._add("leader epoch", batch.max_timestamp, batch.base_offset, f"leader epoch {epoch} begins")
-            self._epoch = epoch
+                self._epoch = epoch
 
     def lose(self, region: Damage | Trailing) -> None:
         segment = self._segment

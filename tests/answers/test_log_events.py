@@ -47,6 +47,11 @@ def test_many_batches_alike_in_one_run(tmp_path):
     assert gathered(tmp_path) == [(AT + 40 * epoch, "leader epoch", 0, 40 * epoch) for epoch in range(3)]
 
 
+def test_a_batch_without_an_epoch_does_not_end_one(tmp_path):
+    log_dirs.write(tmp_path, "orders-0", {0: one(0, 3) + one(1, -1) + one(2, 3) + one(3, -1) + one(4, 4)})
+    assert gathered(tmp_path) == [(AT, "leader epoch", 0, 0), (AT + 4, "leader epoch", 0, 4)]
+
+
 def test_events_of_several_processes_are_in_one_order(tmp_path):
     for number in range(2):
         log_dirs.write(tmp_path / str(number), f"orders-{number}", {0: one(0, number), 1: one(1, number)})
