@@ -1,5 +1,7 @@
 import json
 import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -169,3 +171,16 @@ def test_header_ids_come_before_the_prefix():
         assert decoder.side("s", "value", b"\0\0\0\0\1\x02", [(b"__value_schema_id", odd)])["data"] == 1
     missing = decoder.side("s", "value", b"x", [(b"__value_schema_id", b"\1" + bytes(16))])
     assert missing["problem"] == "schema-missing"
+
+
+def test_nothing_but_kdump_is_needed(registries):
+    """So that the extra ``decode`` is empty."""
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['fastavro', 'google.protobuf', 'jsonschema'])); import kdump; "
+        "values = [one.decoded['value'] for topic in ('avro-all-0', 'proto-0', 'json-4') "
+        "for one in kdump.open(sys.argv[1], topic=topic, decode='auto', limit=5)]; "
+        "print(*sorted({value['format'] for value in values if value and 'data' in value}))"
+    )
+    logs = registries / "confluent" / "logs"
+    done = subprocess.run([sys.executable, "-c", code, logs], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "avro json protobuf\n"), done.stderr
