@@ -40,6 +40,11 @@ class StartRelease(NamedTuple):
         return self.number >= (4, 1)
 
     @property
+    def ends_leaderships(self) -> bool:
+        """Whether all partitions of a broker that was killed lose their leader when it registers again (measured)."""
+        return self.number >= (4, 0)
+
+    @property
     def is_newest(self) -> bool:
         """Whether it reads all that kdump reads."""
         return self.number[:2] == max(LAST_MINORS.items())

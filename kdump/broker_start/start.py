@@ -194,7 +194,7 @@ class _BrokerRun:
         for each in self.dirs:
             if each.is_folder and each not in self.offline:
                 self._load_dir(each)
-        failed = [each for each in self.offline if each not in before]
+        failed = [each for each in self.offline if self.options.release.ends_leaderships or each not in before]
         self._twice()
         self._promote(directories)
         self._assign(directories)
@@ -545,15 +545,17 @@ class _BrokerRun:
         self.more.append(log._replace(log_dir=None if place is None else place.name))
 
     def _begin_elsewhere(self, directories: Mapping[LogDirFiles, bytes | None], failed: Sequence[LogDirFiles]) -> None:
-        """Begin empty logs for partitions of log dirs that fail while logs are loaded.
+        """Begin empty logs for partitions of log dirs that are offline.
 
         The first image makes the broker leader of its partitions in the order of a HashMap. The first one whose log dir
         is not online has no log: NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``, and all
         later partitions and all followers stay unknown to the broker. Then the controller takes the ``failed`` log
         dirs out (``ReplicationControlManager.handleDirectoriesOffline``): each partition of them that loses its leader,
         or a replica in sync, is new to the broker and comes without a log dir (``TopicDelta.localChanges``). An empty
-        log is begun in a live one (``Partition.createLogInAssignedDirectoryId``). Log dirs that were offline before
-        the broker registered are not taken out. Without a leader, as after a clean stop, all partitions are known.
+        log is begun in a live one (``Partition.createLogInAssignedDirectoryId``). Before 4.0 that holds for log dirs
+        that fail while logs are loaded: those that were offline before the broker registered are not taken out. Since
+        4.0 all partitions of a broker that was killed lose their leader when it registers again, so it holds for those
+        log dirs too. Without a leader, as after a clean stop, all partitions are known.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
         if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:
@@ -569,10 +571,18 @@ class _BrokerRun:
         if first is None:
             return
         known = set(order[: first + 1])
-        for log_dir in failed:
-            for key, (topic, directory) in mine.items():
-                if directory == directories.get(log_dir) and key not in known and self._loses_replica(topic, key[1]):
-                    self.more.append(self._begun_elsewhere(topic, key[1], live, log_dir))
+        by_id = {directories.get(each): each for each in failed}
+        elsewhere = by_id.get(None) if self.is_complete else None  # the id of a log dir that cannot be read
+        begun: dict[tuple[str, int], LogStart] = {}
+        for key, (topic, directory) in mine.items():
+            is_elsewhere = directory not in directories.values() and int.from_bytes(directory, "big") >= NO_DIRECTORIES
+            log_dir = elsewhere if is_elsewhere else by_id.get(directory)
+            if log_dir is not None and key not in known and self._loses_replica(topic, key[1]):
+                begun[key] = self._begun_elsewhere(topic, key[1], live, log_dir)
+        replaced = [
+            log for log in self.more if log.outcome is StartOutcome.OFFLINE and (log.topic, log.partition) in begun
+        ]
+        self.more = [log for log in self.more if log not in replaced] + list(begun.values())
 
     def _by_topic_id(self, image: ClusterImage) -> Iterator[tuple[Topic, int, bytes]]:
         """Yield the assignments in the order of ``TopicsDelta.changedTopics``, a HashMap by topic id."""
@@ -590,6 +600,7 @@ class _BrokerRun:
 
     def _begun_elsewhere(self, topic: Topic, number: int, live: LogDirFiles, failed: LogDirFiles) -> LogStart:
         name = f"{topic.name}-{number}"
+        file = failed.shown(name) if failed.is_folder else failed.name
         text = f"the log dir of {name} is offline: an empty log is begun in another one"
         return LogStart(
             topic=topic.name,
@@ -599,7 +610,7 @@ class _BrokerRun:
             outcome=StartOutcome.CREATED_EMPTY,
             log_start_offset=0,
             log_end_offset=0,
-            causes=(StartCause(code=Code.LOG_DIR_OFFLINE, file=failed.shown(name), text=text),),
+            causes=(StartCause(code=Code.LOG_DIR_OFFLINE, file=file, text=text),),
             assigned_id=topic.id,
             is_assigned=True,
         )

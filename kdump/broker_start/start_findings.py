@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
-from kdump.broker_start.shortfall import absent_text, missing_text
+from kdump.broker_start.shortfall import absent_text, in_words, missing_text
 from kdump.checks.aside import aside, metadata_command, swaps_aside
 from kdump.checks.everything import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import many
@@ -345,6 +345,9 @@ class _StartFindings:
         where = (
             "" if log.log_dir is None else f" in {log.log_dir}" + (f" (directory.id {directory})" if directory else "")
         )
+        if _has(log, Code.LOG_DIR_OFFLINE):
+            yield self._begun_elsewhere(log, name, reached)
+            return
         text = absent_text(name, self.broker, where, reached)
         if reached and not most:
             yield Finding(
@@ -360,6 +363,20 @@ class _StartFindings:
             found="no folder",
             missing=most,
             advice=self._elsewhere(log),
+        )
+
+    def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:
+        """Report an empty log in a live log dir; records in a folder of the offline one count there."""
+        held = any(other.outcome is StartOutcome.OFFLINE for other in self.by_partition[log.topic, log.partition])
+        most = 0 if held else max(reached.values(), default=0)
+        missing = f", and {many(most, 'record')} are missing ({in_words(reached)})" if most else ""
+        return Finding(
+            level=Level.LOG,
+            file=posixpath.join(log.log_dir or self.start.log_dirs[0], name),
+            kind=Code.PARTITION_MISSING,
+            text=f"the log dir of {name} is offline: a start begins an empty log in {log.log_dir}{missing}",
+            missing=most,
+            advice="Bring that log dir back before a broker starts: consumers and producers would use the empty log.",
         )
 
     def _absent(self, logs: list[LogStart]) -> Finding:

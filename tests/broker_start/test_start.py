@@ -66,8 +66,8 @@ def broker(tmp_path):
     return tmp_path
 
 
-def started(broker, *dirs, configs=("node.id=1", "process.roles=broker,controller")):
-    words = [word for config in configs for word in ("--config", config)]
+def started(broker, *dirs, configs=("node.id=1", "process.roles=broker,controller"), release="4.4.0"):
+    words = [word for config in configs for word in ("--config", config)] + ["--release", release]
     done = kdump("check", *(str(broker / each) for each in dirs or DIRS), "-o", "jsonl", *words)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     (start,) = [line for line in lines if line["kind"] == "start"]
@@ -408,3 +408,32 @@ def test_two_spellings_of_one_partition_are_two_folders(broker):
     shutil.copytree(broker / "d1" / "plain-0", broker / "d1" / "plain-+00")
     start, _ = started(broker)
     assert (start["starts"], codes(start["fatal"])) == (False, ["two-folders"])
+
+
+@pytest.mark.parametrize(("release", "begun"), [("4.3.1", True), ("3.9.2", False)])
+def test_after_a_kill_the_partitions_of_a_log_dir_that_is_a_file_are_begun_elsewhere(broker, release, begun):
+    """4.2.2, 4.3.1 and 4.4.0 did so, and 3.9.2 did not; after a clean stop, without leaders, none did."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + records(*(assignment("idem", number, "d2") for number in (1, 2)), base=5))
+    shutil.rmtree(broker / "d2")
+    (broker / "d2").touch()
+    start, logs = started(broker, release=release)
+    assert (start["starts"], [each[-2:] for each in start["offlineLogDirs"]]) == (True, ["d2"])
+    outcomes = [what[0] for key, what in logs.items() if key[0] == "idem"]
+    assert sorted(outcomes) == (["created-empty", "created-empty", "offline"] if begun else ["offline"] * 3)
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_log_that_is_begun_elsewhere_names_the_offline_log_dir(broker, is_file):
+    """The folder is there, or may be: no advice to restore it from a backup."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + records(assignment("idem", 1, "d2"), base=5))
+    shutil.copytree(broker / "d2" / "idem-0", broker / "d2" / "idem-1")
+    if is_file:
+        shutil.rmtree(broker / "d2")
+        (broker / "d2").touch()
+    else:
+        (broker / "d2" / "idem-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
+    done = kdump("check", str(broker / "d1"), str(broker / "d2"), "--config", "node.id=1")
+    assert b"is offline: a start begins an empty log in " in done.stdout
+    assert (done.returncode, b"no folder holds it" in done.stdout, b"backup" in done.stdout) == (3, False, False)
