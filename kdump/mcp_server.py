@@ -256,7 +256,7 @@ class ToolCall:
         return f"./{found}" if found.startswith("-") else found
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a line without what is hidden. In rows of SQL it is NULL already."""
+        """Return a line without hidden fields. Rows of SQL already have NULL there."""
         if self._options.plain or self._spec.name in {"sql", "sql_schema"}:
             return row
         hidden = OF_CLIENTS if self._options.payloads else OF_CLIENTS | PAYLOADS
@@ -290,13 +290,13 @@ class ToolCall:
     _digest: str | None = None
 
     def _call(self) -> str:
-        """Return a digest of the tool and its arguments, the place in its rows left out."""
+        """Return a digest of the tool and its arguments, without the cursor."""
         of = {name: value for name, value in self._given.items() if name not in {"cursor", "limit"}}
         return hashlib.sha256(json.dumps([self._spec.name, of], sort_keys=True).encode()).hexdigest()[:16]
 
 
 class ChildRun:
-    """A command in a process of its own, which is killed when its time is over or its rows are not wanted."""
+    """A command in its own process, which is killed at the time limit or when no more rows are needed."""
 
     def __init__(self, options: ServerOptions, words: list[str], query: str | None) -> None:
         env = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
@@ -346,7 +346,7 @@ class ChildRun:
 
     @property
     def status(self) -> int:
-        """How it ended."""
+        """The exit status."""
         return self._process.wait()
 
     def texts(self) -> list[str]:

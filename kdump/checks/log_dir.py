@@ -103,7 +103,7 @@ class LogDirs:
         )
 
     def judge(self, name: str, path: str, data: Bytes) -> None:
-        """Look at a file of a log dir that was named itself."""
+        """Check a file of a log dir that the user named."""
         self._states.judge(name, path, data)
 
     def _wrong(self, file: WrongFile) -> None:

@@ -39,10 +39,10 @@ def absent(wanted: Wanted, met: Collection[Name], paths: Sequence[str]) -> Itera
 def with_names(
     partitions: Iterable[Partition], note: Callable[[str], None], *, name: Name = BY_PATH, every: bool = False
 ) -> Iterator[Partition]:
-    """Yield partitions; those whose folder gives no topic and partition get ``name``, or its path and partition 0.
+    """Yield partitions. A named path whose folder gives no topic gets ``name``, or its path and partition 0.
 
-    These are segments and folders that the user named. Others, which lie on the way, are left out unless ``every``.
-    ``note`` is called for each of both. Folders without a segment are yielded as they are.
+    Other partitions without a topic are skipped; with ``every`` they are yielded unchanged. ``note`` is called for each
+    renamed or skipped one. Folders without a segment are yielded unchanged.
     """
     for one in partitions:
         if one.topic is not None or not one.segments or (every and not one.is_named):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageDifference:
-    """A record of the later image, or of the earlier one where it is gone; ``was`` is what it replaces.
+    """A record of the later image, or a removed one of the earlier image; ``was`` is the replaced record.
 
     ``topic`` is the name of the topic that it is of, None for any other thing.
     """
@@ -37,13 +37,13 @@ class ImageDifference:
 
 
 class AddedRecord(ImageDifference):
-    """A record that the earlier image has not."""
+    """A record that only the later image has."""
 
     kind: ClassVar[str] = "added"
 
 
 class RemovedRecord(ImageDifference):
-    """A record that the later image has not."""
+    """A record that only the earlier image has."""
 
     kind: ClassVar[str] = "removed"
 
@@ -58,7 +58,7 @@ Difference: TypeAlias = AddedRecord | RemovedRecord | ChangedRecord
 
 
 def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[Difference]:
-    """Yield what differs: what the later image has in its order, then what is gone."""
+    """Yield the differences: added and changed records in the order of the later image, then removed ones."""
     before = {record.key: record for record in earlier.records()}
     for record in later.records():
         was = before.pop(record.key, None)
@@ -164,21 +164,21 @@ class RecordLine:
 
 
 def record_line(record: SnapshotRecord, *, show_secrets: bool = False) -> RecordLine:
-    """Return the line of a record, without what is secret."""
+    """Return the line of a record, without secrets."""
     plain = record.plain
     data = plain["data"] if show_secrets else image_parts.hidden_record(plain["data"])
     return RecordLine(plain["type"], plain["version"], data)
 
 
 def record_text(record: SnapshotRecord, *, show_secrets: bool = False) -> str:
-    """Return a record as the JSON of ``--cluster-metadata-decoder``, without what is secret."""
+    """Return a record as the JSON of ``--cluster-metadata-decoder``, without secrets."""
     if show_secrets:
         return record.text
     return record._replace(fields=fields(record.name, record.fields)).text
 
 
 def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[SnapshotRecord]:
-    """Yield the records of an image; of those of the topics alone where any are named."""
+    """Yield the records of an image; if topics are ``wanted``, only theirs."""
     ids = {topic.id for name, topic in image.topics.by_name.items() if takes(wanted, name)}
     for record in image.records():
         held = record.fields
