@@ -133,7 +133,7 @@ def quoted(value: object) -> str:
 
 
 def _zeros(text: str) -> str:
-    """Return how many zero bytes a text is; nothing where it is another."""
+    """Return a text like "5 zero bytes" if all bytes are zero, else an empty one."""
     return f"{len(text)} zero byte{'s' if len(text) > 1 else ''}" if text and not text.strip("\0") else ""
 
 

@@ -472,7 +472,7 @@ def explain(
     *,
     at: Time | None = None,
 ) -> Answer[Explanation]:
-    """Return whether a consumer is given the record of an offset, and why not; of a range both ends belong to it.
+    """Return whether a consumer receives the record of an offset, and why not. A range includes both ends.
 
     >>> [line.reason for line in explain("golden/brokers/4.2.2", "txn", 0, (127, 128))]
     ['control-marker', 'open-transaction']

@@ -193,7 +193,7 @@ class ProducerReplay:
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Take a range that cannot be read. The cut end of a log hides nothing: a broker cuts it off too."""
+        """Take an unreadable range. A truncated batch at the end hides nothing: a broker truncates it too."""
         if isinstance(region, Damage) and (region.missing_until is None or region.missing_until > self.since):
             self.doubted |= set(self.state.open)
 

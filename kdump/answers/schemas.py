@@ -68,7 +68,7 @@ class HistoryLine:
 
 
 class SchemaQuery(NamedTuple):
-    """Which versions: those that are current unless ``deleted``; None and empty are all."""
+    """The selected versions: current ones, or deleted ones too with ``deleted``. None and empty mean all."""
 
     deleted: bool = False
     id: int | None = None

@@ -103,7 +103,7 @@ class ProducerStatistics:
 
 @dataclass(frozen=True, slots=True)
 class HourStatistics:
-    """What a topic got in an hour, by the largest timestamp of each batch; None if it has none."""
+    """The batches of a topic in one hour, by their largest timestamp; the hour is None without one."""
 
     kind: ClassVar[str] = "hour"
     topic: str

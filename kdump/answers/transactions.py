@@ -355,7 +355,7 @@ def _start_of(named: TransactionalId) -> int:
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:
-    """Yield what a replica has open and another has not, where one's log is a part of the other's."""
+    """Yield transactions that are open in one of two replicas only, if one log is a part of the other."""
     ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
     theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
     texts = [

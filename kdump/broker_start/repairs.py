@@ -136,7 +136,7 @@ class Repairs:
 
     @property
     def _node(self) -> int | None:
-        """The node.id where files have it."""
+        """The node.id in the files, or None."""
         return self._start.node_id if self._start.node_id is not None else next(iter(self._nodes), None)
 
     @property
@@ -145,7 +145,7 @@ class Repairs:
         return len(self._nodes) == 1
 
     def _lines(self, cause: StartCause) -> list[str]:
-        """Return the lines of a ``meta.properties``; what no file has is named in words."""
+        """Return the lines of a ``meta.properties``, with a placeholder for each value that no file has."""
         node = str(self._node) if self._start.node_id is not None or self._is_alone else "N (of server.properties)"
         cluster = self._start.cluster_id or "ID"
         directory = self._directory(cause)

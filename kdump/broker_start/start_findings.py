@@ -47,7 +47,7 @@ class Everything:
 class LogEvidence(NamedTuple):
     """The facts about logs in their files, by folder path: the end offset, the records, and evidence.
 
-    ``evidence`` is the offset that each file has the log reach to, by the file in words.
+    ``evidence`` is the least end offset that each file proves, by a description of the file.
     """
 
     start: int | None = None

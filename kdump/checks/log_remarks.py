@@ -61,7 +61,7 @@ class LogRemarks:
         self._open.clear()
 
     def finish(self) -> Iterator[Finding]:
-        """Yield a remark of each kind; it names the first."""
+        """Yield a remark of each kind, with its first occurrence."""
         if self._open:
             first = min(self._open.values(), key=lambda place: place.offset)
             text = (

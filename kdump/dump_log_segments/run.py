@@ -66,7 +66,7 @@ class DumpRun:
 
     @property
     def fronts(self) -> tuple[str, str]:
-        """The texts before a decoded record, and before one that has a payload alone."""
+        """The text before a decoded record, and before a record with only a payload."""
         return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
 
     def print(self, text: str) -> None:

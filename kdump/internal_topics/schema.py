@@ -205,7 +205,7 @@ class MessageSchema:
         return self._releases
 
     def changed(self, release: Release) -> Release:
-        """Return the release, up to ``release``, since which nothing of the message changed."""
+        """Return the last release up to ``release`` in which the message changed."""
         return next(some for some in self.releases() if some <= release)
 
 

@@ -533,7 +533,7 @@ def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
 
 
 def open_archive(source: Source, name: str, identity: object = None, local: str | None = None) -> Archive | OneFile:
-    """Return the place that a file is which :func:`kdump.log_dirs.archive_formats.format_of` knows.
+    """Open an archive or compressed file of a format in :func:`kdump.log_dirs.archive_formats.format_of`.
 
     ``identity`` and ``local`` are those of :class:`Archive`. Raises UnreadableError when it is broken, or when there is
     no room for what it decompresses to.

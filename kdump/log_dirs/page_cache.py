@@ -109,5 +109,5 @@ class Watch:
         except OSError as reason:
             if not self._noted[0]:
                 self._noted[0] = 1
-                self._note(f"{name}: --cache drop gives nothing back: {reason.strerror or reason}")
+                self._note(f"{name}: --cache drop evicts nothing: {reason.strerror or reason}")
             return None

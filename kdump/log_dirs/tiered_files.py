@@ -46,7 +46,7 @@ class LockedError(UnreadableError):
 class TieredFiles:
     """A place in which remote storage lies. ``fail`` is called once with each error.
 
-    With ``list_locked`` segments are listed whose key is not given; to open one raises UnreadableError.
+    ``list_locked``: also list segments without a given key; opening one raises UnreadableError.
     """
 
     def __init__(

@@ -228,7 +228,7 @@ class PartitionReader:
     def _range(
         self, source: Source, kept: TailRange, selection: BatchSelection, file: SegmentFacts
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield what the filter takes of a range that is marked."""
+        """Yield the filter's selection from a marked range."""
         start, end = kept.start, kept.end
         if not kept.crc_valid:
             yield from self._wrong_crc(Damage(start, end - start, "crc", "", start), source, selection, file)

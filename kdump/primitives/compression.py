@@ -287,8 +287,7 @@ def _lz4_header(data: Bytes, magic: int) -> _Lz4Header:
 
 
 class UnpackedLz4(NamedTuple):
-    """What an LZ4 stream decompresses to, and the rising positions in it at which the stream has blocks that hold
-    nothing.
+    """Decompressed LZ4, and the rising positions in it of empty blocks of the stream.
 
     Such a block is one byte, a token without literals. No writer makes them.
     """

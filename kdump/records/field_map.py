@@ -92,7 +92,7 @@ def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = 
 
 
 def masked(parts: Iterable[FieldBytes], mask: Mask) -> Iterator[FieldBytes]:
-    """Yield parts without the bytes of values that ``mask`` changes, and of what cannot be read."""
+    """Yield parts without the bytes of unreadable values and of those that ``mask`` changes."""
     key: bytes | None = None
     for part in parts:
         if part.name == "keyLength":

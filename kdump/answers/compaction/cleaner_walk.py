@@ -160,7 +160,7 @@ class CleanerWalk:
 
 
 class CleanerBatch:
-    """A batch. ``first`` is it; ``discards`` says that it is aborted data, or a marker that marks nothing."""
+    """One batch, ``first``. ``discards``: it is aborted data, or a marker without data."""
 
     count = 1
     """How many batches there are."""

@@ -60,7 +60,7 @@ class RecordFacts:
 
 @dataclass(frozen=True)
 class RecordDifference:
-    """An offset that one side holds no record of, or each side another one."""
+    """An offset at which the records differ, or one side has none."""
 
     kind: ClassVar[str] = "record"
     topic: str
