@@ -443,15 +443,15 @@ def test_a_transaction_with_a_damaged_end_is_reported_and_not_returned_as_commit
 def test_read_committed_takes_nothing_of_what_came_after_its_look_at_transactions(tmp_path, monkeypatch):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, isolation="read_committed")
     log.append()
-    real = streaming.together
+    real = streaming.combined
 
-    def together(*given, **more):
+    def combined(*given, **more):
         reported = real(*given, **more)
         log.append(attributes=0x10, producer_id=1, producer_epoch=0)
         return reported
 
     with monkeypatch.context() as patched:
-        patched.setattr(streaming, "together", together)
+        patched.setattr(streaming, "combined", combined)
         stream.at = streaming.latest(stream.options, {}, NONE)
     assert stream.replay({}, stream.at) == [0, 1, 2]
     log.end(1, 1)
