@@ -160,7 +160,7 @@ def test_exit_status_and_what_stands_on_stderr(folder):
     assert b"gone.log: No such file" in gone.stderr
     path = folder / "00000000000000000048.log"
     data = path.read_bytes()
-    path.write_bytes(data + b"truncated")
+    path.write_bytes(data + b"cut off")
     cut = kdump("dump", folder, "--count")
     assert (cut.returncode, cut.stdout) == (3, b"96\n")
     assert f"{path}: byte {len(data)}: 7 bytes".encode() in cut.stderr

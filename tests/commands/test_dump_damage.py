@@ -128,7 +128,7 @@ def test_text_calls_it_invalid(log):
 def test_where_no_mark_can_stand_nothing_damaged_is_shown(log, how):
     done = kdump("dump", log, "--include-damaged", *how)
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"no room for the mark" in done.stderr
+    assert b"cannot be combined with -o raw or -f" in done.stderr
 
 
 @pytest.mark.parametrize("output", ["jsonl", "json", "csv", "table", "text", "raw"])
