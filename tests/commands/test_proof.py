@@ -111,9 +111,9 @@ def test_old_messages_and_a_limit(tmp_path):
     [
         (["--grep-in", "headers"], "give that too"),
         (["--grep", "x", "--grep-in", "header"], "did you mean 'headers'"),
-        (["--stats", "--follow"], "--stats counts"),
-        (["--stats", "--jobs", "2"], "--stats counts"),
-        (["--fail-without-match", "--follow"], "no --follow"),
+        (["--stats", "--follow"], "--stats cannot be combined"),
+        (["--stats", "--jobs", "2"], "--stats cannot be combined"),
+        (["--fail-without-match", "--follow"], "cannot be combined with --follow"),
     ],
 )
 def test_wrong_usage(log_dir, words, said):
