@@ -90,7 +90,7 @@ def test_decode_reads_the_schemas_of_the_log(spark, registries):
         ({"columns": "offset,decoded"}, "option columns: decoded goes with decode=auto"),
         ({"output": "batches", "dedupe": "true"}, "the output batches gives those of every replica"),
         ({"output": "batches", "columns": "offset"}, "the output batches has columns of its own"),
-        ({"output": "findings", "startingOffset": "1"}, "option startingOffset: the output findings is of whole"),
+        ({"output": "findings", "startingOffset": "1"}, "startingOffset: the output findings always covers whole"),
         ({"columns": "valueDecoded"}, "go with the option schema"),
         ({"schema": "t-value"}, "schema 't-value': no record of the topic _schemas is in the given paths"),
         ({"decode": "yes"}, "option decode: expected none, auto, avro, protobuf or json, found 'yes'"),
