@@ -73,7 +73,7 @@ def test_break_is_named_and_the_status_reports_damage(tmp_path):
 
 def test_what_is_not_there_is_said():
     done = kdump("metadata", LOG, "--topics", "--topic", "no-such")
-    assert (done.returncode, b"is in this image; --events tells" in done.stderr) == (0, True)
+    assert (done.returncode, b"is in this image; --events lists" in done.stderr) == (0, True)
     done = kdump("metadata", LOG, "--diff", "77..99999")
     assert (done.returncode, b"the log ends at offset 582" in done.stderr) == (0, True)
 

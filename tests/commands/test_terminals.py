@@ -106,7 +106,7 @@ def test_what_answers_suggest_names_folders_that_are_there(log_dir, monkeypatch,
             commands += re.findall(r"kdump (?:salvage|slice) .*? --out DIR", line.get("advice") or "")
     assert len(commands) > 5
     for command in commands:
-        words = meant(command)
+        words = meant(command.partition(" | ")[0])
         assert words[0] == "kdump"
         paths = [word for word in words if word.startswith("/")]
         assert paths
