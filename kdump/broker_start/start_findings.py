@@ -261,7 +261,9 @@ class _StartFindings:
             return
         cause = log.causes[0] if log.causes else None
         code = None if cause is None else cause.code
-        wanted = log.is_assigned or (log.is_assigned is None and log.assigned_id is not None)
+        others = self.by_partition[log.topic, log.partition]
+        is_second = any(other.outcome in SERVED for other in others)  # made a replica, two would end the broker
+        wanted = not is_second and (log.is_assigned or (log.is_assigned is None and log.assigned_id is not None))
         served = f"{many(records, 'record')} are then not served"
         becomes = f"a start renames {name} to {name}.UUID-stray"
         if log.is_assigned is None and log.assigned_id is None and not self.context.is_complete:
@@ -270,7 +272,10 @@ class _StartFindings:
             return
         file = (cause.file if cause is not None else None) or where
         commands: tuple[str, ...] = ()
-        if code is Code.NO_TOPIC_ID:
+        if is_second:
+            text = f"another folder of {name} is served: {becomes}: {served}"
+            advice = f"Salvage it first where its records count: {salvage([shell_path(where)])}"
+        elif code is Code.NO_TOPIC_ID:
             text = f"it is missing: {becomes}" + (" and begins an empty log" if wanted else "") + f": {served}"
             advice = "Write the file before a broker starts."
         elif wanted:

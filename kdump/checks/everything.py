@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import evidence, folder, kraft_snapshot, log_dir_ids, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
-from kdump.errors import UnreadableError, many
+from kdump.errors import UnreadableError, discard, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, salvage
 from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
@@ -180,6 +180,8 @@ def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
         other, directory = met.setdefault(key, (part, properties.directory_id))
         if other is part or (directory is not None and directory == properties.directory_id):
             continue
+        if properties.values.get("version") == "1" and _topic_id(part) != _topic_id(other):
+            continue  # a KRaft broker makes one of them stray (isStrayKraftReplica): the dry start reports it
         certain = directory is not None and properties.directory_id is not None
         both = f"{part.name} is in {other.files.shown(other.log_dir)} too, of the same broker"
         yield Finding(
@@ -190,6 +192,14 @@ def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
             advice="Keep a copy of both; then move away the one of the log dir that failed." if certain else "",
             fatal=certain,
         )
+
+
+def _topic_id(part: Partition) -> bytes | None:
+    """Return the topic id of a folder, or None without a valid one; the check of the folder reports why."""
+    try:
+        return part.topic_id(discard)
+    except UnreadableError:
+        return None
 
 
 def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[UnreadableError], None]) -> Iterator[Snapshot]:

@@ -437,3 +437,13 @@ def test_a_log_that_is_begun_elsewhere_names_the_offline_log_dir(broker, is_file
     done = kdump("check", str(broker / "d1"), str(broker / "d2"), "--config", "node.id=1")
     assert b"is offline: a start begins an empty log in " in done.stdout
     assert (done.returncode, b"no folder holds it" in done.stdout, b"backup" in done.stdout) == (3, False, False)
+
+
+@pytest.mark.parametrize(("data", "status"), [(b"", 0), (records(b"a"), 3)])
+def test_a_second_folder_of_a_served_partition_is_not_made_a_replica(broker, data, status):
+    """With `partition.metadata` in it a broker would not start: Duplicate log directories."""
+    (broker / "d2" / "plain-0").mkdir()
+    (broker / "d2" / "plain-0" / f"{0:020}.log").write_bytes(data)
+    done = kdump("check", str(broker / "d1"), str(broker / "d2"), "--config", "node.id=1")
+    assert (done.returncode, b"topic_id" in done.stdout) == (status, False)
+    assert (b"another folder of plain-0 is served" in done.stdout) == bool(data)
