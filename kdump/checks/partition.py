@@ -1,4 +1,7 @@
-"""The indexes of a whole partition, segment after segment, so that transactions are followed from one to the next."""
+"""One pass over a partition: logs and indexes, with transactions followed from segment to segment.
+
+Workers share a large segment.
+"""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ class GroupsWanted:
         return not self.groups or group_id in self.groups or any(fnmatchcase(group_id, one) for one in self.groups)
 
     def takes_partition(self, topic: str | None, partition: int | None) -> bool:
-        """Return whether offsets in a partition are asked for."""
+        """Return whether the question covers a partition."""
         return self.partitions.takes(Name(topic, partition))
 
 

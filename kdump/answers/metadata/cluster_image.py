@@ -93,7 +93,7 @@ class ClusterImage:
 
 
 class _Handlers(dict[str, "Callable[[Fields], None]"]):
-    """What applies the fields of each record."""
+    """Record name -> the function that applies its fields. Raises ReplayError for a record that no release replays."""
 
     def __missing__(self, name: str) -> Callable[[Fields], None]:
         raise ReplayError(f"no release replays a {name}")
