@@ -110,6 +110,8 @@ class TestSalvage:
         one = replica(tmp_path / "b", {0: data(0, 2)})
         with pytest.raises(UsageError, match="is in the input"):
             kdump.salvage(one, out=one / "rescue")
+        with pytest.raises(UsageError, match="is empty"):
+            kdump.salvage(one, out="")
         with pytest.raises(UsageError, match="1024"):
             kdump.salvage(one, out=tmp_path / "rescue", segment_bytes=1)
         with pytest.raises(UnreadableError, match="there is no segment to salvage"):

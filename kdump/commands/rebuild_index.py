@@ -67,6 +67,7 @@ def command(
         raise UsageError(f"{', '.join(paths)}: there is no segment")
     how = Rebuild(interval=interval, first_offsets=entry_offset == "first", note=run.note, progress=run.progress)
     single = bool(named) and len(parts) == len(named) == 1 and len(parts[0].segments) == 1
+    files.must_be_named(out)
     folders = [out] if single else _folders(parts, out)
     for part, folder in zip(parts, folders, strict=True):
         files.outside(paths, folder, [part])

@@ -268,12 +268,19 @@ def begin_flush(file: BinaryIO) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+def must_be_named(out: str) -> None:
+    """Raise UsageError for an empty name, as an unset variable of a script leaves it: it would mean this folder."""
+    if not out:
+        raise UsageError("the name of the output is empty: name a file or folder")
+
+
 def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()) -> None:
     """Raise UsageError if the output would replace an input, or lie in an input or in a log dir.
 
     ``paths`` are files, folders and globs; ``partitions`` are the partitions found there, whose folders may be links.
     Paths are compared by device and inode, because links and bind mounts lead to the same folders.
     """
+    must_be_named(out)
     target = Path(out).resolve()
     around: dict[tuple[int, int], Path] = {}
     for above in [target, *target.parents]:

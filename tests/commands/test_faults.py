@@ -152,6 +152,14 @@ def test_a_segment_that_cannot_be_read_is_named_and_others_are_done(folder, monk
         assert not list(folder.parent.rglob("*.tmp"))
 
 
+@pytest.mark.parametrize("words", [("rebuild-index",), ("salvage",), ("slice", "--offset", "0..")])
+def test_an_empty_name_of_an_output_is_refused(folder, tmp_path_factory, monkeypatch, capfd, words):
+    here = tmp_path_factory.mktemp("here")
+    monkeypatch.chdir(here)
+    status, _, said = run(monkeypatch, capfd, [*words, str(folder), "--out", ""])
+    assert (status, said.startswith("error: "), list(here.iterdir())) == (2, True, [])
+
+
 @pytest.mark.parametrize("name", [*READERS, *WRITERS])
 def test_a_path_that_is_not_there_is_named(folder, monkeypatch, capfd, name):
     status, _, said = run(monkeypatch, capfd, words(name, folder.with_name("u-0"), folder.parent / "out"))
