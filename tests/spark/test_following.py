@@ -266,7 +266,7 @@ def test_follow_takes_what_comes_until_ctrl_c_and_can_be_started_again(tmp_path)
     log, out = Log(tmp_path / "in" / "t-0"), tmp_path / "out"
     log.append()
     followed = Following(tmp_path / "in", out)
-    followed.until("note: 3 records added: 1 files, 0 damaged ranges")
+    followed.until("3 records added: 1 files, 0 damaged ranges")
     followed.until("3 records added in 1 steps; waiting for more (Ctrl-C ends)")
     lost = broken(log)
     made = log.batch()
@@ -276,10 +276,10 @@ def test_follow_takes_what_comes_until_ctrl_c_and_can_be_started_again(tmp_path)
     assert "damaged ranges" not in followed.said
     with log.file.open("ab") as file:
         file.write(made[-7:])
-    followed.until("note: 3 records added: 1 files, 1 damaged ranges")
+    followed.until("3 records added: 1 files, 1 damaged ranges")
     status, said = followed.interrupt()
     assert status == 130, said
-    assert "note: 6 records added in 2 steps: 1 files, 2 batches, 1 damaged ranges" in said
+    assert "6 records added in 2 steps: 1 files, 2 batches, 1 damaged ranges" in said
     assert "damage was met" in said
     assert "Traceback" not in said
     assert [row["offset"] for row in rows(out)] == [0, 1, 2, 6, 7, 8]
@@ -287,7 +287,7 @@ def test_follow_takes_what_comes_until_ctrl_c_and_can_be_started_again(tmp_path)
     log.roll()
     log.append()
     again = Following(tmp_path / "in", out)
-    again.until("note: 3 records added: 1 files, 0 damaged ranges")
+    again.until("3 records added: 1 files, 0 damaged ranges")
     assert again.interrupt()[0] == 130
     assert [row["offset"] for row in rows(out)] == [0, 1, 2, 6, 7, 8, 9, 10, 11]
     assert [one["rowsWritten"] for one in manifest(out)["runs"]] == [6, 3]
@@ -307,7 +307,7 @@ def test_follow_ends_when_spark_has_died_while_nothing_came(tmp_path):
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         if b"SparkSubmit" in Path(f"/proc/{child}/cmdline").read_bytes():
             os.kill(int(child), signal.SIGKILL)
-    followed.until("error: Spark failed: its Java process is gone", 60)
+    followed.until("Spark failed: its Java process is gone", 60)
     assert followed.process.wait(60) == 1
     assert [row["offset"] for row in rows(tmp_path / "out")] == [0, 1, 2]
 
