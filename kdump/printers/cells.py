@@ -40,7 +40,7 @@ def rows(
         return
     varying = [(at, column) for at, column in enumerate(columns) if not values.is_constant(column, item)]
     own = {at for at, _ in varying}
-    row = [None if at in own else cell(one, item, item.records[0], encoding) for at, one in enumerate(columns)]
+    row = [None if at in own else constant_cell(one, item, encoding) for at, one in enumerate(columns)]
     for record in item.records:
         for at, column in varying:
             if most is not None and record.size >= LARGE:
@@ -49,11 +49,6 @@ def rows(
             else:
                 row[at] = cell(column, item, record, encoding)
         yield row.copy()
-
-
-def first_record(item: SelectedBatch) -> Record | None:
-    """Return the first record, or None."""
-    return item.records[0] if item.records else None
 
 
 def damage_cell(column: Column, item: DamagedRange) -> str | None:
@@ -68,7 +63,15 @@ def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: E
     if column.source in PAYLOAD_OF:
         data: bytes | None = getattr(record, PAYLOAD_OF[column.source])
         return None if data is None else to_text(data, encoding).encoding
-    value = values.value(column, item, record)
+    return _shown(column, values.value(column, item, record), encoding)
+
+
+def constant_cell(column: Column, item: SelectedBatch, encoding: Encoding) -> str | None:
+    """Return the cell that all records of a batch have."""
+    return _shown(column, values.constant(column, item), encoding)
+
+
+def _shown(column: Column, value: object, encoding: Encoding) -> str | None:
     if value is None:
         return None
     if isinstance(value, bytes):

@@ -176,7 +176,7 @@ class JsonShape:
 
     def constant(self, column: Column, batch: SelectedBatch) -> str:
         """Return the fragment of a column whose value is the same in all records of the batch."""
-        value = values.value(column, batch, batch.records[0] if batch.records else None)
+        value = values.constant(column, batch)
         return "" if column.optional and value is None else f",{quote(column.name)}:{scalar(column, value)}"
 
     def _part(self, column: Column, batch: SelectedBatch) -> Part:

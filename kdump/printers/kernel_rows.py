@@ -364,7 +364,7 @@ class CsvRows(KernelRows):
         return [*parts[1:], b"\n"]
 
     def _constant(self, column: Column, item: SelectedBatch) -> bytes:
-        return cells.quoted(cells.cell(column, item, cells.first_record(item), self.encoding)).encode()
+        return cells.quoted(cells.constant_cell(column, item, self.encoding)).encode()
 
     def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
         """Return the parts of a cell that differs between records; None if the kernel does not support it."""

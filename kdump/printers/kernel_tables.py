@@ -67,7 +67,7 @@ class TableRows(KernelRows):
         for at, column in enumerate(self.columns):
             slot, width = number(column), self.table.width(at)
             if slot is None and is_literal(column, item):
-                text = cells.cell(column, item, cells.first_record(item), self.encoding)
+                text = cells.constant_cell(column, item, self.encoding)
                 if column.type in cells.NUMBERS and len(text or "null") > width:
                     return None
                 parts.append(self.table.fitted(at, text))

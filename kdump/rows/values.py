@@ -58,6 +58,11 @@ def is_constant(column: Column, found: SelectedBatch) -> bool:
     return column.scope in {"file", "batch"} or column.source in {"state.kind", "state.transaction"}
 
 
+def constant(column: Column, found: SelectedBatch) -> object:
+    """Return the value that all records of a batch have in a column, without reading a record."""
+    return "record" if column.source == "state.kind" and found.records else value(column, found)
+
+
 @lru_cache
 def source(column: Column) -> Callable[[SelectedBatch | DamagedRange, Record | None], object]:
     """Return the getter of a column's value."""

@@ -208,7 +208,7 @@ def test_a_bomb_does_not_fill_the_disk(tmp_path, monkeypatch, pack):
         f_bavail, f_frsize = 8 * MIB // free.f_frsize, free.f_frsize
 
     monkeypatch.setattr(os, "fstatvfs", lambda _fd: Small)
-    with LocalFile(path) as source, pytest.raises(UnreadableError, match="more than half of what is free"):
+    with LocalFile(path) as source, pytest.raises(UnreadableError, match="more than half of the free space"):
         archives.open_archive(source, "bomb")
 
 
@@ -477,7 +477,7 @@ def test_a_bomb_in_a_zip_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fstatvfs", lambda _fd: Small)
     with LocalFile(path) as source:
         place = archives.open_archive(source, "bomb")
-    with pytest.raises(UnreadableError, match="more than half of what is free"):
+    with pytest.raises(UnreadableError, match="more than half of the free space"):
         place.open(f"t-0/{LOG}")
 
 
