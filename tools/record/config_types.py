@@ -136,7 +136,7 @@ def table(known: dict[ConfigType, set[str]]) -> str:
         "def _names(text: str) -> frozenset[str]:\n"
         "    return frozenset(text.split())\n\n\n"
         f"SHOWN: Final[dict[str, frozenset[str]]] = {{\n{blocks}}}\n"
-        '"""What a config belongs to -> the names whose values are no secrets."""\n'
+        '"""Type of resource -> the names of configs whose values are not secret."""\n'
     )
 
 
