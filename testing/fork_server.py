@@ -76,9 +76,11 @@ class ForkServer:
         with theirs, tempfile.TemporaryFile() as file:  # arguments may be longer than a message
             file.write(json.dumps(run).encode())
             file.flush()
-            socket.send_fds(self._channel, [b"r"], [file.fileno(), theirs.fileno(), *streams])
-        for fd in streams:
-            os.close(fd)
+            try:
+                socket.send_fds(self._channel, [b"r"], [file.fileno(), theirs.fileno(), *streams])
+            finally:
+                for fd in streams:
+                    os.close(fd)
         return ours
 
 
@@ -87,7 +89,10 @@ class _Run:
 
     def __init__(self, words, answers, pipes, given):
         self._words, self._answers, self._given = words, answers, memoryview(given)
-        self._pid = int.from_bytes(answers.recv(8, socket.MSG_WAITALL), "big")
+        number = answers.recv(8, socket.MSG_WAITALL)
+        if not number:
+            raise RuntimeError("the fork server has ended: its error stands above")
+        self._pid = int.from_bytes(number, "big")
         self._read = {number: [] for number in pipes if number}
         self._status = b""
         self._open = selectors.DefaultSelector()
@@ -225,7 +230,11 @@ def _import_all() -> None:
 
     for module in pkgutil.walk_packages(kdump.__path__, "kdump."):
         if not module.name.startswith(LATE) and not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+            try:
+                importlib.import_module(module.name)
+            except ModuleNotFoundError as missing:  # some modules are imported with a compiled kernel only
+                if not (missing.name or "").startswith("kdump.kernel."):
+                    raise
 
 
 if __name__ == "__main__":
