@@ -517,7 +517,7 @@ def check(
     notes: list[str] = []
     when = moment(at)
     how = CheckOptions(records=not headers_only, at=timestamps.now() if when is None else when)
-    wanted = Wanted(topics=(topic,) if isinstance(topic, str) else tuple(topic), partitions=numbers(partition))
+    wanted = Wanted(topics=topics(topic), partitions=numbers(partition))
     found = checking.found(given_paths(paths), wanted, how, note=notes.append, fail=unreadable.append)
     return _report(found, unreadable, notes)
 
@@ -535,9 +535,7 @@ def verify_index(
 
     unreadable: list[UnreadableError] = []
     notes: list[str] = []
-    wanted = Wanted(
-        topics=(topic,) if isinstance(topic, str) else tuple(topic), partitions=numbers(partition), siblings=True
-    )
+    wanted = Wanted(topics=topics(topic), partitions=numbers(partition), siblings=True)
     finder = Finder(wanted, note=notes.append, fail=unreadable.append)
     found = (
         finding
@@ -606,7 +604,7 @@ def salvage(
     notes: list[str] = []
     given = given_paths(paths)
     wanted = Wanted(
-        topics=(topic,) if isinstance(topic, str) else tuple(topic),
+        topics=topics(topic),
         partitions=numbers(partition),
         leftovers=leftovers,
         siblings=True,
@@ -698,7 +696,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     return Log(
         given_paths(path),
         Wanted(
-            topics=(topic,) if isinstance(topic, str) else tuple(topic),
+            topics=topics(topic),
             partitions=numbers(partition),
             leftovers=leftovers,
             max_batch_bytes=max_batch_bytes,
@@ -732,6 +730,11 @@ def _remote_storage(remote: Path | Iterable[Path], keys: Mapping[str, Path]) -> 
 
     paths = (remote,) if isinstance(remote, str | PathLike) else tuple(remote)
     return RemoteStorage.of(tuple(fspath(path) for path in paths), {name: fspath(file) for name, file in keys.items()})
+
+
+def topics(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return one topic, or several, as a tuple."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def numbers(given: int | Iterable[int]) -> frozenset[int]:

@@ -40,7 +40,7 @@ from kdump.answers.statistics import LARGEST, HourStatistics, PartitionStatistic
 from kdump.answers.topic_configs import GivenConfig, given_config
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference
-from kdump.api import Path, Time, given_paths, moment, numbers
+from kdump.api import Path, Time, given_paths, moment, numbers, topics
 from kdump.errors import Reporter, UsageError, raise_it
 from kdump.log_dirs.absent import BY_PATH, COPY, absent, with_names
 from kdump.log_dirs.file_names import Name
@@ -242,7 +242,7 @@ def _answer(
     named = () if brokers else given_paths(paths)
     inputs = Inputs(
         named,
-        (topic,) if isinstance(topic, str) else tuple(topic),
+        topics(topic),
         numbers(partition),
         now() if when is None else when,
         brokers=brokers,

@@ -6,7 +6,7 @@ import json
 import warnings
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.api import given_paths, numbers
+from kdump.api import given_paths, numbers, topics
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives import timestamps
 from kdump.sql import conditions
@@ -80,9 +80,7 @@ def scan(
     from polars.io.plugins import register_io_source
 
     view = views()[RECORDS]
-    wanted = Wanted(
-        topics=(topic,) if isinstance(topic, str) else tuple(topic), partitions=numbers(partition), leftovers=leftovers
-    )
+    wanted = Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers)
     inputs = SqlInputs(given_paths(paths), wanted, timestamps.now(), committed=committed, every_replica=every_replica)
 
     def frames(
