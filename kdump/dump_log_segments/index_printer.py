@@ -308,13 +308,7 @@ def _batches(run: DumpRun, log: LocalFile, start: int, end: int, window: Window)
     messages = before_0_11.walk(log, run.dialect, INT32_MAX, start, end, limit=limit)
     for region in messages if old else walk(log, start, end, window, limit=limit):
         if isinstance(region, Damage):
-            raise DamageError(
-                region.kind,
-                f"{log.name}: {region.reason}",
-                position=region.at,
-                expected=region.expected,
-                found=region.found,
-            )
+            raise region.error(log.name)
         if isinstance(region, RecordBatch):
             yield region
 

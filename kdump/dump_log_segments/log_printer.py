@@ -65,13 +65,7 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
                     printer.overflow(source, region.position, deep=deep)
                 run.trailing(source, region.size)
             elif isinstance(region, Damage):
-                raise DamageError(
-                    region.kind,
-                    f"{path}: {region.reason}",
-                    position=region.at,
-                    expected=region.expected,
-                    found=region.found,
-                )
+                raise region.error(path)
 
 
 def _regions(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from kdump.errors import many
+from kdump.errors import DamageError, many
 from kdump.formats.record_layout import CODEC_MASK, CONTROL_FLAG
 from kdump.records.record_batch import Batches
 
@@ -35,6 +35,11 @@ class Damage(NamedTuple):
     missing_until: int | None = None
     holes: int = 0
     """Bytes of it that are in holes of a sparse file: they are zeros, and are not read."""
+
+    def error(self, path: str) -> DamageError:
+        """Return the damage as the error of a file."""
+        reason = f"{path}: {self.reason}"
+        return DamageError(self.kind, reason, position=self.at, expected=self.expected, found=self.found)
 
     @property
     def is_unreadable(self) -> bool:

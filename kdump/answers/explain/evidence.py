@@ -420,7 +420,7 @@ def leftover_of(partition: Partition) -> Leftover | None:
     """Return a folder as one that was put aside, or None if it is a log's current one."""
     path = partition.files.shown(partition.folder)
     state = leftover_state(path)
-    return None if state is None else Leftover(state, path, partition.topic_id(lambda _: None), partition)
+    return None if state is None else Leftover(state, path, partition.topic_id(discard), partition)
 
 
 def _largest_timestamps(source: Source) -> Iterator[int]:

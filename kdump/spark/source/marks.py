@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import KdumpError
+from kdump.errors import KdumpError, discard
 from kdump.formats import partition_metadata
 from kdump.records import magic_2
 from kdump.records.log_entry import is_sound
@@ -91,7 +91,7 @@ START: Final = Mark()
 
 def topic_id(partition: Partition) -> str:
     """Return the id of a folder's topic, empty if ``partition.metadata`` is missing, being written, or broken."""
-    found = partition.topic_id(lambda _: None)
+    found = partition.topic_id(discard)
     return "" if found is None else partition_metadata.id_text(found)
 
 
