@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from kdump.dump_log_segments.decoders import java
@@ -13,8 +14,14 @@ from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.primitives.java_hash_order import java_hash, partition_hash
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from kdump.dump_log_segments.dialects.payload import OffsetsWords, TransactionWords
     from kdump.internal_topics.schema import MessageSchema, Release, Values
+
+    _TextsOfType: TypeAlias = Callable[[int, Reader, int, bytes | None], Texts | None]
+    """Takes the type in a key, the reader after it, the record's offset and value; None for another type."""
 
 
 CONSUMER: Final = "consumer"
@@ -30,28 +37,39 @@ def offsets_parser(words: OffsetsWords, release: Release) -> Parser:
     offset_types = MESSAGES["OffsetCommitKey"].types.at(release)
     group_types = MESSAGES["GroupMetadataKey"].types.at(release)
 
+    def texts(number: int, reader: Reader, offset: int, value: bytes | None) -> Texts | None:
+        if number in offset_types:
+            named = read_fields(MESSAGES["OffsetCommitKey"].struct(0, release), reader)
+            return Texts(words.offset_key.format_map(named), _offset(words, release, offset, value))
+        if number in group_types:
+            named = read_fields(MESSAGES["GroupMetadataKey"].struct(0, release), reader)
+            group = _quoted(words, str(named["group"])) if words.group_key_as_json else named["group"]
+            return Texts(words.group_key.format(group=group), _group(words, release, offset, value))
+        return None
+
     def parse(offset: int, key: bytes | None, value: bytes | None) -> Texts:
         if value is None and words.needs_value:
             return Texts(None, None)
-        if key is None:
-            raise no_key(offset)
-        reader = Reader(key)
-        try:
-            number = reader.int16()
-            if number in offset_types:
-                named = read_fields(MESSAGES["OffsetCommitKey"].struct(0, release), reader)
-                return Texts(words.offset_key.format_map(named), _offset(words, release, offset, value))
-            if number in group_types:
-                named = read_fields(MESSAGES["GroupMetadataKey"].struct(0, release), reader)
-                group = _quoted(words, str(named["group"])) if words.group_key_as_json else named["group"]
-                return Texts(words.group_key.format(group=group), _group(words, release, offset, value))
-        except PayloadError as error:
-            raise broken(error, f"the record at offset {offset}") from None
-        if not words.unknown_key:
-            raise unknown("type", number, offset)
-        return Texts(words.unknown_key.format(version=number), None)
+        return _parsed(words.unknown_key, texts, offset, key, value)
 
     return parse
+
+
+def _parsed(unknown_key: str, texts: _TextsOfType, offset: int, key: bytes | None, value: bytes | None) -> Texts:
+    """Return the texts of a record by the type that its key begins with."""
+    if key is None:
+        raise no_key(offset)
+    reader = Reader(key)
+    try:
+        number = reader.int16()
+        found = texts(number, reader, offset, value)
+    except PayloadError as error:
+        raise broken(error, f"the record at offset {offset}") from None
+    if found is not None:
+        return found
+    if not unknown_key:
+        raise unknown("type", number, offset)
+    return Texts(unknown_key.format(version=number), None)
 
 
 def _value(message: MessageSchema, release: Release, offset: int, value: bytes) -> Values:
@@ -155,22 +173,13 @@ def transactions_parser(words: TransactionWords, release: Release) -> Parser:
     """Return the parser that prints transactions as in ``release``."""
     types = TRANSACTION_KEY.types.at(release)
 
-    def parse(offset: int, key: bytes | None, value: bytes | None) -> Texts:
-        if key is None:
-            raise no_key(offset)
-        reader = Reader(key)
-        try:
-            number = reader.int16()
-            if number in types:
-                named = read_fields(TRANSACTION_KEY.struct(0, release), reader)
-                return Texts(words.key.format(id=named["transactionalId"]), _transaction(words, release, offset, value))
-        except PayloadError as error:
-            raise broken(error, f"the record at offset {offset}") from None
-        if not words.unknown_key:
-            raise unknown("type", number, offset)
-        return Texts(words.unknown_key.format(version=number), None)
+    def texts(number: int, reader: Reader, offset: int, value: bytes | None) -> Texts | None:
+        if number not in types:
+            return None
+        named = read_fields(TRANSACTION_KEY.struct(0, release), reader)
+        return Texts(words.key.format(id=named["transactionalId"]), _transaction(words, release, offset, value))
 
-    return parse
+    return partial(_parsed, words.unknown_key, texts)
 
 
 def _transaction(words: TransactionWords, release: Release, offset: int, value: bytes | None) -> str:
