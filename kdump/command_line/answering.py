@@ -45,10 +45,9 @@ CONFIGS: Final[list[Decorator]] = [
     ),
 ]
 
-AT: Final[Decorator] = click.option(
+AT: Final[Decorator] = Shared.option(
+    "Time",
     "--at",
-    cls=Shared,
-    title="Time",
     type=option_values.Moment(),
     metavar="TIME",
     help="The time that counts as now: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
@@ -58,11 +57,10 @@ AT: Final[Decorator] = click.option(
 def form(*more: str) -> list[Decorator]:
     """Return the options for the output format of an answer; ``more`` are formats besides the common ones."""
     return [
-        click.option(
+        Shared.option(
+            "Output",
             "-o",
             "--output",
-            cls=Shared,
-            title="Output",
             type=click.Choice(("table", "jsonl", "csv", *more)),
             default="table",
             show_default=True,
@@ -70,14 +68,7 @@ def form(*more: str) -> list[Decorator]:
         ),
         *LAYOUTS,
         NO_PAGER,
-        click.option(
-            "-q",
-            "--quiet",
-            cls=Shared,
-            title="Output",
-            is_flag=True,
-            help="Print the answer, damage and errors only.",
-        ),
+        Shared.option("Output", "-q", "--quiet", is_flag=True, help="Print the answer, damage and errors only."),
     ]
 
 

@@ -38,6 +38,11 @@ class Shared(click.Option):
         super().__init__(*arguments, **options)
         self.title = title
 
+    @classmethod
+    def option(cls, title: str, *names: str, **settings: Any) -> Callable[[FC], FC]:
+        """Return the decorator that adds such an option, as ``click.option`` does."""
+        return click.option(*names, cls=cls, title=title, **settings)
+
 
 class AtLeast(click.types.IntParamType):
     """A whole number, ``least`` or more; unlike click's own, help does not show that."""
@@ -52,10 +57,9 @@ class AtLeast(click.types.IntParamType):
         return number
 
 
-MAX_BATCH_BYTES: Final = click.option(
+MAX_BATCH_BYTES: Final = Shared.option(
+    "Limits",
     "--max-batch-bytes",
-    cls=Shared,
-    title="Limits",
     type=AtLeast(1),
     default=compression.DEFAULT_LIMIT,
     show_default=True,
@@ -73,10 +77,9 @@ def _jobs(ctx: click.Context, _: click.Parameter, jobs: int | None) -> int | Non
     return jobs
 
 
-JOBS: Final = click.option(
+JOBS: Final = Shared.option(
+    "Who reads",
     "--jobs",
-    cls=Shared,
-    title="Who reads",
     type=AtLeast(1),
     metavar="N",
     callback=_jobs,
@@ -146,10 +149,9 @@ def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
         LocalFile.watch = Watch(note)
 
 
-CACHE: Final = click.option(
+CACHE: Final = Shared.option(
+    "Limits",
     "--cache",
-    cls=Shared,
-    title="Limits",
     type=click.Choice(("keep", "drop")),
     default="keep",
     show_default=True,

@@ -59,21 +59,19 @@ REDACT_KEY: Final = "KDUMP_REDACT_KEY"
 _KEY_BYTES: Final = 8
 """The shortest secret."""
 PARTITIONS: Final[list[Decorator]] = [
-    click.option(
+    Shared.option(
+        "Which partitions",
         "--topic",
         "topics",
-        cls=Shared,
-        title="Which partitions",
         multiple=True,
         metavar="NAME",
         help="Only these topics: orders, 'orders*', a,b.",
         shell_complete=in_list(topics_of_paths),
     ),
-    click.option(
+    Shared.option(
+        "Which partitions",
         "--partition",
         "partitions",
-        cls=Shared,
-        title="Which partitions",
         multiple=True,
         metavar="N",
         help="Only these partitions: 0, 0,2, 0-3.",
@@ -83,18 +81,16 @@ PARTITIONS: Final[list[Decorator]] = [
 INPUTS: Final[list[Decorator]] = [
     PATHS,
     *PARTITIONS,
-    click.option(
+    Shared.option(
+        "Which partitions",
         "--leftovers",
-        cls=Shared,
-        title="Which partitions",
         is_flag=True,
         help="Read .deleted, .swap, .cleaned files, -delete and -stray folders.",
     ),
 ]
-EVERY_REPLICA: Final[Decorator] = click.option(
+EVERY_REPLICA: Final[Decorator] = Shared.option(
+    "Which partitions",
     "--every-replica",
-    cls=Shared,
-    title="Which partitions",
     is_flag=True,
     help="Read all replicas of a partition, not only the best one.",
 )
@@ -105,10 +101,9 @@ def _without_pager(_: click.Context, __: click.Parameter, given: bool) -> None:
         os.environ[pager.CHOICES[0]] = ""
 
 
-NO_PAGER: Final[Decorator] = click.option(
+NO_PAGER: Final[Decorator] = Shared.option(
+    "Output",
     "--no-pager",
-    cls=Shared,
-    title="Output",
     is_flag=True,
     expose_value=False,
     callback=_without_pager,
@@ -124,20 +119,18 @@ def _laid_out(ctx: click.Context, param: click.Parameter, given: bool) -> None:
 
 
 LAYOUTS: Final[list[Decorator]] = [
-    click.option(
+    Shared.option(
+        "Output",
         "--all-columns",
-        cls=Shared,
-        title="Output",
         is_flag=True,
         expose_value=False,
         callback=_laid_out,
         help="Print all columns of tables, even if the terminal is too narrow.",
     ),
-    click.option(
+    Shared.option(
+        "Output",
         "-x",
         "--expanded",
-        cls=Shared,
-        title="Output",
         is_flag=True,
         expose_value=False,
         callback=_laid_out,
@@ -146,36 +139,32 @@ LAYOUTS: Final[list[Decorator]] = [
 ]
 DECODE_MODES: Final = ("none", "auto", "avro", "protobuf", "json")
 DECODE: Final[list[Decorator]] = [
-    click.option(
+    Shared.option(
+        "Decoding",
         "--decode",
-        cls=Shared,
-        title="Decoding",
         type=click.Choice(DECODE_MODES),
         default="none",
         show_default=True,
         help="Decode records of Kafka's own topics and payloads with a schema id (auto), or payloads of one format.",
     ),
-    click.option(
+    Shared.option(
+        "Decoding",
         "--schemas",
-        cls=Shared,
-        title="Decoding",
         metavar="PATH",
         help="The schema registry's topic: a log dir, folder, segment or archive.  [default: PATH...]",
     ),
-    click.option(
+    Shared.option(
+        "Decoding",
         "--schemas-topic",
-        cls=Shared,
-        title="Decoding",
         default="_schemas",
         show_default=True,
         metavar="NAME",
         help="The topic's name.",
     ),
 ]
-SHOW_SECRETS: Final[Decorator] = click.option(
+SHOW_SECRETS: Final[Decorator] = Shared.option(
+    "Privacy",
     "--show-secrets",
-    cls=Shared,
-    title="Privacy",
     is_flag=True,
     help="Show passwords and unknown values in configs, and SCRAM credentials.",
 )
@@ -207,21 +196,20 @@ def _looks_like_fields(word: str) -> bool:
     return is_field and not os.path.lexists(word)
 
 
-REDACT: Final[Decorator] = click.option(
+REDACT: Final[Decorator] = Redact.option(
+    "Privacy",
     "--redact",
-    cls=Redact,
-    title="Privacy",
     is_flag=False,
     flag_value="",
     multiple=True,
     metavar="[FIELD,...]",
     help=f"Hash keys and values with the secret of {REDACT_KEY}; with --decode the FIELDs, such as value.email.",
 )
-REDACT_FILE: Final[Decorator] = click.option(
-    "--redact-key", cls=Shared, title="Privacy", metavar="FILE", help="The secret for --redact, from a file."
+REDACT_FILE: Final[Decorator] = Shared.option(
+    "Privacy", "--redact-key", metavar="FILE", help="The secret for --redact, from a file."
 )
 PRIVACY: Final[list[Decorator]] = [
-    click.option("--no-payload", cls=Shared, title="Privacy", is_flag=True, help="Leave out keys, values and headers."),
+    Shared.option("Privacy", "--no-payload", is_flag=True, help="Leave out keys, values and headers."),
     REDACT,
     REDACT_FILE,
     SHOW_SECRETS,
@@ -234,19 +222,17 @@ KEY_COLUMNS: Final = frozenset({"key", "keyEncoding", "keyDecoded"})
 VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded", "valueDecoded"})
 """Columns that hold payloads."""
 REMOTE: Final[list[Decorator]] = [
-    click.option(
+    Shared.option(
+        "Remote storage",
         "--remote",
-        cls=Shared,
-        title="Remote storage",
         multiple=True,
         metavar="PATH",
         help="Remote storage (tiered topics), a folder or URI. Its segments and the local ones are read as one log.",
     ),
-    click.option(
+    Shared.option(
+        "Remote storage",
         "--remote-key",
         "remote_keys",
-        cls=Shared,
-        title="Remote storage",
         multiple=True,
         metavar="NAME=FILE",
         help="The private key (PEM) of the key pair NAME, for encrypted segments.",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import click
-
 from kdump.command_line import option_values
 from kdump.command_line.limit_options import JOBS, Shared
 from kdump.errors import UsageError
@@ -16,6 +14,8 @@ from kdump.primitives.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import click
 
     from kdump.command_line.session import Session
     from kdump.log_dirs.partition import Partition
@@ -45,29 +45,26 @@ def with_packages(conf: dict[str, str], packages: Sequence[str]) -> dict[str, st
 
 
 _PACKAGES: Final = "spark.jars.packages"
-CONF: Final = click.option(
+CONF: Final = Shared.option(
+    "Who reads",
     "--conf",
-    cls=Shared,
-    title="Who reads",
     multiple=True,
     metavar="K=V",
     callback=_settings,
     help="A setting of Spark.",
 )
-PACKAGES: Final = click.option(
+PACKAGES: Final = Shared.option(
+    "Who reads",
     "--packages",
-    cls=Shared,
-    title="Who reads",
     multiple=True,
     metavar="GROUP:NAME:VERSION",
     help="A package that Spark fetches from Maven, such as org.apache.hadoop:hadoop-aws:3.4.1.",
 )
 WORKERS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     JOBS,
-    click.option(
+    Shared.option(
+        "Who reads",
         "--master",
-        cls=Shared,
-        title="Who reads",
         metavar="URL",
         callback=_checked,
         help="Read with Spark at this URL instead of --jobs: local[N], spark://HOST:PORT, yarn, k8s://URL.",
