@@ -415,7 +415,9 @@ class FormatRows(KernelRows):
         name = _PAYLOAD_LETTERS.get(part.letter)
         if name is None:
             slot = _LETTERS.get(part.letter)
-            return [part.write(item, item.records[0]) if slot is None else slot]
+            if slot is not None:
+                return [slot]
+            return [part.write(item, None)]  # type: ignore[arg-type]  # text of the file alone: no record is read
         if part.letter in "ks":
             if f"record.{name}" in nulls:
                 return [b""]
