@@ -119,16 +119,15 @@ class _Source(avro.ReaderSource):
         name = self._pairs[key] = f"r{len(self._pairs)}"
         self._shapes += (writer, reader, shape)
         body = [f"def {name}(d, p, n, k, z):", *self.depth_check()]
-        if not _match(writer, reader, promoted=True):  # of the schemas themselves: inner types matched before
-            body += [*self._value_of(writer, reader, shape, "    ", "v"), "    return v, p"]
-        elif isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
+        is_match = _match(writer, reader, promoted=True)  # of the schemas themselves: inner types matched before
+        if is_match and isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
             body += self._record(writer, reader, shape)
-        elif isinstance(writer, Array) and isinstance(reader, Array):
+        elif is_match and isinstance(writer, Array) and isinstance(reader, Array):
             items = shape.items if isinstance(shape, ListShape) else None
             body += ["    out = []", *self.blocks(writer.items)]
             body += [f"            {line}" for line in self._value_of(writer.items, reader.items, items, "", "v")]
             body += ["            out.append(v)", "    return out, p"]
-        elif isinstance(writer, Map) and isinstance(reader, Map):
+        elif is_match and isinstance(writer, Map) and isinstance(reader, Map):
             values = shape.values if isinstance(shape, MapShape) else None
             body += ["    out = {}", *self.blocks(None)]
             body += [f"            {line}" for line in self.value(Primitive("string"), "", "key")]
