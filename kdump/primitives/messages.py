@@ -23,9 +23,9 @@ COMMANDS: Final = ("kdump ", "pip ", "mv ", "rm ", "sh ")
 """Prefixes of hints with a command to paste: such lines are never wrapped."""
 INDENT: Final = 2
 """Blanks before the second line of a message, and of those after it."""
-_TOGETHER: Final = re.compile(r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\S*|\S*[/@]\S*|[A-Z]+\b))*")
-"""A command in a sentence, with its paths and options."""
-_PATH: Final = re.compile(r"[\w./@%+,=-]*/[\w./@%+,=-]*[\w/]")
+_TOGETHER: Final = r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\S*|\S*[/@]\S*|[A-Z]+\b))*"
+"""A command in a sentence, with its paths and options; compiled on terminals alone, as the pattern of paths is."""
+_PATH: Final = r"[\w./@%+,=-]*/[\w./@%+,=-]*[\w/]"
 """A path at the beginning of a message that a link may lead to. Names with other characters get none."""
 _NO_BREAK: Final = "\xa0"
 _LINKING: Final = ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM", "ALACRITTY_WINDOW_ID")
@@ -48,7 +48,7 @@ def _shown(level: Level, text: str) -> str:
     if not on_terminal(sys.stderr, 2):
         return f"{level}: {text}\n"
     first, *others = folded(f"{level}: {text}", prose_width())
-    if has_links() and (found := _PATH.match(text)) and first.startswith(f"{level}: {found[0]}"):
+    if has_links() and (found := re.match(_PATH, text)) and first.startswith(f"{level}: {found[0]}"):
         first = f"{level}: {linked(found[0])}{first[len(level) + 2 + found.end() :]}"
     if has_colours(sys.stderr, 2):
         first = f"\x1b[{STYLES[level].decode()}m{level}\x1b[m{first[len(level) :]}"
@@ -61,7 +61,7 @@ def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
         return [text]
     from textwrap import wrap  # for terminals alone
 
-    whole = _TOGETHER.sub(lambda found: found[0].replace(" ", _NO_BREAK), text)
+    whole = re.sub(_TOGETHER, lambda found: found[0].replace(" ", _NO_BREAK), text)
     whole = LEVEL.sub(rf"\1:{_NO_BREAK}", whole, count=1)
     lines = wrap(whole, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
     return [line.replace(_NO_BREAK, " ") for line in lines]
@@ -69,7 +69,7 @@ def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
 
 def linked(path: str) -> str:
     """Return a path as a link to its file, the path itself where there is no such file."""
-    if not _PATH.fullmatch(path) or not os.path.lexists(path):
+    if not re.fullmatch(_PATH, path) or not os.path.lexists(path):
         return path
     from socket import gethostname
     from urllib.parse import quote
