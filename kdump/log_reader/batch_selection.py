@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 from functools import partial
-from itertools import chain, compress, count
+from itertools import chain, compress, count, islice
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
@@ -38,6 +38,9 @@ RECORD_COST: Final = 300
 """Bytes that a record takes in memory beyond its own size, about."""
 HELD: Final = 16 << 20
 """Bytes of the records of a batch that are held in memory; where they are more, they are read again when wanted."""
+
+CHUNK_BYTES: Final = 256 << 10
+"""Bytes that the records read at a time take in memory, about."""
 
 
 class Take(Enum):
@@ -216,36 +219,34 @@ class BatchSelection:
     def _read(
         self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Read the records of a batch one by one, up to the first that is damaged; see HELD."""
+        """Read the records of a batch up to the first that is damaged; see HELD."""
         records: list[Record] | None = []
         count, room = 0, min(batch.limit, HELD)
         first: int | None = batch.base_offset if batch.magic > 1 else None
-        damage: DamageError | None = None
         empty = True
-        record: Record | None = None
         search = self._search_of(file) if self._filter.decoded else None
+        takes = partial(self._filter.takes, batch, search=search) if self._filter.looks_into_records else None
+        damage: DamageError | None = None
         try:
-            for record in batch.records() if looks else ():
-                if empty and first is None:
-                    first = record.offset
+            for chunk in _in_chunks(batch) if looks else ():
+                first = chunk[0].offset if first is None else first
                 empty = False
-                if not self._filter.takes(batch, record, search):
-                    continue
-                count += 1
-                room -= RECORD_COST + record.size
+                taken = chunk if takes is None else list(filter(takes, chunk))
+                count += len(taken)
+                room -= sum([RECORD_COST + record.size for record in taken])
                 if room < 0:
                     records = None
-                if records is not None:
-                    records.append(record)
-            if first is None:
-                first = batch.base_offset
+                elif records is not None:
+                    records += taken
         except DamageError as error:
             damage = error
-        record = None  # it may be as large as the batch
+        chunk = taken = []  # they may be as large as the batch
+        first = batch.base_offset if first is None and damage is None else first
         shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
         if first is not None and (count or shows_empty):
-            taken = ReadAgain(batch, partial(self._filter.takes, search=search), count) if records is None else records
-            yield SelectedBatch(file, batch, first, () if self._of_batches else taken, outcome, batch.crc_valid)
+            again = partial(self._filter.takes, search=search)
+            held = ReadAgain(batch, again, count) if records is None else records
+            yield SelectedBatch(file, batch, first, () if self._of_batches else held, outcome, batch.crc_valid)
         if damage is not None:
             yield DamagedRange(file, in_batch(damage, batch))
 
@@ -284,6 +285,23 @@ class BatchSelection:
 
     def _is_unstable(self, batch: RecordBatch) -> bool:
         return self._stable is not None and batch.last_offset >= self._stable
+
+
+def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
+    """Yield the records of a batch in lists of about ``CHUNK_BYTES``.
+
+    Raises DamageError once the records before the damage are yielded.
+    """
+    records, most = batch.records(), 1
+    while most:
+        chunk: list[Record] = []
+        try:
+            chunk.extend(islice(records, most))
+        finally:
+            if chunk:
+                yield chunk
+        is_last = len(chunk) < most
+        most = 0 if is_last else max(1, CHUNK_BYTES // (RECORD_COST + max([record.size for record in chunk])))
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
