@@ -126,6 +126,11 @@ def many(count: int, what: str, more: str = "") -> str:
     return f"{count} {what}" if count == 1 else f"{count} {more or what + 's'}"
 
 
+def many_are(count: int, what: str) -> str:
+    """Return the beginning of a sentence: "1 record is", "2 records are"."""
+    return f"{many(count, what)} {'is' if count == 1 else 'are'}"
+
+
 def quoted(value: object) -> str:
     """Return a value between quotes where it is a text, no longer than :func:`brief` leaves it."""
     text, shown = str(value), repr(value)

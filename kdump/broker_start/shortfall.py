@@ -14,7 +14,7 @@ from kdump.answers.metadata.image import image_of
 from kdump.broker_start import ids, log_folder, metadata_log
 from kdump.broker_start.start import NO_DIRECTORIES, StartOptions, brokers
 from kdump.checks.evidence import committed, epochs_of, evidence_of
-from kdump.errors import SILENT, DamageError, UnreadableError, many
+from kdump.errors import SILENT, DamageError, UnreadableError, many_are
 from kdump.formats import checkpoints
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs import file_names
@@ -50,7 +50,7 @@ def in_words(reached: Mapping[str, int]) -> str:
 def absent_text(name: str, broker: str, where: str, reached: Mapping[str, int]) -> str:
     """Return the sentence on a partition that is assigned to this broker and has no folder."""
     most = max(reached.values(), default=0)
-    gone = f"{many(most, 'record')} are missing ({in_words(reached)})" if most else "a start begins an empty log"
+    gone = f"{many_are(most, 'record')} missing ({in_words(reached)})" if most else "a start begins an empty log"
     if reached and not most:
         gone = "it was empty"
     return f"{name} is assigned to {broker}{where}, and no folder holds it: {gone}"
@@ -60,7 +60,7 @@ def missing_text(end: int, reached: Mapping[str, int]) -> str:
     """Return the sentence on a log that ends before offsets that were written."""
     most = max(reached.values())
     return (
-        f"{many(most - end, 'record')} are missing: the log ends at offset {end}, and offsets up to {most} were "
+        f"{many_are(most - end, 'record')} missing: the log ends at offset {end}, and offsets up to {most} were "
         f"written ({in_words(reached)})"
     )
 

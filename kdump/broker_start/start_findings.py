@@ -16,7 +16,7 @@ from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, in_words, missing_text
 from kdump.checks.aside import aside, metadata_command, swaps_aside
 from kdump.checks.everything import COPY_OF_A_RUNNING_BROKER
-from kdump.errors import many
+from kdump.errors import many, many_are
 from kdump.findings import ALONE, Finding, Level, salvage
 from kdump.findings.codes import Code
 from kdump.internal_topics import CLUSTER_METADATA
@@ -168,7 +168,7 @@ class _StartFindings:
             file=cause.file or log_dir,
             kind=cause.code,
             text=f"{self.broker} starts without log dir {log_dir}: {cause.text}: "
-            f"{many(records, 'record')} of {many(len(logs), 'partition')} are then not served",
+            f"{many(records, 'record')} of {many(len(logs), 'partition')} will not be served",
             expected=cause.expected,
             found=cause.found,
             loses=records,
@@ -227,7 +227,7 @@ class _StartFindings:
             file=metadata.path or self.start.log_dirs[0],
             kind=Code.METADATA_LOG_MISSING,
             text=f"the metadata log is missing or empty: a start makes {many(len(strays), 'partition')} stray and has "
-            f"no topics: {many(records, 'record')} are then not served",
+            f"no topics: {many_are(records, 'record')} then not served",
             loses=records,
             advice="Keep the broker stopped. Restore __cluster_metadata-0 from a backup or from another controller. "
             "Where none has it, kdump rebuild-cluster writes new log dirs from all volumes that are left.",
@@ -264,7 +264,7 @@ class _StartFindings:
         others = self.by_partition[log.topic, log.partition]
         is_second = any(other.outcome in SERVED for other in others)  # made a replica, two would end the broker
         wanted = not is_second and (log.is_assigned or (log.is_assigned is None and log.assigned_id is not None))
-        served = f"{many(records, 'record')} are then not served"
+        served = f"{many_are(records, 'record')} then not served"
         becomes = f"a start renames {name} to {name}.UUID-stray"
         if log.is_assigned is None and log.assigned_id is None and not self.context.is_complete:
             return  # no metadata log has the assignment
@@ -374,7 +374,7 @@ class _StartFindings:
         """Report an empty log in a live log dir; records in a folder of the offline one count there."""
         held = any(other.outcome is StartOutcome.OFFLINE for other in self.by_partition[log.topic, log.partition])
         most = 0 if held else max(reached.values(), default=0)
-        missing = f", and {many(most, 'record')} are missing ({in_words(reached)})" if most else ""
+        missing = f", and {many_are(most, 'record')} missing ({in_words(reached)})" if most else ""
         return Finding(
             level=Level.LOG,
             file=posixpath.join(log.log_dir or self.start.log_dirs[0], name),
@@ -493,7 +493,7 @@ class _StartFindings:
             level=Level.LOG if is_certain else Level.REMARK,
             file=log.path or "",
             kind=Code.RECORDS_MISSING,
-            text=f"{many(first - least, 'record')} are missing: the log begins at offset {first}, and offsets from "
+            text=f"{many_are(first - least, 'record')} missing: the log begins at offset {first}, and offsets from "
             f"{least} were there ({said})" + ("" if is_certain else ", unless the topic is in remote storage"),
             offset=least,
             expected=f"{least} or before it",

@@ -85,9 +85,9 @@ def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[F
     if loses:
         parts.append(f"loses {_sum(loses, 'loses')}: {_first(loses)}")
     if missing and loses:
-        parts.append(f"{_sum(missing, 'missing')} are missing already: {_most(missing).file}")
+        parts.append(f"{_are(_sum(missing, 'missing'))} missing already: {_most(missing).file}")
     elif missing:
-        parts.append(f"{_sum(missing, 'missing')} are missing: {_first(missing)}")
+        parts.append(f"{_are(_sum(missing, 'missing'))} missing: {_first(missing)}")
     if held:
         parts.append(f"{'it ' if parts else ''}{_held(held)}")
     return "; ".join(parts)
@@ -107,6 +107,10 @@ def _sum(findings: Sequence[Finding], name: str) -> str:
     """Return the records in words; those whose number no file has are counted as partitions."""
     total = sum(getattr(finding, name) for finding in findings)
     return "records" if not total else f"{total:,} records" if total > 1 else "1 record"
+
+
+def _are(records: str) -> str:
+    return f"{records} {'is' if records == '1 record' else 'are'}"
 
 
 def _most(findings: Sequence[Finding]) -> Finding:
