@@ -237,15 +237,19 @@ class LogPrinter(LineValues):
         write(b"\n")
 
     def _write_large(self, entry: Record | Message) -> None:
-        """Print key and value of a large record, in pieces where they are text."""
-        from kdump.rows.pieces import PIECE  # few records are
+        """Print key and value of a large record, in pieces unless a decoder class needs the whole."""
+        from kdump.rows.pieces import PIECE, parts  # few records are
 
         for text, name in self.contents[(entry.key_size < 0) + 2 * (entry.value_size < 0)]:
             data, decoder = (entry.key if name == "key" else entry.value), getattr(self.decoders, name)
-            self.out.write(text if data is not None else b"")
-            for piece in (
-                () if data is None else java_text_in_pieces(data, PIECE) if decoder is java_text else (decoder(data),)
-            ):
+            if data is None:
+                continue
+            self.out.write(text)
+            if decoder is java_text:
+                pieces = java_text_in_pieces(data, PIECE)
+            else:
+                pieces = map(decoder, parts(data) if self.decoders.spelling else (data,))
+            for piece in pieces:
                 self.out.write(piece)
 
     def content(self, entry: Record | Message) -> Iterator[bytes]:

@@ -34,18 +34,18 @@ class Pieces(NamedTuple):
 def to_pieces(data: Bytes, encoding: Encoding) -> Pieces:
     """Return ``data`` as pieces of text in an encoding: see :func:`kdump.primitives.encodings.to_text`."""
     if encoding == "hex":
-        return Pieces(lambda: (bytes(part).hex() for part in _parts(data)), "hex")
+        return Pieces(lambda: (bytes(part).hex() for part in parts(data)), "hex")
     if encoding == "utf8":
         return Pieces(lambda: decoded(data, "replace"), None)
     if encoding == "base64" or not is_utf8(data):
-        return Pieces(lambda: (b2a_base64(part, newline=False).decode() for part in _parts(data)), "base64")
+        return Pieces(lambda: (b2a_base64(part, newline=False).decode() for part in parts(data)), "base64")
     return Pieces(lambda: decoded(data), "json" if encoding == "json" and _is_json(data) else None)
 
 
 def decoded(data: Bytes, errors: str = "strict") -> Iterator[str]:
     """Yield the text of UTF-8 in pieces. Raises UnicodeDecodeError as ``bytes.decode`` does."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
-    for part in _parts(data):
+    for part in parts(data):
         yield decoder.decode(part)
     yield decoder.decode(b"", final=True)
 
@@ -66,7 +66,8 @@ def _is_json(data: Bytes) -> bool:
     return bool(found) if found >= 0 else is_json(bytes(data).decode())
 
 
-def _parts(data: Bytes) -> Iterator[memoryview]:
+def parts(data: Bytes) -> Iterator[memoryview]:
+    """Yield a payload PIECE bytes at a time."""
     view = memoryview(data)
     for at in range(0, len(view), PIECE):
         yield view[at : at + PIECE]

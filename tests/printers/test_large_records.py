@@ -6,12 +6,13 @@ import io
 import pytest
 
 from kdump import kernel
+from kdump.dump_log_segments import log_printer
 from kdump.formats import record
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.encodings import ENCODINGS, to_text
 from kdump.primitives.java_text import java_text, java_text_in_pieces
-from kdump.printers import cells, format_string, json_text, jsonl, record_rows, table
+from kdump.printers import cells, classic_text, format_string, json_text, jsonl, record_rows, table
 from kdump.printers.format_string import parse
 from kdump.records import magic_2
 from kdump.rows import columns, pieces
@@ -38,7 +39,7 @@ TEXTS = [
 def in_small_pieces(monkeypatch, size=3):
     """Take every record for a large one, and make pieces of a few bytes."""
     monkeypatch.setattr(pieces, "PIECE", size)
-    for module in (cells, record_rows, format_string, json_text, jsonl, lazy_records, pieces):
+    for module in (cells, record_rows, format_string, json_text, jsonl, lazy_records, log_printer, pieces):
         monkeypatch.setattr(module, "LARGE", 0, raising=False)
     monkeypatch.setattr(json_text, "_GATHERED", 2)
     monkeypatch.setattr(lazy_records, "LARGE_BATCH", 0)
@@ -75,6 +76,7 @@ FORMS = {
     "json": lambda out, encoding: jsonl.JsonArray(out, ALL, encoding=encoding),
     "csv": lambda out, encoding: record_rows.Separated(out, ALL, encoding=encoding),
     "table": lambda out, encoding: table.Tables(Utf8(out), ALL, encoding=encoding),
+    "text": lambda out, encoding: classic_text.DumpText(out, encoding=encoding),
     "format": lambda out, _: record_rows.Plain(out, FORMAT),
 }
 
@@ -121,6 +123,7 @@ COMMANDS = [
     *(["dump", "-o", form] for form in ("text", "jsonl", "json", "csv", "table", "raw")),
     ["dump", "-f", "%o %k %s %h\\n"],
     ["dump", "-o", "jsonl", "--encoding", "base64"],
+    *(["dump", "-o", "text", "--encoding", form] for form in ("hex", "base64")),
     *(["get", "@0", "-o", form, "--in"] for form in ("text", "jsonl", "table")),
     ["get", "@0", "-o", "jsonl", "--batch", "--in"],
     ["explain", "t-0@0", "--in"],
