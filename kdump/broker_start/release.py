@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata import snapshot_record
 from kdump.broker_start.outcome import StartCause
-from kdump.dump_log_segments.dialects.release_numbers import LAST_MINORS, known_release
+from kdump.dump_log_segments.dialects import LAST_MINORS, known_release
 from kdump.errors import DamageError
 from kdump.findings.codes import Code
 from kdump.internal_topics import cluster_metadata, frame

@@ -238,7 +238,7 @@ class Release(click.ParamType[tuple[int, ...]]):
             return value
         if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){1,3}", value, re.ASCII):
             self.fail(f"{value!r} is no release: 3.9 and 2.8.1 are", param, ctx)
-        from kdump.dump_log_segments.dialects.release_numbers import known_release  # few runs name a release
+        from kdump.dump_log_segments.dialects import known_release  # few runs name a release
 
         return known_release(value)
 

@@ -446,7 +446,7 @@ FILTER_NAMES: Final = (
 
 def _release(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     if name is not None:
-        from kdump.dump_log_segments.dialects.release_numbers import known_release  # most runs name none
+        from kdump.dump_log_segments.dialects import known_release  # most runs name none
 
         known_release(name)
     return name

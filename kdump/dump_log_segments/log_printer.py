@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from kdump.dump_log_segments.decoder_classes import Decoders
-    from kdump.dump_log_segments.kernel_messages import KernelEntries
     from kdump.dump_log_segments.options import Options
     from kdump.dump_log_segments.run import DumpRun
     from kdump.log_dirs.files import Source
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from kdump.segments.kernel_ahead import MadeLines
     from kdump.segments.regions import Region
 if kernel.COMPILED:
-    from kdump.dump_log_segments.kernel_lines import KernelLines
+    from kdump.dump_log_segments.kernel_lines import KernelEntries, KernelLines
 
 
 def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> None:
@@ -112,8 +111,6 @@ class LogPrinter(LineValues):
     def entries(self) -> KernelEntries:
         """Prints messages of magic 0 and 1 through the kernel: few logs have any."""
         if self._entries is None:
-            from kdump.dump_log_segments.kernel_messages import KernelEntries
-
             self._entries = KernelEntries(self)
         return self._entries
 

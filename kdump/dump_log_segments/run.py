@@ -103,7 +103,7 @@ class DumpRun:
 
 def _parser(payloads: PayloadDialect, switch: str) -> Parser:
     """Return the parser of a decoder switch, named without its dashes."""
-    from kdump.dump_log_segments.decoders.switches import PARSERS
+    from kdump.dump_log_segments.decoders import PARSERS
 
     return PARSERS[switch](payloads)
 

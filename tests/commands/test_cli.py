@@ -9,7 +9,7 @@ import pytest
 
 from kdump.commands.dump import SECTIONS
 from kdump.commands.root import COMMANDS, GROUPS, root, short_help
-from kdump.dump_log_segments.decoders.switches import PARSERS
+from kdump.dump_log_segments.decoders import PARSERS
 from kdump.internal_topics import DECODER_SWITCHES
 from kdump.internal_topics.decode import TOPICS
 from testing import GOLDEN, ROOT, forge

@@ -41,7 +41,6 @@ def test_only_what_says_so_in_its_name_needs_the_kernel(zipped, tmp_path):
     assert needing == {
         "kdump.dump_log_segments.decoders.kernel_texts",
         "kdump.dump_log_segments.kernel_lines",
-        "kdump.dump_log_segments.kernel_messages",
         "kdump.printers.kernel_rows",
         "kdump.printers.kernel_tables",
         "kdump.schemas.kernel_avro",

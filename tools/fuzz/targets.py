@@ -17,7 +17,7 @@ from typing import BinaryIO
 from kdump import kernel
 from kdump.checks import everything as check
 from kdump.checks.log_dir import LogDirs
-from kdump.dump_log_segments.decoders import switches
+from kdump.dump_log_segments import decoders
 from kdump.dump_log_segments.decoders.texts import Parser
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import segments as dialects
@@ -239,10 +239,10 @@ def _decoders() -> list[tuple[Payloads | None, Parser]]:
     """The decoder switches that some releases have, by the kernel where there is one, and as they are."""
     made: list[tuple[Payloads | None, Parser]] = []
     for release in ("2.8", "3.4", "4.2.2", "4.3"):
-        for switch in switches.PARSERS:
+        for switch in decoders.PARSERS:
             if switch in dialects.find(release).options:
                 dialect = dialects_payload.find(release)
-                parse = switches.PARSERS[switch](dialect)
+                parse = decoders.PARSERS[switch](dialect)
                 made.append((_payloads(parse) if kernel.COMPILED else None, parse))
     return made
 

@@ -1,1 +1,75 @@
-"""The output of DumpLogSegments' decoder switches, such as ``--offsets-decoder``, for a record."""
+"""The decoder switches of DumpLogSegments, such as ``--offsets-decoder``, and the parser of each in a release.
+
+Each switch imports only its own modules: importing schemas parses them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.dump_log_segments.dialects.payload import CoordinatorWords
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.dump_log_segments.decoders.texts import Parser
+    from kdump.dump_log_segments.dialects.payload import PayloadDialect
+
+
+def _offsets(dialect: PayloadDialect) -> Parser:
+    if isinstance(dialect.offsets, CoordinatorWords):
+        from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
+        from kdump.internal_topics.consumer_offsets import MESSAGES
+
+        return CoordinatorParser(MESSAGES, dialect.offsets, dialect.definitions, limited=dialect.limited)
+    from kdump.dump_log_segments.decoders.before_json import offsets_parser
+
+    return offsets_parser(dialect.offsets, dialect.definitions)
+
+
+def _transactions(dialect: PayloadDialect) -> Parser:
+    if isinstance(dialect.transactions, CoordinatorWords):
+        from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
+        from kdump.internal_topics.transaction_state import MESSAGES
+
+        return CoordinatorParser(MESSAGES, dialect.transactions, dialect.definitions, limited=dialect.limited)
+    from kdump.dump_log_segments.decoders.before_json import transactions_parser
+
+    return transactions_parser(dialect.transactions, dialect.definitions)
+
+
+def _share_group_state(dialect: PayloadDialect) -> Parser:
+    from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
+    from kdump.internal_topics.share_group_state import MESSAGES
+
+    return CoordinatorParser(MESSAGES, dialect.share, dialect.definitions, limited=dialect.limited)
+
+
+def _cluster_metadata(dialect: PayloadDialect) -> Parser:
+    from kdump.dump_log_segments.decoders.framed import MetadataParser
+    from kdump.internal_topics.cluster_metadata import MESSAGES
+
+    return MetadataParser(MESSAGES, dialect.metadata, dialect.definitions, limited=dialect.limited)
+
+
+def _remote_log_metadata(dialect: PayloadDialect) -> Parser:
+    from kdump.dump_log_segments.decoders.framed import RemoteLogParser
+    from kdump.internal_topics.remote_log_metadata import MESSAGES
+
+    return RemoteLogParser(
+        MESSAGES,
+        dialect.remote_log,
+        dialect.definitions,
+        limited=dialect.limited,
+        txn_index=dialect.remote_log_txn_index,
+    )
+
+
+PARSERS: Final[dict[str, Callable[[PayloadDialect], Parser]]] = {
+    "offsets-decoder": _offsets,
+    "transaction-log-decoder": _transactions,
+    "cluster-metadata-decoder": _cluster_metadata,
+    "remote-log-metadata-decoder": _remote_log_metadata,
+    "share-group-state-decoder": _share_group_state,
+}
+"""Switch -> the function that makes its parser."""

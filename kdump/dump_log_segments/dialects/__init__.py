@@ -1,4 +1,60 @@
-"""The output of each Kafka release's DumpLogSegments, as data.
+"""The output of each Kafka release's DumpLogSegments, as data, in one module per kind of output.
 
-A dialect is the previous one with changes. Only this package depends on releases: a printer reads named fields.
+A dialect is the previous one with changes. Only this package depends on releases: a printer reads named fields. This
+module parses release numbers and finds the dialect of a release.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from kdump.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Dated(Protocol):
+    """A change with the release that introduced it."""
+
+    @property
+    def since(self) -> tuple[int, ...]:
+        """The first release with this dialect."""
+
+
+D = TypeVar("D", bound=Dated)
+
+LAST_MINORS: Final = {0: 11, 1: 1, 2: 8, 3: 9, 4: 4}
+"""The last minor release of each major one."""
+
+
+def parse_release(text: str) -> tuple[int, ...]:
+    """Return "3.6.1" as (3, 6, 1). Raises UsageError when it is no release number."""
+    parts = text.split(".")
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
+        raise UsageError(f"{text!r} is no Kafka release: a release looks like 4.4, 3.9.2 or 0.8.2.1")
+    return tuple(int(part) for part in parts)
+
+
+def known_release(text: str) -> tuple[int, ...]:
+    """Return a release as numbers. Raises UsageError for a text that is no number of a release."""
+    release = parse_release(text)
+    last = LAST_MINORS.get(release[0])
+    if last is None or (len(release) > 1 and release[1] > last):
+        known = ", ".join(f"{major}.{minor}" for major, minor in LAST_MINORS.items())
+        raise UsageError(f"there is no Kafka {text}: the last releases known are {known}")
+    return release
+
+
+def newest(dialects: Sequence[D], text: str) -> D:
+    """Return the last of ``dialects`` that release ``text`` has: a short one such as "4.2" means its last patch.
+
+    Raises UsageError when it is no release number, when there is no such release, and when it is older than the oldest
+    dialect.
+    """
+    release = known_release(text)
+    held = [dialect for dialect in dialects if dialect.since[: len(release)] <= release]
+    if not held:
+        oldest = ".".join(map(str, dialects[0].since))
+        raise UsageError(f"Kafka {text} is older than the oldest known output, that of {oldest}")
+    return held[-1]

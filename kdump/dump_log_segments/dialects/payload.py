@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.dump_log_segments.dialects.release_numbers import newest, parse_release
+from kdump.dump_log_segments.dialects import newest, parse_release
 from kdump.primitives import java_hash_order
 
 if TYPE_CHECKING:
@@ -352,7 +352,7 @@ DIALECTS: Final = (
 
 def find(text: str) -> PayloadDialect:
     """Return the dialect that holds release ``text``. Raises UsageError as
-    :func:`kdump.dump_log_segments.dialects.release_numbers.newest` does.
+    :func:`kdump.dump_log_segments.dialects.newest` does.
     """
     return newest(DIALECTS, text)._replace(definitions=(*parse_release(text), LAST_PATCH))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kdump.dump_log_segments.dialects import newest
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dialects import state as dialects_state
-from kdump.dump_log_segments.dialects.release_numbers import newest
 
 TABLES: Final = (dialects.DIALECTS, dialects_state.DIALECTS, dialects_payload.DIALECTS)
 """The dialects of segments, of the files beside them, and of the payloads of Kafka's own records."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from kdump.dump_log_segments.dialects.release_numbers import newest
+from kdump.dump_log_segments.dialects import newest
 from kdump.primitives.java_hash_order import java_files, scala_2_9_files, scala_2_12_files, scala_2_13_files
 
 if TYPE_CHECKING:

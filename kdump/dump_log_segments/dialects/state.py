@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kdump.dump_log_segments.dialects.release_numbers import newest
+from kdump.dump_log_segments.dialects import newest
 
 MOST_ELEMENTS: Final = 1_000_000
 """The largest array that Kafka's generated classes read in 4.2.2 and from 4.4 on (MessageUtil.MAX_ARRAY_LENGTH)."""

@@ -18,7 +18,7 @@ from kdump.answers.collector import camel_case
 from kdump.answers.recompression import target
 from kdump.answers.topic_configs import given_config
 from kdump.arrow import schema
-from kdump.dump_log_segments.dialects.release_numbers import known_release
+from kdump.dump_log_segments.dialects import known_release
 from kdump.errors import UsageError
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.near_names import did_you_mean
