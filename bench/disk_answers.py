@@ -32,7 +32,7 @@ from kdump.checks.log_dir import LogDirs
 from kdump.errors import Reporter
 from kdump.formats import record_layout
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.primitives.crc import crc32c
 from kdump.printers.answer_lines import write_jsonl
 from kdump.records import magic_2
@@ -93,7 +93,7 @@ def answer(folder: Path, new: Callable[[], Collector]) -> int:
     """Run a collector over a folder and print its lines as JSON to nowhere; return the bytes of them."""
     collector = new()
     partitions = list(Finder(Wanted(siblings=True, leftovers=True)).find([str(folder)]))
-    states = LogDirStates(in_words(print), print)
+    states = LogDirStates(Reporter(print, fail=print))
     LogDirPass([collector], Reporter(damage=print, fail=print), states).run(partitions)
     out = io.BytesIO()
     write_jsonl(collector.answer(NOW), out)

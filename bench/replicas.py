@@ -19,10 +19,10 @@ from bench.indexes import STEM, best_of_three, make
 from kdump.answers.collector import Place
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.brokers import BrokerReplica, PairDifference
-from kdump.errors import raise_it
+from kdump.errors import Reporter, raise_it
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from tools import arguments
 
 BLOCK = 1 << 18
@@ -44,7 +44,7 @@ def read(folder: Path) -> int:
 
 def compare(folder: Path) -> int:
     """Compare both replicas; return the log end offset."""
-    states = LogDirStates(in_words(raise_text), raise_it)
+    states = LogDirStates(Reporter(raise_text))
     finder = Finder(Wanted(siblings=True, log_dirs=True))
     copies = [
         [BrokerReplica(broker.name, Place(one, states.of(one))) for one in finder.find([str(broker)])]

@@ -9,10 +9,9 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
-from kdump.errors import DamageError, UnreadableError, UsageError
+from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
 from kdump.findings import status as findings_status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
-from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
 from kdump.log_reader.batch_selection import Take, in_batch
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.findings import Finding
     from kdump.formats.record import Header, Record
     from kdump.log_dirs.partition import Partition
-    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.log_salvage.partitions import Salvaged
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.regions import Damage, OnError
@@ -458,13 +457,13 @@ class Log:
 
     def _partitions(self) -> Iterator[Partition]:
         """Yield the partitions, each once; notes say which replicas are left out, and what the paths do not hold."""
-        finder = Finder(self._wanted, note=self.notes.append)
+        finder = Finder(self._wanted, Reporter(damage=self.notes.append, note=self.notes.append))
         found = finder.find(self._paths)
         if self._every_replica:
             yield from found
         else:
             yield from replicas.each_once_in_turn(found, self._paths, self.notes.append, "every_replica=True")
-        self.notes += absent(self._wanted, finder.met, self._paths)
+        self.notes += self._wanted.missing(finder.met, self._paths)
 
     def _lost(self, item: DamagedRange) -> None:
         self.damage.append((item.file.name, item.damage))
@@ -536,7 +535,7 @@ def verify_index(
     unreadable: list[UnreadableError] = []
     notes: list[str] = []
     wanted = Wanted(topics=topics(topic), partitions=numbers(partition), siblings=True)
-    finder = Finder(wanted, note=notes.append, fail=unreadable.append)
+    finder = Finder(wanted, Reporter(note=notes.append, fail=unreadable.append))
     found = (
         finding
         for part in finder.find(given_paths(paths), None)
@@ -612,7 +611,7 @@ def salvage(
         remote=_remote_storage(remote, remote_keys or {}),
     )
     found = partitions.find(given, wanted, damage=damage.append, note=notes.append, fail=unreadable.append)
-    notes += absent(wanted, found.names, given)
+    notes += wanted.missing(found.names, given)
     if not found.replicas:
         raise unreadable[0] if unreadable else UnreadableError(", ".join(given), "there is no segment to salvage")
     inputs = [*given, *(() if wanted.remote is None else wanted.remote.paths)]
@@ -726,7 +725,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
 
 
 def _remote_storage(remote: Path | Iterable[Path], keys: Mapping[str, Path]) -> RemoteStorage | None:
-    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.log_dirs.tiered_storage import RemoteStorage
 
     paths = (remote,) if isinstance(remote, str | PathLike) else tuple(remote)
     return RemoteStorage.of(tuple(fspath(path) for path in paths), {name: fspath(file) for name, file in keys.items()})

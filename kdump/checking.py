@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.checks import everything
-from kdump.errors import StoreError, UnreadableError, UsageError
+from kdump.errors import Reporter, StoreError, UnreadableError, UsageError
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import Name
@@ -113,7 +113,7 @@ def found(
     from kdump.log_dirs.finder import Finder
 
     wanted = wanted._replace(remote=None, logs_only=True, leftovers=True, log_dirs=True, siblings=True)
-    partitions = list(Finder(wanted, note=note, fail=fail).find(paths, None))
+    partitions = list(Finder(wanted, Reporter(note=note, fail=fail)).find(paths, None))
     of, how = prepared(paths, partitions, wanted, how, fail)
     dirs = LogDirs()
     grave: list[Finding] = []

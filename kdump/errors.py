@@ -174,5 +174,7 @@ class Reporter(NamedTuple):
     progress: Callable[[int], None] = discard
 
 
+RAISING: Final = Reporter()
+"""Raises unreadable files, and reports nothing else."""
 SILENT: Final = Reporter(fail=discard)
 """Reports nothing, and raises nothing."""

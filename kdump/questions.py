@@ -42,9 +42,9 @@ from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference
 from kdump.api import Path, Time, given_paths, moment, numbers, topics
 from kdump.errors import Reporter, UsageError, raise_it
-from kdump.log_dirs.absent import BY_PATH, COPY, absent, with_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.partition import BY_PATH, COPY, with_names
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.timestamps import now
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kdump.answers.groups.writers import Ranking
-    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.log_dirs.tiered_storage import RemoteStorage
 
 __all__ = [
     "ActiveProducer",
@@ -212,7 +212,7 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
         max_batch_bytes=inputs.max_batch_bytes,
         remote=inputs.remote,
     )
-    finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, fail=say.fail)
+    finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, Reporter(fail=say.fail))
     found = list(finder.find(inputs.paths))
     if meant.is_choosy:  # a log without a name belongs to no topic that is asked for
         found = [one for one in found if every or one.topic is not None]
@@ -222,7 +222,7 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
         for one in named
         if every or (one.topic is not None and (one.topic in also or meant.takes(Name(one.topic, one.partition))))
     ]
-    for text in absent(meant, finder.met, inputs.paths):
+    for text in meant.missing(finder.met, inputs.paths):
         say.note(text)
     asked_for = names if asked.only or not asked.takes_names else meant
     return Asking(kept, asked_for, inputs.at, say, ", ".join(inputs.paths))

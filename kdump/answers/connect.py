@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
-from kdump.errors import raise_it
+from kdump.errors import Reporter, raise_it
 from kdump.internal_topics.secrets import connect_config
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
@@ -314,7 +314,7 @@ class ConnectTopics:
         """``fail`` takes what cannot be read, ``lost`` damaged ranges; topics of ``wanted`` are not looked at."""
         self._reader = PartitionReader(outcomes=False, fail=fail)
         self._lost = lost
-        found = list(Finder(wanted, fail=fail).find(paths))
+        found = list(Finder(wanted, Reporter(fail=fail)).find(paths))
         self._partitions: dict[str, list[Partition]] = {}
         for partition in replicas.each_once(found, note, "--topic"):
             if partition.topic is not None and not partition.topic.startswith("__"):

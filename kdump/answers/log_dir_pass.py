@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, Type
 
 from kdump.answers.collector import Needs, Place, Reading
 from kdump.errors import DamageError, Reporter, UnreadableError, discard
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import task_groups
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_end, resync
@@ -30,7 +30,7 @@ class LogDirPass:
     def __init__(self, collectors: Sequence[Collector], report: Reporter, states: LogDirStates | None = None) -> None:
         self.collectors = collectors
         self._report = report
-        self._states = states_of(report) if states is None else states
+        self._states = LogDirStates(report) if states is None else states
 
     def run(self, partitions: Iterable[Partition]) -> None:
         """Go through partitions in order."""
@@ -215,11 +215,6 @@ def size_after(partition: Partition, offset: int) -> int:
         with segments[0].open() as source:
             size -= Seeker(segments[0], source, discard).by_offset(offset, None).start
     return size
-
-
-def states_of(report: Reporter) -> LogDirStates:
-    """Return a reader of the files of log dirs; a wrong file is reported as damage."""
-    return LogDirStates(in_words(report.damage), report.fail)
 
 
 class Merging(Protocol):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError, UnreadableError, discard
 from kdump.formats import producer_snapshot
-from kdump.log_dirs.files import read_whole
+from kdump.log_dirs.files import read_file
 from kdump.segments.regions import Damage
 from kdump.transaction_replay.replay import OpenTransaction, Replay
 
@@ -237,8 +237,7 @@ def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
     for offset in sorted(found, reverse=True):
         path = partition.files.shown(found[offset])
         try:
-            with partition.files.open(found[offset]) as source:
-                data = read_whole(source)
+            data = read_file(partition.files, found[offset])
             if not data:
                 place.report.note(f"{path}: it is empty, as a killed broker leaves it: not used")
                 continue

@@ -15,7 +15,7 @@ from kdump.answers.collector import Place
 from kdump.errors import Reporter, UnreadableError, UsageError, discard
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.log_dirs.file_names import Name
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -203,7 +203,7 @@ class Asking:
         states: LogDirStates | None = None,
     ) -> None:
         self.found, self.asked, self.at, self.report, self.where = list(found), asked, at, report, where
-        self.states = LogDirStates(in_words(report.damage), report.fail) if states is None else states
+        self.states = LogDirStates(report) if states is None else states
 
     def takes(self, partition: Partition) -> bool:
         """Return whether the question is about a partition."""

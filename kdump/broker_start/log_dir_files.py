@@ -6,7 +6,7 @@ import posixpath
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.log_dirs.files import read_whole
+from kdump.log_dirs.files import read_file
 from kdump.log_dirs.local import LOCAL
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ class LogDirFiles:
 
     def read(self, name: str) -> bytes:
         """Return the content of a file in it. Raises UnreadableError."""
-        with self.files.open(self.entries[name].path) as source:
-            return read_whole(source)
+        return read_file(self.files, self.entries[name].path)
 
     def is_dangling(self, entry: Entry) -> bool:
         """Return whether an entry is a broken link."""

@@ -17,7 +17,7 @@ from kdump.formats import leader_epoch, partition_metadata
 from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
-from kdump.log_dirs.files import read_whole
+from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.recovery import log_loader
 
@@ -81,8 +81,7 @@ class LogFolder:
 
     def read(self, name: str) -> bytes:
         """Return the content of a file in it. Raises UnreadableError."""
-        with self.files.open(self.inside[name].path) as source:
-            return read_whole(source)
+        return read_file(self.files, self.inside[name].path)
 
     @cached_property
     def partition(self) -> Partition:

@@ -97,7 +97,7 @@ def check(
     if part.foreign:
         return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))
     failed: list[UnreadableError] = []
-    place = dirs.of(part, failed.append)
+    place = dirs.facts(part, failed.append)
     epochs = evidence.epochs_of(part)
     findings = list(folder.check(part, dirs, failed.append, epochs))
     findings = dirs.news() + findings
@@ -173,7 +173,7 @@ def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
     yield from log_dir_ids.check(parts, dirs)
     met: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
     for part in parts:
-        properties = dirs.of(part, lambda _: None).properties
+        properties = dirs.facts(part, discard).properties
         if part.topic is None or properties is None or properties.broker_id is None or folder.leftover_of(part):
             continue
         key = (properties.cluster_id, properties.broker_id, part.topic, part.partition)

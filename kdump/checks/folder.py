@@ -14,7 +14,7 @@ from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import SEGMENT_NAME, is_sibling, leftover_state
-from kdump.log_dirs.files import read_whole
+from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import index_swaps
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _beside(
         if entry.name == file_names.LEADER_EPOCHS:
             yield from _order(path, epochs or ())
     elif entry.name in log_dir.READERS:
-        dirs.judge(entry.name, path, _bytes(partition, entry))
+        dirs.judge(entry.name, path, read_file(partition.files, entry.path))
     elif not _is_known(entry.name):
         yield _remark(path, Code.UNKNOWN_FILE, "no broker writes a file of this name here")
 
@@ -161,14 +161,9 @@ def _is_known(name: str) -> bool:
     return is_of_log or file_names.is_kraft_snapshot(name) or name in KNOWN_BY_NAME
 
 
-def _bytes(partition: Partition, entry: Entry) -> bytes:
-    with partition.files.open(entry.path) as source:
-        return read_whole(source)
-
-
 def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], advice: str) -> Iterator[Finding]:
     try:
-        read(_bytes(partition, entry))
+        read(read_file(partition.files, entry.path))
     except DamageError as damage:
         fatal = leftover_of(partition) is None
         yield broken(partition.files.shown(entry.path), damage, advice, fatal=fatal)
@@ -176,7 +171,7 @@ def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], 
 
 def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
     """Check a producer snapshot: its content, and that nothing in it is after the offset in its name."""
-    data, path = _bytes(partition, entry), partition.files.shown(entry.path)
+    data, path = read_file(partition.files, entry.path), partition.files.shown(entry.path)
     try:
         entries = producer_snapshot.read(data)
     except DamageError as damage:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import kraft_snapshot
-from kdump.errors import StoreError, UnreadableError, raise_it
+from kdump.errors import SILENT, StoreError, UnreadableError, raise_it
 from kdump.findings import Finding, Level, text_of
 from kdump.findings.codes import Code
 from kdump.formats import clean_shutdown, meta_properties
 from kdump.log_dirs import file_names, log_dir_state
 from kdump.log_dirs.local import LOCAL
-from kdump.log_dirs.log_dir_state import LogDirStates, WrongFile
+from kdump.log_dirs.log_dir_state import LogDirStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,11 +64,11 @@ class LogDir(NamedTuple):
     properties: MetaProperties | None = None
 
 
-class LogDirs:
-    """The log dirs of the partitions. Each file is read once, and each problem is reported once."""
+class LogDirs(LogDirStates):
+    """The log dirs of partitions. Each file is read once, and each problem is reported once."""
 
     def __init__(self) -> None:
-        self._states = LogDirStates(self._wrong, lambda _: None, READERS)
+        super().__init__(SILENT, READERS)
         self._wrong_files: set[str] = set()
         self._folders: set[str] = set()
         self._news: list[Finding] = []
@@ -78,7 +78,7 @@ class LogDirs:
         found, self._news = self._news, []
         return found
 
-    def of(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
+    def facts(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
         """Return the facts about a partition in the files of its log dir.
 
         ``fail`` is called with each unreadable file, again for each partition: its facts are missing. By default it
@@ -88,7 +88,7 @@ class LogDirs:
         if folder not in self._folders:
             self._folders.add(folder)
             self._news += check(partition.files, folder or ("." if partition.files is LOCAL else ""), fail)
-        state, here = self._states.of(partition), (partition.topic, partition.partition)
+        state, here = self.of(partition), (partition.topic, partition.partition)
         for error in state.failed:
             fail(error)
         return LogDir(
@@ -102,16 +102,11 @@ class LogDirs:
             properties=state.properties,
         )
 
-    def judge(self, name: str, path: str, data: Bytes) -> None:
-        """Check a file of a log dir that the user named."""
-        self._states.judge(name, path, data)
-
-    def _wrong(self, file: WrongFile) -> None:
-        if file.path not in self._wrong_files:  # it may be named itself, and lie beside partitions
-            self._wrong_files.add(file.path)
-            self._news.append(
-                broken(file.path, file.damage, ADVICE[file.name], fatal=ADVICE[file.name].startswith(REFUSED))
-            )
+    def wrong(self, name: str, path: str, damage: DamageError) -> None:
+        """Add the finding on a broken file, once: it may be named itself, and lie beside partitions."""
+        if path not in self._wrong_files:
+            self._wrong_files.add(path)
+            self._news.append(broken(path, damage, ADVICE[name], fatal=ADVICE[name].startswith(REFUSED)))
 
 
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:

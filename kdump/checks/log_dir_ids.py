@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.errors import discard
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.log_dirs import file_names
@@ -36,7 +37,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
     for part in parts:
         if part.topic is None:
             continue
-        state, path = dirs.of(part, lambda _: None), part.log_dir
+        state, path = dirs.facts(part, discard), part.log_dir
         shown = part.files.shown(part.path_beside(file_names.META_PROPERTIES))
         if state.properties is not None:
             found.setdefault(path, _Ids(path, shown, state.properties, set())).partitions.add(part.name)

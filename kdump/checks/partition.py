@@ -11,11 +11,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
-from kdump.errors import DamageError, StoreError, UnreadableError, raise_it
+from kdump.errors import DamageError, Reporter, StoreError, UnreadableError, raise_it
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, SWAP, beside_log
-from kdump.log_dirs.files import read_whole
+from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import Batches
 from kdump.segments import log_end, resync, shared_segment, walk
@@ -126,11 +126,11 @@ def _with_logs(
             missing.append(path)
             continue
         try:
-            with partition.files.open(posixpath.join(partition.folder, found[0])) as source:
-                orphans.setdefault(found["stem"], {})[found["suffix"]] = read_whole(source)
+            content = read_file(partition.files, posixpath.join(partition.folder, found[0]))
+            orphans.setdefault(found["stem"], {})[found["suffix"]] = content
         except UnreadableError as error:
             fail(error)
-    finder = Finder(Wanted(leftovers=True, max_batch_bytes=partition.limit), fail=fail)
+    finder = Finder(Wanted(leftovers=True, max_batch_bytes=partition.limit), Reporter(fail=fail))
     more = [segment for held in finder.find(missing, partition.files) for segment in held.segments]
     segments = sorted([*partition.segments, *more], key=lambda segment: (segment.base_offset or 0, segment.path))
     return segments, orphans
@@ -246,8 +246,7 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
     path = beside_log(segment.path, suffix)
     if content is not None or not segment.path.endswith(f".{LOG}") or segment.files.look(path) is None:
         return content
-    with segment.files.open(path) as source:
-        return read_whole(source)
+    return read_file(segment.files, path)
 
 
 class _IndexPass:

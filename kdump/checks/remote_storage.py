@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import folder
 from kdump.checks.evidence import epochs_of
-from kdump.errors import IncompleteCopyError, PartlyUnreadableError, StoreError, many, raise_it
+from kdump.errors import IncompleteCopyError, PartlyUnreadableError, Reporter, StoreError, many, raise_it
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.internal_topics import remote_log_metadata
 from kdump.log_dirs import file_names
-from kdump.log_dirs.tiered_log import folder_id, local_id
+from kdump.log_dirs.tiered_storage import folder_id, local_id
 from kdump.log_reader.remote_segments import COPIED, COPYING, DELETING, TopicIdPartition
 from kdump.primitives.timestamps import span
 
@@ -129,7 +129,7 @@ def _identified(
     for part in local:
         failed: list[UnreadableError] = []
         if part.topic is not None and folder.leftover_of(part) is None:
-            yield local_id(part, failed.append), part
+            yield local_id(part, Reporter(fail=failed.append)), part
         for error in failed:
             if isinstance(error, StoreError):
                 unsure.add((part.topic, part.partition))

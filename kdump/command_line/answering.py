@@ -11,11 +11,10 @@ from kdump.command_line import option_values, session
 from kdump.command_line.limit_options import PATHS, Shared
 from kdump.command_line.options import LAYOUT, LAYOUTS, LIMITS, NO_PAGER, PARTITIONS, wanted
 from kdump.command_line.workers import WORKERS, WhoReads
-from kdump.errors import Reporter
-from kdump.log_dirs.absent import BY_PATH, absent, with_names
+from kdump.errors import Reporter, discard
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
-from kdump.log_dirs.remote import without_secret
+from kdump.log_dirs.partition import BY_PATH, with_names
 from kdump.output.pager import paged
 from kdump.output.stdout import open_output
 from kdump.parallel import costs
@@ -134,13 +133,13 @@ class Answering:
         Each has a topic, unless every folder was requested; ``loose`` is the name of logs whose folder names none.
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
-        finder = Finder(wanted, fail=self.session.fail, wrong=self.session.damage)
+        finder = Finder(wanted, self.session.report._replace(note=discard))
         where = self.paths if paths is None else paths
         found = list(finder.find(where, None))
         self.met |= finder.met
         self.unread |= finder.unread
         if self._named == self.asked.topics:
-            self._absent(absent(self.asked, finder.met, [without_secret(path) for path in where]))
+            self._absent(self.asked.missing(finder.met, where))
         every = self.asked.every_folder
         if self.asked.is_choosy:  # no topic that is asked for is one without a name
             found = [one for one in found if one.topic is not None]

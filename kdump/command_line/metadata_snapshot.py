@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.answers.metadata import snapshot_writer
-from kdump.errors import ExitStatus, UsageError
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.errors import ExitStatus, Reporter, UsageError
+from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.output import access, files
 from kdump.printers.answer_tables import metadata as tables
 from kdump.rebuild import metadata
@@ -60,7 +60,7 @@ def write_quorum(run: Answering, image: ClusterImage, log: MetadataLog, folder: 
 
 def _with_directories(run: Answering, voters: list[Voter], copies: Iterable[Partition]) -> list[Voter]:
     """Return voters with the directory ids that the metadata log dirs in the paths have. Raises UsageError."""
-    states = LogDirStates(in_words(run.session.note), run.session.fail)
+    states = LogDirStates(Reporter(run.session.note, fail=run.session.fail))
     there: dict[str, str] = {}
     for copy in copies:
         found = states.of(copy).properties

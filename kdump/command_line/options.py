@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kdump.command_line.session import Session
-    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.rows.redaction import Redactor
     from kdump.schemas.decoder import PayloadDecoder
 
@@ -328,7 +328,7 @@ def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
     paths, given = options.pop("remote", ()), options.pop("remote_keys", ())
     if not paths and not given:
         return None
-    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.log_dirs.tiered_storage import RemoteStorage
 
     files = dict(word.split("=", 1) for word in given if "=" in word and word[0] != "=")
     if len(files) != len(given):

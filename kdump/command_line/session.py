@@ -8,7 +8,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kdump import kernel
-from kdump.errors import ExitStatus, StoreError, many
+from kdump.errors import ExitStatus, Reporter, StoreError, many
 from kdump.primitives.messages import message
 from kdump.primitives.terminal import harmless_line, on_terminal, terminal_width
 from kdump.printers.quantities import exact_size, pace, size
@@ -136,6 +136,7 @@ class Session:
         self.said = SaidSoFar()
         self.before: Callable[[], object] = lambda: None
         """Called before anything is reported or met: one of several processes waits for its turn."""
+        self.report = Reporter(self.damage, self.wrong_index, self.note, self.fail, self.has_read)
         if quiet:
             from kdump.log_dirs import patience  # few runs are quiet
 

@@ -16,13 +16,11 @@ from kdump.command_line.answering import AT
 from kdump.command_line.findings_output import FINDINGS, findings_output
 from kdump.command_line.limit_options import PATHS, index_interval
 from kdump.command_line.workers import WORKERS, WhoReads
-from kdump.errors import UnreadableError, UsageError, many
+from kdump.errors import Reporter, UnreadableError, UsageError, many
 from kdump.findings.codes import Code
-from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.partition import task_groups
-from kdump.log_dirs.remote import without_secret
 from kdump.parallel import costs
 from kdump.primitives import timestamps
 
@@ -81,7 +79,7 @@ def command(
     run = session.Session(quiet=quiet)
     who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
-    finder = Finder(wanted._replace(remote=None, logs_only=True), note=run.note, fail=run.fail)
+    finder = Finder(wanted._replace(remote=None, logs_only=True), run.report)
     partitions = list(run.watched(finder.find(checking.searchable(paths, configs), None)))
     how = everything.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
@@ -97,7 +95,7 @@ def command(
         report(of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail), run, output)
         if wanted.remote is not None:
             closed = _remote(wanted, paths, partitions, how, run, output, finder.met)
-        run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
+        run.absent(wanted.missing(finder.met, paths))
     if closed:
         first, segments = closed[0], many(len(closed), "segment")
         raise UsageError(f"{segments} in remote storage: objects and sizes are checked, records are not: {first}")
@@ -119,13 +117,13 @@ def _remote(
     """
     from kdump.checks import remote_storage
     from kdump.internal_topics import remote_log_metadata
-    from kdump.log_dirs.tiered_log import each_offset_once, locked
+    from kdump.log_dirs.tiered_storage import each_offset_once, locked
     from kdump.log_reader import remote_segments
 
     of_topic = Wanted(topics=(remote_log_metadata.TOPIC,), max_batch_bytes=wanted.max_batch_bytes)
     unlisted: list[UnreadableError] = []
     unread: list[UnreadableError] = []
-    listing = Finder(of_topic, fail=unlisted.append).find(paths, None)
+    listing = Finder(of_topic, Reporter(fail=unlisted.append)).find(paths, None)
     listed = remote_segments.of_partitions(listing, damage=run.damage, fail=unlisted.append)
     for each in unlisted:
         run.fail(each)
@@ -136,7 +134,7 @@ def _remote(
         unread.append(error)
         run.fail(error)
 
-    finder = Finder(wanted._replace(remote=storage), note=run.note, fail=fail)
+    finder = Finder(wanted._replace(remote=storage), run.report._replace(fail=fail))
     remote = list(finder.remote())
     met |= finder.met
     closed = [error for part in remote for one in part.segments if (error := locked(one)) is not None]

@@ -18,7 +18,7 @@ from kdump.command_line.answering import FORM, write_answer
 from kdump.command_line.limit_options import AtLeast, in_paths
 from kdump.command_line.options import add
 from kdump.command_line.session import Session
-from kdump.errors import UsageError
+from kdump.errors import Reporter, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.printers.answer_tables import coordinator as tables
 
@@ -66,7 +66,7 @@ def command(
 
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
     """Return the number of partitions by the folders of a topic; 0 for none. Raises UsageError for a gap."""
-    folders = Finder(Wanted(topics=(topic,)), fail=run.fail).find(paths)
+    folders = Finder(Wanted(topics=(topic,)), Reporter(fail=run.fail)).find(paths)
     found = topic_partitions(one.partition for one in folders)
     if found.absent:
         raise UsageError(

@@ -14,8 +14,8 @@ from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
 from kdump.command_line.limit_options import ONE_EACH
 from kdump.errors import UsageError
-from kdump.log_dirs.absent import COPY
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.partition import COPY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,7 @@ def command(*, records: bool, **options: Any) -> int:
     run = Answering(options)
     if len(run.paths) < 2:
         raise UsageError("diff compares two brokers or more: name a path for each")
-    states = LogDirStates(in_words(run.session.damage), run.session.fail)
+    states = LogDirStates(run.session.report)
     copies = brokers.by_partition(_replicas(path, run, states) for path in run.paths)
     alone = [f"{topic}-{number}" for (topic, number), replicas in copies.items() if len(replicas) == 1]
     if alone:

@@ -17,8 +17,7 @@ from kdump.command_line.command_help import Command
 from kdump.command_line.dump_options import COLUMN_FILES, DumpOptions
 from kdump.command_line.limit_options import JOBS, RAW_OUTPUT, AtLeast
 from kdump.command_line.session import SaidSoFar
-from kdump.errors import ExitStatus, UnreadableError, UsageError
-from kdump.log_dirs.absent import absent
+from kdump.errors import ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
 from kdump.log_reader.reader import PartitionReader
@@ -178,7 +177,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     if options.decode != "none":
         decoder = shared.payload_decoder({**given, "decode": options.decode}, paths, run, options.wanted)
     dump = Dump(run, options, decoder)
-    finder = Finder(options.wanted, note=run.note, fail=run.fail, wrong=run.damage)
+    finder = Finder(options.wanted, run.report)
     partitions: Iterable[Partition] = finder.find(paths)
     if not (options.every_replica or options.follow):
         partitions = _each_once(partitions, paths, run)
@@ -191,7 +190,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     if decoder is not None:
         shared.hint_at_schemas(decoder, run)
         shared.warn_of_absent_fields(dump.redactor, run)
-    for text in absent(options.wanted, finder.met, paths):
+    for text in options.wanted.missing(finder.met, paths):
         run.insist(text)
     if dump.stats is not None:
         _print_stats(dump)
@@ -466,7 +465,7 @@ class Dump:
             for each in live.values():
                 yield from each.poll()
             if time.monotonic() - looked >= LOOK:
-                finder = Finder(self.options.wanted, fail=self.session.fail)
+                finder = Finder(self.options.wanted, Reporter(fail=self.session.fail))
                 new = [partition for partition in finder.find(paths) if partition.folder not in live]
                 live |= {partition.folder: LiveReader(reader, partition) for partition in new}
                 looked = time.monotonic()

@@ -10,17 +10,17 @@ import click
 from kdump.answers.collector import Place
 from kdump.answers.explain.evidence import MetFolders, topic_history
 from kdump.answers.explain.explanation import OffsetRange, explain_all
-from kdump.answers.log_dir_pass import states_of
 from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import AT, FORM, Answering
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, in_paths
-from kdump.errors import UnreadableError, UsageError, discard
+from kdump.errors import SILENT, UnreadableError, UsageError, discard
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
-from kdump.log_dirs.absent import with_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import NO_SEGMENT, Finder
+from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.partition import with_names
 from kdump.log_reader import remote_segments
 
 if TYPE_CHECKING:
@@ -104,15 +104,15 @@ def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.met):
         return []
-    every = Finder(run.asked._replace(topics=(), leftovers=False, remote=None), fail=lambda _: None)
+    every = Finder(run.asked._replace(topics=(), leftovers=False, remote=None), SILENT)
     unnamed = (one for one in every.find(run.paths, None) if one.is_named and one.segments)
     return list(with_names(unnamed, run.session.note, name=names.pop()))
 
 
 def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]:
     session, report = run.session, run.report._replace(note=discard)
-    metadata = Finder(run.asked._replace(topics=(METADATA,), leftovers=False, remote=None), fail=session.fail)
-    states = states_of(report)
+    metadata = Finder(run.asked._replace(topics=(METADATA,), leftovers=False, remote=None), report)
+    states = LogDirStates(report)
     found = run.partitions() or _loose(run, ranges)
     if not run.met and not session.met:
         session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
@@ -120,7 +120,7 @@ def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]
     places = [Place(one, states.of(one), report) for one in found]
 
     def listed() -> RemoteSegments:
-        finder = Finder(run.asked._replace(topics=(REMOTE_METADATA,), leftovers=False, remote=None), fail=session.fail)
+        finder = Finder(run.asked._replace(topics=(REMOTE_METADATA,), leftovers=False, remote=None), report)
         return remote_segments.of_partitions(finder.find(run.paths), damage=report.damage, fail=session.fail)
 
     history = topic_history(metadata.find(run.paths), report, listed)

@@ -14,7 +14,7 @@ from kdump.command_line import option_values, session
 from kdump.command_line import options as shared
 from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD
 from kdump.command_line.limit_options import in_paths
-from kdump.errors import DamageError, ExitStatus, UsageError
+from kdump.errors import DamageError, ExitStatus, UsageError, discard
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
@@ -149,13 +149,13 @@ def partitions_of(
 ) -> list[Partition]:
     """Return the partitions that are meant: all where ``topic`` is None; loose segments where none has the name."""
     if topic is None:
-        return list(Finder(wanted, note=run.note, fail=run.fail, wrong=run.damage).find(paths))
+        return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
-    partitions = list(Finder(one, fail=run.fail, wrong=run.damage).find(paths))
+    partitions = list(Finder(one, run.report._replace(note=discard)).find(paths))
     if partitions:
         return partitions
     named = [path for path in paths if not option_values.is_folder(path)]
-    every = Finder(wanted._replace(remote=None), note=run.note, fail=run.fail).find(named) if named else ()
+    every = Finder(wanted._replace(remote=None), run.report).find(named) if named else ()
     return [part for part in every if part.topic is None]
 
 

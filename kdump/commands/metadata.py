@@ -13,7 +13,7 @@ from kdump.command_line.answering import FORM, Answering
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, AtLeast
 from kdump.command_line.option_values import Moment
 from kdump.command_line.options import SHOW_SECRETS
-from kdump.errors import Reporter, UnreadableError, UsageError
+from kdump.errors import SILENT, Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output
 from kdump.primitives.near_names import did_you_mean
@@ -160,10 +160,10 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
     session = run.session
     given = list(paths)
     wanted = Wanted(topics=(TOPIC,), siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
-    found = list(Finder(wanted, fail=session.fail).find(given))
+    found = list(Finder(wanted, Reporter(fail=session.fail)).find(given))
     if not found and not session.met and "-" not in given:  # a copy of the log may lie in a folder of any name
         anywhere = Wanted(siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
-        found = [each for each in Finder(anywhere, fail=session.fail).find(given) if each.topic is None]
+        found = [each for each in Finder(anywhere, Reporter(fail=session.fail)).find(given) if each.topic is None]
     _of_one_cluster(found)
     damage, note = map(lru_cache(maxsize=1000), (session.damage, session.note))  # a difference reads the log twice
     copies = Copies(found, Reporter(damage=damage, note=note, fail=session.fail))
@@ -176,7 +176,7 @@ def _of_one_cluster(found: Iterable[Partition]) -> None:
     """Raise UsageError if the meta.properties of the copies name several clusters."""
     from kdump.log_dirs.log_dir_state import LogDirStates
 
-    states = LogDirStates(lambda _: None, lambda _: None)
+    states = LogDirStates(SILENT)
     known = [state.properties for state in map(states.of, found) if state.properties is not None]
     clusters = sorted({properties.cluster_id for properties in known if properties.cluster_id is not None})
     if len(clusters) > 1:

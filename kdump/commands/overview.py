@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 from kdump import checking
 from kdump.answers.disk_usage import DiskUsage, PartitionUsage
-from kdump.answers.log_dir_pass import LogDirPass, states_of
+from kdump.answers.log_dir_pass import LogDirPass
 from kdump.checks import everything
 from kdump.checks.log_dir import LogDirs
 from kdump.command_line.findings_output import FindingsOutput
 from kdump.command_line.session import Session
 from kdump.commands.check import report
-from kdump.errors import SILENT, discard
+from kdump.errors import SILENT, Reporter, discard
 from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
-from kdump.log_dirs.absent import with_names
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.partition import with_names
 from kdump.output.stdout import is_terminal
 from kdump.primitives import timestamps
 from kdump.primitives.messages import INDENT, folded
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from kdump.broker_start.outcome import BrokerStart
     from kdump.findings import Finding
-    from kdump.log_dirs.log_dir_state import LogDirStates
     from kdump.log_dirs.partition import Partition
     from kdump.printers.findings_report import CheckSummary
 
@@ -68,11 +68,11 @@ class _Verdict:
 def overview(paths: tuple[str, ...]) -> int:
     """Print a summary of ``paths``; return the exit status of a check of the headers."""
     run = Session()
-    finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True), fail=run.fail)
+    finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True), Reporter(fail=run.fail))
     found = list(finder.find(paths, None))
     if len(found) == len(paths) == 1 and _is_its_segment(paths[0], found[0]):
         return _segment(paths[0], found[0], run)
-    states = states_of(SILENT)  # the check reports what is wrong
+    states = LogDirStates(SILENT)  # the check reports what is wrong
     usage = DiskUsage()
     LogDirPass([usage], SILENT, states).run(list(with_names(found, discard)))
     lines = [line for line in usage.answer(0) if isinstance(line, PartitionUsage)]

@@ -11,7 +11,6 @@ import click
 from kdump.command_line import option_values, options, session
 from kdump.command_line.limit_options import PATHS, index_interval
 from kdump.errors import DamageError, UsageError, many
-from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
 from kdump.output import files
@@ -60,9 +59,9 @@ def command(
     run = session.Session(quiet=quiet)
     named = [path for path in paths if PurePath(path).name.rpartition(".log")[1] and not option_values.is_folder(path)]
     wanted = options.wanted(given, leftovers=bool(named))
-    finder = Finder(wanted, note=run.note, fail=run.fail)
+    finder = Finder(wanted, run.report)
     parts = [part for part in run.watched(finder.find(paths)) if part.segments]
-    run.absent(absent(wanted, finder.met, paths))
+    run.absent(wanted.missing(finder.met, paths))
     if not parts and not run.met:
         raise UsageError(f"{', '.join(paths)}: there is no segment")
     how = Rebuild(interval=interval, first_offsets=entry_offset == "first", note=run.note, progress=run.progress)

@@ -10,7 +10,6 @@ import click
 from kdump.command_line import options, session
 from kdump.command_line.limit_options import JOBS, PATHS, AtLeast, index_interval
 from kdump.errors import ExitStatus, UnreadableError, many
-from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import Name
 from kdump.log_salvage import partitions, writer
 
@@ -68,7 +67,7 @@ def command(
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True)
     found = partitions.find(paths, wanted, damage=run.damage, note=run.note, fail=run.fail)
-    run.absent(absent(wanted, found.names, paths))
+    run.absent(wanted.missing(found.names, paths))
     if not found.replicas:
         if not run.met:
             run.fail(UnreadableError(", ".join(paths), "there is no segment to salvage"))

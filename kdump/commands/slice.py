@@ -9,7 +9,7 @@ import click
 
 from kdump.command_line import option_values, session
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES
-from kdump.errors import UsageError, many
+from kdump.errors import Reporter, UsageError, many
 from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_salvage import slice_segment
@@ -46,7 +46,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     """
     wanted = slice_segment.SliceRange(*option_values.offsets(offset))
     run = session.Session(quiet=quiet)
-    partitions = list(Finder(Wanted(max_batch_bytes=max_batch_bytes), note=run.note).find([path]))
+    partitions = list(Finder(Wanted(max_batch_bytes=max_batch_bytes), Reporter(note=run.note)).find([path]))
     if len(partitions) != 1:
         raise UsageError(f"{path} holds {len(partitions)} partitions: name one")
     segments = partitions[0].segments

@@ -11,9 +11,7 @@ from kdump.command_line import options, session
 from kdump.command_line.findings_output import FINDINGS, findings_output
 from kdump.command_line.limit_options import PATHS
 from kdump.command_line.workers import WORKERS, WhoReads
-from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder
-from kdump.log_dirs.remote import without_secret
 from kdump.parallel import costs
 
 if TYPE_CHECKING:
@@ -49,10 +47,10 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     run = session.Session(quiet=quiet)
     who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True)
-    finder = Finder(wanted, note=run.note, fail=run.fail)
+    finder = Finder(wanted, run.report)
     with findings_output(run, given) as output:
         partitions = list(run.watched(finder.find(paths, None)))
-        run.absent(absent(wanted, finder.met, [without_secret(path) for path in paths]))
+        run.absent(wanted.missing(finder.met, paths))
         workers = who.workers(partitions, costs.READING_HEADERS, run)
         if workers is not None:
             for checks, errors in workers.results(_check, partitions):

@@ -149,11 +149,17 @@ def size_of_holes(source: Source, start: int, end: int) -> int:
     return found
 
 
-def read_whole(source: Source) -> bytes:
-    """Return all bytes of a small file: an index, a checkpoint, a snapshot of producers.
+def read_file(files: Files, path: str) -> bytes:
+    """Return all bytes of a small file: an index, a checkpoint, a producer snapshot.
 
-    Raises UnreadableError where it has more than MOST_WHOLE bytes: a hole may make any file terabytes long.
+    Raises UnreadableError, also for more than MOST_WHOLE bytes: a sparse file can be terabytes long.
     """
+    with files.open(path) as source:
+        return read_whole(source)
+
+
+def read_whole(source: Source) -> bytes:
+    """Return all bytes of an open small file, as :func:`read_file` does."""
     if source.size > MOST_WHOLE:
         raise UnreadableError(source.name, f"has {source.size} bytes: Kafka reads at most {MOST_WHOLE} of such a file")
     return source.read(0, source.size)

@@ -15,7 +15,7 @@ import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import StoreError, UnreadableError, raise_it
+from kdump.errors import RAISING, Reporter, StoreError, UnreadableError
 from kdump.formats import record_layout
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import (
@@ -32,14 +32,15 @@ from kdump.log_dirs.file_names import (
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.near_names import did_you_mean
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from kdump.log_dirs import archives  # slow to import, and most runs meet no archive
     from kdump.log_dirs.files import Entry, Files
-    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.log_dirs.tiered_storage import RemoteStorage
 
 
 NO_SEGMENT: Final = "no segment is in it or in the folders below"
@@ -79,10 +80,34 @@ class Wanted(NamedTuple):
             return False
         return not self.partitions or name.partition in self.partitions
 
+    def missing(self, met: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
+        """Yield a sentence for each --topic, or for --partition alone, that selects no partition of ``paths``.
+
+        ``met`` are the names of the partitions there (:attr:`Finder.met`).
+        """
+        numbers = " with a number that --partition names" if self.partitions else ""
+        for topic in self.topics or ([None] if self.partitions else []):
+            one = self._replace(topics=() if topic is None else (topic,))
+            if not any(one.takes(name) for name in met):
+                from kdump.log_dirs.remote import without_secret  # few runs name what is not there
+
+                where = without_secret(paths[0]) if len(paths) == 1 else "these paths"
+                of = "" if topic is None else f" of topic {topic!r}"
+                yield f"no partition{of}{numbers} is in {where}{_hint(topic, met)}"
+
     @property
     def is_choosy(self) -> bool:
         """Whether only some topics or partitions are taken: then there may be none."""
         return bool(self.topics or self.partitions or self.test)
+
+
+def _hint(topic: str | None, met: Collection[Name]) -> str:
+    """Return a hint: the topics or partitions that exist instead."""
+    numbers = [name.partition for name in met if name.partition is not None and topic in {None, name.topic}]
+    if numbers:
+        low, high = min(numbers), max(numbers)
+        return f"; there {f'is {low}' if low == high else f'are {low} to {high}'}"
+    return "" if topic is None else did_you_mean(topic, {name.topic for name in met if name.topic is not None})
 
 
 def _is_text(head: bytes) -> bool:
@@ -92,24 +117,12 @@ def _is_text(head: bytes) -> bool:
 
 
 class Finder:
-    """Finds partitions.
+    """Finds partitions. Skipped files are notes to ``report``, unreadable ones failures."""
 
-    ``note`` is called with what is left out, ``fail`` with an unreadable file (by default it raises),
-    ``wrong`` with a derived file that is not used (by default ``note`` is).
-    """
-
-    def __init__(
-        self,
-        wanted: Wanted | None = None,
-        *,
-        note: Callable[[str], None] = lambda _: None,
-        fail: Callable[[UnreadableError], None] = raise_it,
-        wrong: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, wanted: Wanted | None = None, report: Reporter = RAISING) -> None:
         self.wanted = wanted or Wanted()
-        self.note = note
-        self.wrong = note if wrong is None else wrong
-        self.fail = fail
+        self.report = report
+        self.note, self.fail = report.note, report.fail
         self.met: set[Name] = set()
         """The names of the folders with a log, and of those skipped by name."""
         self.unread: set[Name] = set()
@@ -129,9 +142,9 @@ class Finder:
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)
             return
-        from kdump.log_dirs.tiered_log import RemotePartitions
+        from kdump.log_dirs.tiered_storage import RemotePartitions
 
-        remote = RemotePartitions(self.remote(), self.fail, self.wrong)
+        remote = RemotePartitions(self.remote(), self.report)
         for partition in self._everywhere(paths, files):
             yield remote.join(partition)
         yield from remote.rest()
@@ -139,7 +152,7 @@ class Finder:
     def remote(self) -> Iterator[Partition]:
         """Yield the partitions in remote storage, as they are there: segments may overlap."""
         wanted = self.wanted._replace(remote=None, leftovers=False, siblings=False, log_dirs=False, every_folder=False)
-        finder = Finder(wanted, note=self.note, fail=self.fail)
+        finder = Finder(wanted, self.report)
         finder.met, finder.unread = self.met, self.unread
         storage = self.wanted.remote
         for files, paths in () if storage is None else storage.places(self.fail):

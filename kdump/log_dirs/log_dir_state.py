@@ -11,6 +11,7 @@ from kdump.log_dirs import file_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kdump.errors import Reporter
     from kdump.formats.checkpoints import PartitionOffset
     from kdump.formats.meta_properties import MetaProperties
     from kdump.log_dirs.files import Files
@@ -41,14 +42,6 @@ READERS: Final[dict[str, Callable[[Bytes], object]]] = {
     file_names.CLEANER_OFFSETS: _checkpoint,
 }
 """The files of a log dir by name. What counts of the mark of a clean shutdown is that it is there."""
-
-
-class WrongFile(NamedTuple):
-    """A file of a log dir that is not what its format says; ``path`` is as messages name it."""
-
-    name: str
-    path: str
-    damage: DamageError
 
 
 class LogDirState(NamedTuple):
@@ -84,27 +77,20 @@ class LogDirState(NamedTuple):
         return None if self.properties is None else self.properties.broker_id
 
 
-def in_words(say: Callable[[str], None]) -> Callable[[WrongFile], None]:
-    """Return a function that reports a wrong file as a sentence."""
-    return lambda file: say(refused(file.path, file.damage))
-
-
 class LogDirStates:
-    """The log dirs that partitions lie in, each read once: the files that ``readers`` names.
+    """Reads the files of log dirs that ``readers`` names; each log dir once.
 
-    ``wrong`` is called with each file that is not what its format says, ``fail`` with each that cannot be read.
-    ``known`` are those that were read before, by the files and the path of each.
+    ``report`` receives broken files as damage, and unreadable ones as failures. ``known`` are log dirs that were read
+    before, by place and path.
     """
 
     def __init__(
         self,
-        wrong: Callable[[WrongFile], None],
-        fail: Callable[[UnreadableError], None],
+        report: Reporter,
         readers: Mapping[str, Callable[[Bytes], object]] = READERS,
         known: Mapping[tuple[Files, str], LogDirState] | None = None,
     ) -> None:
-        self._wrong = wrong
-        self._fail = fail
+        self._report = report
         self._readers = readers
         self._known = dict(known or {})
 
@@ -124,7 +110,7 @@ class LogDirStates:
                 data = b"" if name == file_names.CLEAN_SHUTDOWN and _is_folder(partition) else partition.beside(name)
             except UnreadableError as error:
                 failed.append(type(error)(path, error.reason, error.hint))
-                self._fail(failed[-1])
+                self._report.fail(failed[-1])
                 continue
             if data is not None and (content := self.judge(name, path, data)) is not None:
                 found[name] = content
@@ -140,12 +126,16 @@ class LogDirStates:
         )
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
-        """Return the parsed file of a name, or None if it is wrong: then ``wrong`` is called."""
+        """Return the parsed file of a name, or None if it is broken: then :meth:`wrong` is called."""
         try:
             return self._readers[name](data)
         except DamageError as damage:
-            self._wrong(WrongFile(name, path, damage))
+            self.wrong(name, path, damage)
             return data if name == file_names.CLEAN_SHUTDOWN else None
+
+    def wrong(self, _: str, path: str, damage: DamageError) -> None:
+        """Report a broken file; ``path`` is as messages name it."""
+        self._report.damage(refused(path, damage))
 
 
 def _is_folder(partition: Partition) -> bool:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from kdump.errors import DamageError, refused
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs import file_names
-from kdump.log_dirs.files import read_whole
+from kdump.log_dirs.file_names import Name
+from kdump.log_dirs.files import read_file
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Entry, Files, OpenSource, Source
@@ -70,10 +71,7 @@ class Segment(NamedTuple):
     def sibling(self, suffix: str) -> bytes | None:
         """Return the whole content of a sibling, or None if it is absent. Raises UnreadableError."""
         path = self.siblings.get(suffix)
-        if path is None:
-            return None
-        with self.files.open(path) as source:
-            return read_whole(source)
+        return None if path is None else read_file(self.files, path)
 
 
 class Partition(NamedTuple):
@@ -121,8 +119,7 @@ class Partition(NamedTuple):
             path = posixpath.join(self.folder, name)
             if self.is_listed or self.files.look(path) is None:
                 return None
-        with self.files.open(path) as source:
-            return read_whole(source)
+        return read_file(self.files, path)
 
     def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
         """Return the topic id of ``partition.metadata``, or None without a valid file.
@@ -159,10 +156,40 @@ class Partition(NamedTuple):
     def beside(self, name: str) -> bytes | None:
         """Return a file of the log dir that holds the folder, or None if it is absent. Raises UnreadableError."""
         path = self.path_beside(name)
-        if self.files.look(path) is None:
-            return None
-        with self.files.open(path) as source:
-            return read_whole(source)
+        return None if self.files.look(path) is None else read_file(self.files, path)
+
+
+BY_PATH: Final = Name(None, None)
+"""Names a log after its folder."""
+COPY: Final = Name("log", 0)
+"""Names logs of several brokers whose folders have no topic: they are replicas of one partition."""
+
+
+def with_names(
+    partitions: Iterable[Partition], note: Callable[[str], None], *, name: Name = BY_PATH, every: bool = False
+) -> Iterator[Partition]:
+    """Yield partitions. A named path whose folder gives no topic gets ``name``, or its path and partition 0.
+
+    Other partitions without a topic are skipped; with ``every`` they are yielded unchanged. ``note`` is called for each
+    renamed or skipped one. Folders without a segment are yielded unchanged.
+    """
+    for one in partitions:
+        if one.topic is not None or not one.segments or (every and not one.is_named):
+            yield one
+        elif not one.is_named:
+            note(f"{one.name} is left out: the name of its folder gives no topic and partition")
+        else:
+            named = one._replace(topic=name.topic or _path_of(one), partition=name.partition or 0)
+            what = one.segments[0].name if len(one.segments) == 1 else f"{len(one.segments)} segments in {one.name}"
+            note(f"the name of its folder gives no topic and partition: {named.name} is {what}")
+            yield named
+
+
+def _path_of(unnamed: Partition) -> str:
+    path = unnamed.files.shown(unnamed.folder) or posixpath.basename(unnamed.segments[0].name)
+    if posixpath.basename(path) in {"", ".", ".."} and unnamed.files is LOCAL:
+        path = posixpath.abspath(path)
+    return path.rstrip("/") or "/"
 
 
 def index_swaps(partition: Partition) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.errors import raise_it
+from kdump.errors import Reporter, raise_it
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.reader import PartitionReader
 from kdump.schemas.decoder import FORMATS, PayloadDecoder
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kdump.errors import UnreadableError
-    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.rows.selection import DamagedRange
 
 
@@ -61,7 +61,7 @@ def read_store(
         wanted = wanted._replace(max_batch_bytes=max_batch_bytes)
     reader = PartitionReader(outcomes=False, fail=fail)
     found: dict[int, tuple[int, bytes | None, bytes | None]] = {}
-    for record in reader.records(Finder(wanted, fail=fail).find(paths), lost):
+    for record in reader.records(Finder(wanted, Reporter(fail=fail)).find(paths), lost):
         found.setdefault(record.offset, (record.timestamp, record.key, record.value))
     store = SchemaStore(topic)
     for offset in sorted(found):

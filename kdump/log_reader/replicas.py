@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import StoreError, UnreadableError
+from kdump.errors import Reporter, StoreError, UnreadableError
 from kdump.log_dirs.file_names import Name, folder_name, folder_name_in, leftover_state
 from kdump.primitives.wire import INT64_END
 from kdump.segments.log_end import LogEnd, end_of_log
@@ -197,11 +197,11 @@ def _others(found: list[Partition]) -> Iterator[Partition]:
 
 def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
     """Return whether two folders have offsets in common, or one of them none, and no two topic ids."""
-    from kdump.log_dirs.tiered_log import local_id  # few runs meet replicas
+    from kdump.log_dirs.tiered_storage import local_id  # few runs meet replicas
 
     if (one.files, one.folder) == (other.files, other.folder):  # files of one folder that were named apart
         return False
-    ids = {local_id(each, _raise_of_store) for each in (one, other)} - {None}
+    ids = {local_id(each, Reporter(fail=_raise_of_store)) for each in (one, other)} - {None}
     overlap = _first(one) < other_end.offset and _first(other) < one_end.offset
     return len(ids) < 2 and (overlap or one_end.offset <= _first(one))
 

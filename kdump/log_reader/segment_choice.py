@@ -9,11 +9,11 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import UnreadableError, many, raise_it
+from kdump.errors import Reporter, UnreadableError, many, raise_it
 from kdump.formats.record_layout import BATCH_HEADER, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import HIGH_WATERMARKS, LOG_STARTS, TIME_INDEX
-from kdump.log_dirs.log_dir_state import READERS, LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import READERS, LogDirStates
 from kdump.rows.selection import SegmentFacts
 from kdump.segments.regions import Range
 
@@ -104,7 +104,7 @@ class CheckpointOffsets:
         self, wrong: Callable[[str], None] = lambda _: None, fail: Callable[[UnreadableError], None] = raise_it
     ) -> None:
         readers = {name: READERS[name] for name in (HIGH_WATERMARKS, LOG_STARTS)}
-        self._states = LogDirStates(in_words(wrong), fail, readers)
+        self._states = LogDirStates(Reporter(wrong, fail=fail), readers)
 
     def facts(self, partition: Partition) -> SegmentFacts:
         """Return the facts that all segments of a partition share. The segment's name is still empty."""

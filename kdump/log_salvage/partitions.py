@@ -12,7 +12,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import StoreError, UnreadableError, many
+from kdump.errors import Reporter, StoreError, UnreadableError, many
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import RemoteFiles
@@ -160,8 +160,8 @@ def find(
             raise error
         fail(error)
 
-    finder = Finder(wanted._replace(remote=None), note=note, fail=failed)
-    elsewhere = Finder(wanted, note=note, fail=failed)
+    report = Reporter(note=note, fail=failed)
+    finder, elsewhere = Finder(wanted._replace(remote=None), report), Finder(wanted, report)
     found: dict[str, Replicas] = {}
     checkpoints = CheckpointOffsets(damage, failed)
     local = list(finder.find(paths, None))

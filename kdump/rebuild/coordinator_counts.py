@@ -37,8 +37,8 @@ def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[Unreadable
     kept = [folder for folder in folders if folder.topic in TOPICS.values()]
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in kept}
-    known = LogDirStates(lambda _: None, fail, known=states)
-    LogDirPass([groups, ids], Reporter(fail=fail), known).run(folder.partition for folder in kept)
+    report = Reporter(fail=fail)
+    LogDirPass([groups, ids], report, LogDirStates(report, known=states)).run(folder.partition for folder in kept)
     found: dict[str, set[tuple[int, str]]] = {}
     for topic, partition, text in _ids(groups, ids):
         found.setdefault(topic, set()).add((partition, text))

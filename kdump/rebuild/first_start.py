@@ -52,8 +52,8 @@ def look(
     folders = _leading(volumes, plans)
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in folders}
     retention, producers = Retention(TopicConfigs(image), rules_of(release)), Producers()
-    known = LogDirStates(lambda _: None, fail, known=states)
-    reader = LogDirPass([retention, producers], Reporter(fail=fail), known)  # the plan names the damage
+    report = Reporter(fail=fail)
+    reader = LogDirPass([retention, producers], report, LogDirStates(report, known=states))  # the plan names the damage
     reader.run(one.partition for one in folders)
     deleted: dict[str, int] = {}
     for line in retention.answer(at):

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import UnreadableError, UsageError, raise_it
+from kdump.errors import Reporter, UnreadableError, UsageError, raise_it
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA_TOPIC
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import Partition
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class _Survey:
     def __init__(self, note: Callable[[str], None], fail: Callable[[UnreadableError], None]) -> None:
         self._note, self._fail = note, fail
         self._finder = Finder(Wanted(siblings=True, log_dirs=True))
-        self._states = LogDirStates(in_words(note), fail)
+        self._states = LogDirStates(Reporter(note, fail=fail))
         self._seen: set[object] = set()
 
     def log_dirs(self, paths: Sequence[str]) -> Iterator[Volume]:

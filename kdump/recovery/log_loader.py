@@ -22,7 +22,7 @@ from kdump.errors import DamageError
 from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
-from kdump.log_dirs.files import read_whole
+from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import Segment
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
@@ -310,11 +310,10 @@ def _snapshots(partition: Partition) -> set[int]:
     for entry in partition.others:
         stem, _, suffix = entry.name.partition(".")
         if suffix == file_names.PRODUCER_SNAPSHOT and stem.isdecimal():
-            with partition.files.open(entry.path) as source:
-                try:
-                    producer_snapshot.read(read_whole(source))
-                except DamageError:
-                    continue  # the broker deletes it, and takes an older one
+            try:
+                producer_snapshot.read(read_file(partition.files, entry.path))
+            except DamageError:
+                continue  # the broker deletes it, and takes an older one
             found.add(int(stem))
     return found
 

@@ -18,10 +18,10 @@ from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.brokers import BrokerReplica
 from kdump.broker_start.started import verdicts
-from kdump.errors import Reporter
+from kdump.errors import SILENT, Reporter
 from kdump.findings import status
 from kdump.log_dirs.file_names import Name
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.primitives.terminal import path_text, shell_path, shell_pattern, shell_word
 from kdump.primitives.timestamps import iso
 from kdump.printers.answer_tables.metadata import details_text
@@ -272,7 +272,7 @@ def _name(line: Line) -> str:
 
 def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
     """Return how the copies of several brokers differ; None for a single broker."""
-    states = LogDirStates(in_words(lambda _: None), lambda _: None)
+    states = LogDirStates(SILENT)
     owners: dict[object, list[Place]] = {}
     for partition in live_of(partitions):
         if asked.wanted.takes(Name(partition.topic, partition.partition)):

@@ -15,7 +15,7 @@ from kdump.answers.damaged_ranges import DamagedRanges
 from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.groups.log_ends import LogEnds
-from kdump.answers.log_dir_pass import LogDirPass, gather_with, states_of
+from kdump.answers.log_dir_pass import LogDirPass, gather_with
 from kdump.answers.log_events import LogEvents
 from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.retention.deletions import Retention, copied_offsets
@@ -27,6 +27,7 @@ from kdump.checks.log_dir import LogDirs
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
 from kdump.log_dirs.file_names import SEGMENT_NAME, Name, leftover_state
 from kdump.log_dirs.finder import holds_a_log
+from kdump.log_dirs.log_dir_state import LogDirStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -120,7 +121,7 @@ class ReportPass:
     ) -> None:
         self._into, self._asked, self._say, self._progress = into, asked, say, progress
         self._how = everything.CheckOptions(records=False, at=at, compacted=into.compacted)
-        states = states_of(say)
+        states = LogDirStates(say)
         self._files = LogDirPass([into.usage], say, states)
         self._logs = LogDirPass(into.of_logs, say, states)
         self._coordinators = LogDirPass(into.of_coordinators, say, states)

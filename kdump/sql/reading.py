@@ -22,7 +22,6 @@ from kdump.checks.everything import CheckOptions
 from kdump.errors import Reporter, UnreadableError
 from kdump.findings import status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
-from kdump.log_dirs.absent import absent
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
 from kdump.log_reader.batch_selection import Take
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
     from kdump.arrow.typed import TypedColumns
     from kdump.log_dirs.partition import Partition
-    from kdump.log_dirs.tiered_log import RemoteStorage
+    from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.rows.redaction import Redactor
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.regions import Damage
@@ -201,11 +200,11 @@ class QueryReading:
     def partitions(self) -> list[Partition]:
         """The partitions of the paths, each once."""
         inputs = self.inputs
-        finder = Finder(inputs.wanted, note=self.report.note, fail=self.report.fail)
+        finder = Finder(inputs.wanted, Reporter(self.report.damage, note=self.report.note, fail=self.report.fail))
         found = list(finder.find(inputs.paths))
         if len(found) > 1 and not inputs.every_replica:
             found = replicas.each_once(found, self.report.note, "--every-replica")
-        for text in absent(inputs.wanted, finder.met, inputs.paths):
+        for text in inputs.wanted.missing(finder.met, inputs.paths):
             self.report.note(text)
         return found
 

@@ -6,7 +6,7 @@ from kdump.answers.damaged_ranges import MOST, PARTS, DamagedBytes, DamagedFile,
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from testing.forge import batch, record
 from tests.helpers import log_dirs
 
@@ -15,7 +15,7 @@ def gathered(folder):
     collector = DamagedRanges()
     partitions = Finder(Wanted(siblings=True, log_dirs=True)).find([str(folder)])
     LogDirPass(
-        [collector], Reporter(damage=str, fail=pytest.fail), LogDirStates(in_words(pytest.fail), pytest.fail)
+        [collector], Reporter(damage=str, fail=pytest.fail), LogDirStates(Reporter(pytest.fail, fail=pytest.fail))
     ).run(partitions)
     lines = list(collector.answer(0))
     files = [line for line in lines if isinstance(line, DamagedFile)]

@@ -11,7 +11,7 @@ from kdump.answers.explain.explanation import OffsetRange, explain_all
 from kdump.answers.metadata.events import Event
 from kdump.errors import SILENT, Reporter
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from testing import GOLDEN, forge
 from testing.processes import kdump
 from tests.helpers.log_dirs import checkpoint, node, replica
@@ -38,7 +38,7 @@ def history(*, removals=(), topics=None, **configs):
 def lines(first, last, *brokers, of=UNKNOWN, at=NOW):
     """Explain a range; return its lines, and the damage that was met."""
     said = []
-    states = LogDirStates(in_words(said.append), raise_)
+    states = LogDirStates(Reporter(said.append, fail=raise_))
     finder = Finder(Wanted(siblings=True, log_dirs=True, leftovers=True))
     places = [
         Place(one, states.of(one), SILENT._replace(damage=said.append))

@@ -37,7 +37,7 @@ def cleaned(folder, *, by_kernel=True, most=1000, held=1000):
     with pytest.MonkeyPatch.context() as patch:
         if not by_kernel:
             patch.setattr(kernel, "COMPILED", False)
-        states = LogDirStates(said.append, said.append)
+        states = LogDirStates(Reporter(said.append, fail=said.append))
         LogDirPass([answer], Reporter(damage=said.append, fail=said.append), states).run(partitions)
     return [as_json(line) for line in answer.answer(NOW)], said
 

@@ -10,7 +10,7 @@ from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.log_dir_pass import Collectors, LogDirPass, feed, gather_with
 from kdump.errors import KdumpError, Reporter
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.primitives.processes import Processes
 from testing.forge import batch, record
 from tests.helpers.asking import ask
@@ -55,7 +55,7 @@ def log_dir(tmp_path, *contents):
 
 def run(collectors, partitions):
     said = {"damage": [], "note": []}
-    states = LogDirStates(in_words(said["damage"].append), raise_)
+    states = LogDirStates(Reporter(said["damage"].append, fail=raise_))
     report = Reporter(damage=said["damage"].append, note=said["note"].append, fail=raise_)
     LogDirPass(collectors, report, states).run(partitions)
     return said
@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_read_is_a_lost_range(tmp_path):
     path.unlink()
     collector, failed = Offsets(), []
     LogDirPass(
-        [collector], Reporter(damage=pytest.fail, fail=failed.append), LogDirStates(in_words(pytest.fail), raise_)
+        [collector], Reporter(damage=pytest.fail, fail=failed.append), LogDirStates(Reporter(pytest.fail, fail=raise_))
     ).run(partitions)
     assert (collector.met, collector.lost) == ([0, 20], [0])
     assert [one.path for one in failed] == [str(path)]
@@ -147,7 +147,7 @@ def test_progress_counts_what_is_done_within_a_segment(tmp_path):
     large = b"".join(batch([record(b"k", bytes(1 << 20))], base_offset=number) for number in range(9))
     partitions = log_dir(tmp_path, large, data(10), data(20) + bytes(7))
     done = []
-    states = LogDirStates(in_words(raise_), raise_)
+    states = LogDirStates(Reporter(raise_, fail=raise_))
     report = Reporter(damage=raise_, fail=raise_, note=print, progress=done.append)
     LogDirPass([Offsets(since=11)], report, states).run(partitions)
     sizes = [segment.size for segment in partitions[0].segments]

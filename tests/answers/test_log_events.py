@@ -7,7 +7,7 @@ from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.log_events import LogEvents
 from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from testing.forge import batch, record
 from tests.helpers import log_dirs
 
@@ -24,7 +24,7 @@ def gathered(*folders):
     for folder in folders:
         collector = LogEvents()
         partitions = Finder(Wanted(siblings=True, log_dirs=True)).find([str(folder)])
-        states = LogDirStates(in_words(pytest.fail), pytest.fail)
+        states = LogDirStates(Reporter(pytest.fail, fail=pytest.fail))
         LogDirPass([collector], Reporter(damage=str, fail=pytest.fail), states).run(partitions)
         found.merge(collector)
     return [(line.at_ms, line.what, line.partition, line.offset) for line in found.answer(0)]

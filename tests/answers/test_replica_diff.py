@@ -7,8 +7,9 @@ import pytest
 from kdump.answers.collector import Place, as_json
 from kdump.answers.replica_diff import brokers
 from kdump.answers.replica_diff.brokers import BrokerReplica
+from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.primitives.processes import Processes
 from testing import forge
 from testing.processes import kdump, on_a_terminal, patched
@@ -21,7 +22,7 @@ from tools.prove import diff_pairs
 def ask(*paths, records=False, workers=None):
     """Compare brokers; return the lines, and what is damaged."""
     said = []
-    states = LogDirStates(in_words(said.append), raise_)
+    states = LogDirStates(Reporter(said.append, fail=raise_))
     finder = Finder(Wanted(siblings=True, log_dirs=True))
     copies = [
         [BrokerReplica(str(path), Place(one, states.of(one))) for one in finder.find([str(path)]) if one.topic]

@@ -571,7 +571,7 @@ def test_a_checkpoint_is_read_once_for_all_partitions_of_a_log_dir(tmp_path, mon
     monkeypatch.setattr(Partition, "beside", lambda _, name: asked.append(name))
     dirs = log_dir.LogDirs()
     for part in Finder(Wanted(siblings=True)).find([str(tmp_path)]):
-        dirs.of(part)
+        dirs.facts(part)
     assert sorted(asked) == sorted(log_dir.READERS)
 
 

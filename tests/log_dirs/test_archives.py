@@ -17,7 +17,7 @@ import zipfile
 
 import pytest
 
-from kdump.errors import UnreadableError
+from kdump.errors import Reporter, UnreadableError
 from kdump.log_dirs import archives, zip_directory
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL, LocalFile
@@ -387,7 +387,7 @@ def test_a_zip_cut_at_every_byte_and_with_garbage_after(tmp_path):
     def read(data):
         path.write_bytes(data)
         found, fails = [], []
-        for partition in Finder(fail=fails.append).find([str(path)]):
+        for partition in Finder(report=Reporter(fail=fails.append)).find([str(path)]):
             for segment in partition.segments:
                 with segment.open() as source:
                     found.append(source.read(0, source.size))

@@ -9,7 +9,7 @@ import tarfile
 import pytest
 import zstandard
 
-from kdump.errors import UnreadableError
+from kdump.errors import Reporter, UnreadableError
 from kdump.log_dirs.file_names import Name, folder_name
 from kdump.log_dirs.files import Entry
 from kdump.log_dirs.finder import Finder, Wanted
@@ -27,7 +27,7 @@ def put(folder, *names, data=BATCH):
 
 def found(*paths, **wanted):
     notes, fails = [], []
-    finder = Finder(Wanted(**wanted), note=notes.append, fail=fails.append)
+    finder = Finder(Wanted(**wanted), Reporter(note=notes.append, fail=fails.append))
     partitions = list(finder.find(map(str, paths)))
     return partitions, notes, fails
 

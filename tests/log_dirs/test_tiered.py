@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.tiered_log import RemoteStorage
+from kdump.log_dirs.tiered_storage import RemoteStorage
 from kdump.primitives.encryption import PrivateKey
 from testing import GOLDEN, forge, tiered
 from testing.processes import kdump
@@ -50,7 +50,7 @@ def found(log_dir, store, keys=PRIVATE):
     failed = []
     wanted = Wanted(remote=RemoteStorage((str(store),), keys))
     paths = [] if log_dir is None else [str(log_dir)]
-    return list(Finder(wanted, fail=failed.append).find(paths)), failed
+    return list(Finder(wanted, Reporter(fail=failed.append)).find(paths)), failed
 
 
 def content(segment):

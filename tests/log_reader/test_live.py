@@ -12,7 +12,7 @@ from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
-from kdump.errors import UnreadableError
+from kdump.errors import Reporter, UnreadableError
 from kdump.log_dirs.local import LocalFile
 from kdump.output.stdout import OutputError, open_output
 from kdump.records.record_batch import RecordBatch
@@ -129,7 +129,7 @@ def test_a_dump_says_that_a_file_became_shorter(segment, monkeypatch):
     from kdump.log_reader.reader import PartitionReader
 
     notes = []
-    partitions = list(Finder(Wanted(), note=notes.append, fail=notes.append).find([str(segment)]))
+    partitions = list(Finder(Wanted(), Reporter(note=notes.append, fail=notes.append)).find([str(segment)]))
     items = [item for part in partitions for item in PartitionReader(note=notes.append).read(part)]
     assert [type(item).__name__ for item in items] == ["SelectedBatch"] * (len(items) - 1) + ["DamagedRange"]
     assert 2 <= len(items) < 10

@@ -23,6 +23,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kdump.checks.indexes import IndexCheck, PartitionState, SegmentFiles
+from kdump.errors import Reporter
 from kdump.formats import txn_index
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
@@ -95,7 +96,7 @@ class Subject:
 def subjects(folders: list[Path]) -> Iterator[Subject]:
     """Every segment with a true name and an index with entries."""
     ignore = lambda _: None  # noqa: E731  what holds no segment is no matter here
-    for held in Finder(Wanted(), note=ignore, fail=ignore).find(map(str, folders)):
+    for held in Finder(Wanted(), Reporter(note=ignore, fail=ignore)).find(map(str, folders)):
         yield from of_partition(held)
 
 

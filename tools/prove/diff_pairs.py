@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.answers.collector import Place, as_json
 from kdump.answers.replica_diff.brokers import BrokerReplica, compare
+from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
+from kdump.log_dirs.log_dir_state import LogDirStates
 from testing import replica_pairs
 from tools import arguments
 
@@ -38,7 +39,7 @@ def compared(left: Path, right: Path) -> Lines:
     def fail(error: UnreadableError) -> None:
         raise error
 
-    states = LogDirStates(in_words(lambda _: None), fail)
+    states = LogDirStates(Reporter(fail=fail))
     finder = Finder(Wanted(siblings=True, log_dirs=True))
     lines = compare(replica(left), replica(right), records=True, damage=lambda _: None)
     return [as_json(line) for line in lines]

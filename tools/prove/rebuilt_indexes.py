@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdump.checks.indexes import IndexCheck, PartitionState, SegmentFiles
-from kdump.errors import UnreadableError
+from kdump.errors import Reporter, UnreadableError
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import RecordBatch
@@ -88,7 +88,7 @@ def check(segment: Segment, held: list[RecordBatch], made: Indexes, state: Parti
 def segments(folders: list[Path]) -> Iterator[tuple[Segment, list[RecordBatch], Replay, PartitionState]]:
     """Every segment with a true name, its batches, and what the segments before it left open."""
     ignore = lambda _: None  # noqa: E731  what holds no segment, or no log, is no matter here
-    for partition in Finder(Wanted(), note=ignore, fail=ignore).find(map(str, folders)):
+    for partition in Finder(Wanted(), Reporter(note=ignore, fail=ignore)).find(map(str, folders)):
         replay, state = Replay(), PartitionState()
         for segment in partition.segments:
             try:

@@ -14,7 +14,7 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.topic_configs import TopicConfigs
 from kdump.errors import DamageError, Reporter, discard
 from kdump.log_dirs.file_names import SEGMENT_NAME, leftover_state
-from kdump.log_dirs.tiered_files import TieredFiles
+from kdump.log_dirs.tiered_storage import TieredFiles
 from kdump.log_reader.remote_segments import RemoteSegments
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.segment_end import FailsError, indexed_at

@@ -17,11 +17,10 @@ from kdump.answers.collector import once
 from kdump.answers.question import Asking
 from kdump.arrow.answer_lines import LineColumns
 from kdump.errors import Reporter, discard
-from kdump.log_dirs.absent import absent, with_names
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.log_dir_state import LogDirStates, in_words
-from kdump.log_dirs.partition import task_groups
-from kdump.log_dirs.remote import places, without_secret
+from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.partition import task_groups, with_names
+from kdump.log_dirs.remote import places
 from kdump.primitives import timestamps
 from kdump.primitives.terminal import path_text
 from kdump.spark.source.unread import refuse
@@ -94,12 +93,12 @@ class AnswerPlan(Asking):
             max_batch_bytes=options.max_batch_bytes,
         )
         wanted = asked._replace(topics=(), partitions=frozenset()) if question.also else asked
-        finder = Finder(wanted, note=note, fail=say.fail)
+        finder = Finder(wanted, Reporter(note=note, fail=say.fail))
         met = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
         found = list(with_names(met, note, every=question.every_folder))
         if not question.every_folder:
             found = [one for one in found if one.topic is not None]
-        for text in absent(asked, finder.met, [without_secret(path) for path in options.paths]):
+        for text in asked.missing(finder.met, options.paths):
             note(text)
         super().__init__(found, asked, timestamps.now() if options.at is None else options.at, say)
 
@@ -169,7 +168,7 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
     columns = columns_of(task.output)
     said: list[Row] = []
     say = _sayings(said, discard, skip=task.skip)
-    states = LogDirStates(in_words(say.damage), say.fail, known=task.states)
+    states = LogDirStates(say, known=task.states)
     asking = Asking(task.partitions, task.asked, task.at, say, states=states)
     question.feed(task.collector, task.partitions, asking.feed)
     lines = (

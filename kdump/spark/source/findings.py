@@ -12,10 +12,10 @@ from kdump import checking
 from kdump.arrow import schema as arrow_schema
 from kdump.checks import everything
 from kdump.checks.log_dir import READERS, LogDirs
-from kdump.log_dirs.absent import absent
+from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.partition import task_groups
-from kdump.log_dirs.remote import places, without_secret
+from kdump.log_dirs.remote import places
 from kdump.primitives import timestamps
 from kdump.primitives.terminal import path_text
 from kdump.printers.findings_report import finding_line
@@ -69,9 +69,9 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
         logs_only=True,
         max_batch_bytes=options.max_batch_bytes,
     )
-    finder = Finder(wanted, note=note, fail=fail)
+    finder = Finder(wanted, Reporter(note=note, fail=fail))
     partitions = [one for files, paths in places(options.paths) for one in finder.find(paths, files)]
-    for text in absent(wanted, finder.met, [without_secret(path) for path in options.paths]):
+    for text in wanted.missing(finder.met, options.paths):
         note(text)
     _, how = checking.prepared(
         tuple(options.paths),
@@ -91,7 +91,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
                 known[part.files, f"{part.folder}/"] = part._replace(segments=())
     dirs = LogDirs()
     for part in partitions:
-        dirs.of(part, lambda error: refuse(error, skip=options.skip_unreadable))  # a task makes the row
+        dirs.facts(part, lambda error: refuse(error, skip=options.skip_unreadable))  # a task makes the row
     across = list(everything.across(partitions, dirs))
     rows = [*_closed(unreadable), *map(finding_line, across)]
     return [*tasks, CheckTask([], [], rows, how, options.skip_unreadable)]
@@ -112,7 +112,7 @@ def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
         if part.topic is None:
             found.update(everything.check(part, task.how, dirs).findings)
         else:
-            dirs.of(part, fail)
+            dirs.facts(part, fail)
     found.update(dirs.news())
     for part in task.partitions:
         checked = everything.check(part, task.how, dirs)

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
-from kdump.errors import PartlyUnreadableError, StoreError, UnreadableError, raise_it
+from kdump.errors import PartlyUnreadableError, Reporter, StoreError, UnreadableError, raise_it
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
-from kdump.log_dirs.absent import absent
 from kdump.log_dirs.file_names import TIME_INDEX
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.remote import RemoteFiles, places, without_secret
+from kdump.log_dirs.remote import RemoteFiles, places
 from kdump.log_reader import replicas
 from kdump.log_reader.header_scan import attempt
 from kdump.log_reader.segment_choice import CheckpointOffsets
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs import files as log_dirs_files
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.log_dirs.tiered_log import RemotePartitions
+    from kdump.log_dirs.tiered_storage import RemotePartitions
     from kdump.log_reader.header_scan import ChunkSummary, Survey
     from kdump.log_reader.replicas import Ranges
     from kdump.spark.source.options import SourceOptions
@@ -227,7 +226,7 @@ def _find(
         max_batch_bytes=options.max_batch_bytes,
         test=None if options.kafka is None else options.kafka.takes,
     )
-    finder = Finder(wanted, note=note, fail=fail)
+    finder = Finder(wanted, Reporter(note=note, fail=fail))
     remote = _remote_partitions(options, wanted, note, fail) if options.remote else None
     for files, paths in places(options.paths):
         for partition in finder.find(paths, files):
@@ -235,17 +234,18 @@ def _find(
     if remote is not None:
         yield from remote.rest()
     if options.kafka is None:  # a pattern of Spark's own source may match nothing yet
-        for text in absent(wanted, finder.met, [without_secret(path) for path in options.paths]):
+        for text in wanted.missing(finder.met, options.paths):
             note(text)
 
 
 def _remote_partitions(
     options: SourceOptions, wanted: Wanted, note: Callable[[str], None], fail: Callable[[UnreadableError], None]
 ) -> RemotePartitions:
-    from kdump.log_dirs.tiered_log import RemotePartitions, RemoteStorage
+    from kdump.log_dirs.tiered_storage import RemotePartitions, RemoteStorage
 
     storage = RemoteStorage.of(options.remote, dict(options.remote_key))
-    return RemotePartitions(Finder(wanted._replace(remote=storage), note=note, fail=fail).remote(), fail)
+    report = Reporter(note=note, fail=fail)
+    return RemotePartitions(Finder(wanted._replace(remote=storage), report).remote(), report)
 
 
 def look(

@@ -1,31 +1,48 @@
-"""Segments in remote storage as if they were a log dir's: another place of files (:mod:`kdump.log_dirs.files`).
+"""Remote storage of tiered topics (KIP-405): its segments as files of a log dir, and joined with local segments.
 
-Below ``<prefix>/<topic>-<topic id>/<partition>`` Aiven's remote storage manager keeps ``.log``, ``.indexes`` and
-``.rsm-manifest`` of each segment (:mod:`kdump.formats.rsm_manifest`); here stand ``.log`` as it was, ``.index``,
-``.timeindex`` and ``.txnindex``. Its producer snapshot is not among them: it is that of the segment's end, where a log
-dir has the one of its start. What has no manifest is given as it is: plain copies of other managers.
+Below ``<prefix>/<topic>-<topic id>/<partition>`` Aiven's remote storage manager writes for each segment a ``.log``, an
+``.indexes`` and a ``.rsm-manifest`` (:mod:`kdump.formats.rsm_manifest`). :class:`TieredFiles` lists them as a
+decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txnindex``. It leaves out the producer snapshot:
+that is of the segment's end, and one in a log dir is of the segment's start. Files without a manifest, such as plain
+copies by other managers, are listed unchanged.
+
+A broker deletes local segments that are copied. The log then begins in remote storage and ends on the broker's disk,
+and some segments are in both places: the local ones are read. Remote segments overlap each other after a change of
+leader, because the new leader copies segments with other borders. Each offset is read once, from the later epoch.
 """
 
 from __future__ import annotations
 
+import posixpath
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import DamageError, IncompleteCopyError, PartlyUnreadableError, UnreadableError
-from kdump.formats import rsm_manifest
+from kdump.errors import (
+    DamageError,
+    IncompleteCopyError,
+    PartlyUnreadableError,
+    Reporter,
+    UnreadableError,
+    UsageError,
+)
+from kdump.formats import partition_metadata, rsm_manifest
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX
-from kdump.log_dirs.files import read_whole
+from kdump.log_dirs.files import read_file
+from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.remote import places
 from kdump.primitives import compression, encryption
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.encryption import PrivateKey
 from kdump.primitives.messages import message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kdump.formats.rsm_manifest import Manifest
     from kdump.log_dirs.files import Entry, Files, OpenSource
-    from kdump.primitives.encryption import PrivateKey
+    from kdump.log_dirs.partition import Partition, Segment
 
 MANIFEST: Final = "rsm-manifest"
 INDEXES: Final = "indexes"
@@ -139,10 +156,8 @@ class TieredFiles:
         return files
 
     def _manifest(self, entry: Entry) -> Manifest:
-        with self._place.open(entry.path) as source:
-            data = read_whole(source)
         try:
-            return rsm_manifest.read(data)
+            return rsm_manifest.read(read_file(self._place, entry.path))
         except DamageError as damage:
             raise IncompleteCopyError(self.shown(entry.path), _without_position(damage)) from None
 
@@ -276,3 +291,130 @@ def _say(error: UnreadableError) -> None:
 
 def _without_position(damage: DamageError) -> str:
     return str(damage).partition(": ")[2]
+
+
+@dataclass(frozen=True)
+class RemoteStorage:
+    """The location of remote storage: folders or URIs, and private keys by the names of their key pairs."""
+
+    paths: tuple[str, ...]
+    keys: Mapping[str, PrivateKey] = field(default_factory=dict)
+    list_locked: bool = False
+    """Whether segments are listed, too, whose key is not given."""
+
+    @classmethod
+    def of(cls, paths: tuple[str, ...], key_files: Mapping[str, str]) -> RemoteStorage | None:
+        """Read the keys from files by their names; None if no path is given.
+
+        Raises UsageError for what is no private key, or where there is no path for one, and UnreadableError.
+        """
+        if not paths:
+            if key_files:
+                raise UsageError(f"the key {next(iter(key_files))!r} is for remote storage, and none is named")
+            return None
+        return cls(paths, {name: PrivateKey(read_file(LOCAL, file), file) for name, file in key_files.items()})
+
+    def places(self, fail: Callable[[UnreadableError], None]) -> Iterator[tuple[Files, list[str]]]:
+        """Yield each place with the paths in it; segments in it look as those of a log dir do."""
+        for files, paths in places(self.paths):
+            yield TieredFiles(files, self.keys, fail, list_locked=self.list_locked), paths
+
+
+class RemotePartitions:
+    """The partitions of remote storage, each to be joined with the local one of its topic id."""
+
+    def __init__(self, partitions: Iterable[Partition], report: Reporter) -> None:
+        self._report = report
+        self._left: dict[tuple[str | None, int | None], list[Partition]] = {}
+        for one in partitions:
+            self._left.setdefault((one.topic, one.partition), []).append(one)
+
+    def join(self, local: Partition) -> Partition:
+        """Return a local partition with what of it is in remote storage: a topic of its name may have had other ids."""
+        there = self._left.get((local.topic, local.partition), [])
+        topic_id = local_id(local, self._report) if there else None
+        for one in there:
+            if topic_id is None or topic_id == folder_id(one):
+                there.remove(one)
+                return joined(local, one)
+        return local
+
+    def rest(self) -> Iterator[Partition]:
+        """Yield those that were not joined, each offset once."""
+        for partitions in self._left.values():
+            for one in partitions:
+                yield each_offset_once(one)
+        self._left.clear()
+
+
+def local_id(local: Partition, report: Reporter) -> str | None:
+    """Return the topic id in ``partition.metadata`` of a local partition, in base64; None without a valid file."""
+    try:
+        found = local.topic_id(report.damage)
+    except UnreadableError as error:
+        report.fail(error)
+        return None
+    return None if found is None else partition_metadata.id_text(found)
+
+
+def folder_id(remote: Partition) -> str | None:
+    """Return the topic id that the folder of a partition in remote storage names."""
+    found = file_names.TIERED_FOLDER.fullmatch(posixpath.basename(posixpath.dirname(remote.folder.rstrip("/"))))
+    return None if found is None else found["id"]
+
+
+def joined(local: Partition, remote: Partition) -> Partition:
+    """Return the partition that both hold."""
+    live = [one for one in local.segments if one.path.endswith(f".{file_names.LOG}")]
+    begins = min((one.base_offset for one in live if one.base_offset is not None), default=None)
+    kept: list[Segment] = []
+    for segment in sorted(remote.segments, key=_order):
+        base = segment.base_offset
+        if base is None or (begins is not None and base >= begins):
+            continue
+        while kept and kept[-1].base_offset == base:
+            kept.pop()
+        last = _end(kept[-1]) if kept else None
+        end = _end(segment)
+        if last is not None and end is not None and end <= last and _epoch(segment) <= _epoch(kept[-1]):
+            continue
+        if last is not None and last > base:
+            kept[-1] = _ending(kept[-1], base)
+        kept.append(segment)
+    if kept and begins is not None:
+        end = _end(kept[-1])
+        if end is None or end > begins:
+            kept[-1] = _ending(kept[-1], begins)
+    segments = sorted((*kept, *local.segments), key=lambda one: (one.base_offset is None, one.base_offset or 0))
+    return local._replace(segments=tuple(segments))
+
+
+def each_offset_once(remote: Partition) -> Partition:
+    """Return a partition of remote storage without what other segments of it hold."""
+    return joined(remote._replace(segments=(), others=()), remote)
+
+
+def locked(segment: Segment) -> UnreadableError | None:
+    """Return why a listed segment cannot be decrypted, or None if it can be read."""
+    return segment.files.locked.get(segment.path) if isinstance(segment.files, TieredFiles) else None
+
+
+def _ending(segment: Segment, offset: int) -> Segment:
+    """Return a segment that ends with an offset. Its indexes have more entries, and are left out."""
+    return segment._replace(until=offset, siblings={})
+
+
+def _order(segment: Segment) -> tuple[int, int, int]:
+    """Sort segments so that of those that begin alike the best one is the last."""
+    return segment.base_offset or 0, _epoch(segment), _end(segment) or 0
+
+
+def _end(segment: Segment) -> int | None:
+    """Return the offset after a remote segment, as its manifest shows."""
+    manifest = segment.files.manifest(segment.path) if isinstance(segment.files, TieredFiles) else None
+    return None if manifest is None or manifest.end_offset is None else manifest.end_offset + 1
+
+
+def _epoch(segment: Segment) -> int:
+    manifest = segment.files.manifest(segment.path) if isinstance(segment.files, TieredFiles) else None
+    return -1 if manifest is None or manifest.last_epoch is None else manifest.last_epoch
