@@ -17,7 +17,7 @@ from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import index_swaps, with_index_swaps
-from kdump.primitives.terminal import shell_path
+from kdump.primitives.terminal import shell_path, shell_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -183,13 +183,15 @@ def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
         if properties.values.get("version") == "1" and _topic_id(part) != _topic_id(other):
             continue  # a KRaft broker makes one of them stray (isStrayKraftReplica): the dry start reports it
         certain = directory is not None and properties.directory_id is not None
-        both = f"{part.name} is in {other.files.shown(other.log_dir)} too, of the same broker"
+        both_dirs = other.files.shown(other.log_dir), part.files.shown(part.log_dir)
+        both = f"{part.name} is in {both_dirs[0]} too, of the same broker"
+        compare = f"kdump diff {' '.join(map(shell_path, both_dirs))} --topic {shell_pattern(part.topic or '')}"
         yield Finding(
             level=Level.DERIVED if certain else Level.REMARK,
             file=part.files.shown(part.folder),
             kind=Code.TWICE,
             text=f"{both}: it does not start" if certain else f"{both}: with both in log.dirs it does not start",
-            advice="Keep a copy of both; then move away the one of the log dir that failed." if certain else "",
+            advice=f"Keep a copy of both. {compare} shows which lacks records: move that one away." if certain else "",
             fatal=certain,
         )
 

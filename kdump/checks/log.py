@@ -15,12 +15,13 @@ from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
 from kdump.checks.log_remarks import LogRemarks
 from kdump.errors import DamageError, LimitError, many
-from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Level, text_of
+from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Level, salvage, text_of
 from kdump.findings.codes import Code
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
 from kdump.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
-from kdump.primitives.terminal import shell_path
+from kdump.log_dirs.file_names import folder_name
+from kdump.primitives.terminal import shell_path, shell_pattern
 from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2
 from kdump.records.magic_0_1 import Message
@@ -119,7 +120,7 @@ class LogCheck:
         self._segment: Segment | None = None
         self._base: int | None = None
         self.findings: list[Finding] = []
-        self._has_epoch_finding = False
+        self._has_epoch_finding = self._has_two_writers = False
         self._time_types: list[tuple[int | None, str, int]] = []
         self._cursor = Cursor() if kernel.COMPILED else None
 
@@ -345,6 +346,7 @@ class LogCheck:
                     offset=base,
                     expected=f"{self.next_offset} or more",
                     found=base,
+                    advice=self._two_writers(batch, base),
                 )
         if batch.attributes & RESERVED[batch.magic]:
             self._say(
@@ -445,6 +447,25 @@ class LogCheck:
         if min(sizes) < -1:
             self._say(Code.KEY_SIZE, "a key or value has a negative size other than null's -1", message.position)
 
+    def _two_writers(self, batch: RecordBatch, base: int) -> str:
+        """Return what compares the copies of an offset from two leader epochs, once for a log; "" for others."""
+        folder = posixpath.dirname(self._file)
+        topic, partition = folder_name(folder)
+        epochs = sorted({self._epoch, batch.partition_leader_epoch}) if isinstance(batch, Batch) else []
+        if self._has_two_writers or topic is None or len(epochs) < 2 or epochs[0] < 0:
+            return ""
+        self._has_two_writers = True
+        record = f"{shell_pattern(f'{topic}-{partition}')}@{base}"
+        return (
+            f"Leader epochs {epochs[0]} and {epochs[1]} both wrote offset {base}: two brokers wrote this log. "
+            f"kdump explain {record} --in {shell_path(folder)} names each copy, and the one that consumers get."
+        )
+
+    def _new_epochs(self) -> str:
+        """Return how to write the epochs that the batches have."""
+        folder = shell_path(posixpath.dirname(self._epochs_file) or ".")
+        return f"The log has the epochs: {salvage([folder])} writes the partition with a checkpoint that agrees."
+
     def _leader_epoch(self, batch: Batch, base: int) -> None:
         epoch, position = batch.partition_leader_epoch, _at(batch, "partition_leader_epoch")
         if epoch < self._epoch or epoch < -1:
@@ -472,6 +493,7 @@ class LogCheck:
                 offset=base,
                 expected=epoch,
                 found="no epoch",
+                advice=self._new_epochs(),
             )
             return
         at = bisect_right(self._starts, base) - 1
@@ -489,6 +511,7 @@ class LogCheck:
                 offset=base,
                 expected=epoch,
                 found=known,
+                advice=self._new_epochs(),
             )
 
     def _producer(self, batch: Batch) -> None:

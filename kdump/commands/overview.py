@@ -20,6 +20,7 @@ from kdump.command_line.findings_output import FindingsOutput
 from kdump.command_line.session import Session
 from kdump.commands.check import report
 from kdump.errors import SILENT, Reporter, discard
+from kdump.findings import Level
 from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -28,7 +29,7 @@ from kdump.output.stdout import is_terminal
 from kdump.primitives import timestamps
 from kdump.primitives.messages import INDENT, folded
 from kdump.primitives.terminal import harmless_line, prose_width, shell_path, shell_pattern
-from kdump.printers.findings_report import conclusion
+from kdump.printers.findings_report import NOTES, conclusion, word
 from kdump.printers.quantities import counted, size, time
 
 if TYPE_CHECKING:
@@ -45,24 +46,45 @@ BATCHES: Final = 5
 """Batches of a segment that are shown."""
 WIDE: Final = 50
 """A command line up to this width has its explanation on the same line."""
+FINDINGS: Final = 3
+"""Findings that are shown."""
 LARGEST: Final = 3
 """Topics that are named."""
 
 
 class _Verdict:
-    """A report of a check that keeps its last lines alone."""
+    """The first findings of a check, and its last lines."""
 
     def __init__(self) -> None:
+        self._found: list[Finding] = []
         self.lines: list[str] = []
 
-    def block(self, name: str, findings: Sequence[Finding]) -> None:
-        """Leave out each finding."""
+    def block(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
+        """Keep findings until the verdicts are known: a text that a verdict has is not repeated."""
+        self._found += (finding for finding in findings if not finding.is_remark)
 
     def start(self, start: BrokerStart) -> None:
         """Leave out each start."""
 
     def end(self, summary: CheckSummary, status: int) -> None:
-        self.lines = conclusion(summary, status)
+        total, *rest = conclusion(summary, status)
+        found = self._findings("\n".join(each.text for each in summary.verdicts))
+        self.lines = [total, *found, *(line for line in rest if NOTES not in line)]
+
+    def _findings(self, verdicts: str) -> Iterator[str]:
+        """Yield the worst findings with what to do; ``verdicts`` has its own, and their commands."""
+        self._found.sort(key=lambda each: (not each.fatal, not each.is_grave, each.level is not Level.LOG))
+        advice: list[str] = []
+        for finding in self._found[:FINDINGS]:
+            if f"{finding.file}: {finding.text}" not in verdicts:
+                at = "" if finding.position is None else f": byte {finding.position}"
+                yield f"{word(finding)}: {finding.file}{at}: {finding.text}"
+            if finding.advice and not finding.commands and finding.advice not in advice:
+                advice.append(finding.advice)
+        if len(self._found) > FINDINGS:
+            yield f"and {counted(len(self._found) - FINDINGS, 'other finding')}: kdump check prints them"
+        for text in advice:
+            yield f"What to do: {text}"
 
 
 def overview(paths: tuple[str, ...]) -> int:
@@ -164,9 +186,8 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
         yield f"kdump dump {words} --topic {topic} --tail 10", "the newest records"
         record = f"{shell_pattern(f'{line.topic}-{line.partition}')}@{offset}"
         yield f"kdump explain {record} --in {words.split(maxsplit=1)[0]}", "why a consumer gets a record, or not"
-    copies = Counter((line.topic, line.partition) for line in lines if line.state == "current")
-    if len(words.split()) > 1 and max(copies.values(), default=0) > 1:
-        yield f"kdump diff {words}", "which replicas lack records, and what an election would lose"
+    if sides := _sides([line for line in lines if line.state == "current"]):
+        yield f"kdump diff {' '.join(sides)}", "which replicas lack records, and what an election would lose"
         if any(line.broker_id is not None for line in lines):
             yield f"kdump rebuild-cluster {words} --plan", "what new nodes could start on, if the cluster is lost"
     for topic, command, what in _OF_TOPICS:
@@ -175,6 +196,17 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
     yield f"kdump du {words}", "what fills the disk"
     yield f"kdump retention {words}", "what retention deletes, when, and what blocks it"
     yield "kdump help", "more incidents, and the command for each"
+
+
+def _sides(current: Sequence[PartitionUsage]) -> list[str]:
+    """Return the sides of a comparison of replicas: the log dirs of each broker. Without replicas there is none."""
+    names = [(line.topic, line.partition) for line in current]
+    of_brokers = len({(*name, line.broker_id) for name, line in zip(names, current, strict=True)}) == len(names)
+    sides: dict[str, dict[str, None]] = {}
+    for line in current:
+        own = of_brokers and line.broker_id is not None
+        sides.setdefault(f"broker {line.broker_id}" if own else line.log_dir, {})[shell_path(line.log_dir)] = None
+    return [",".join(side) for side in sides.values()] if len(set(names)) < len(names) else []
 
 
 _OF_TOPICS: Final = (

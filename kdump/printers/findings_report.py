@@ -79,6 +79,7 @@ VERDICTS: Final = {
 NO_START: Final = "A broker does not start with this"
 HOLES: Final = "offsets are missing, all batches that are there are valid"
 AGAIN: Final = "After the commands run kdump check again."
+NOTES: Final = "(--notes prints"
 ALL: Final = "--verbose writes them all"
 _DIGITS: Final = re.compile(r"\d+")
 
@@ -354,7 +355,7 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
         verdict = f"{verdict} there, and something could not be read" if summary.segments else "nothing could be read"
     lines = [f"{_gone_through(summary, is_timed=is_timed)}: {verdict}"]
     if remarks:
-        lines.append(f"{many(remarks, 'note')} (--notes prints {'it' if remarks == 1 else 'them'})")
+        lines.append(f"{many(remarks, 'note')} {NOTES} {'it' if remarks == 1 else 'them'})")
     if summary.holes:
         lines.append(f"Offsets missing: {_named(summary.holes)}")
         lines.append(
@@ -375,14 +376,14 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(
-            "What to do next: cut around the batches with kdump slice, as said above; a broker takes these logs as "
-            "they are, and kdump salvage keeps such batches."
+            "What to do next: cut around the batches with kdump slice; a broker takes these logs as they are, and "
+            "kdump salvage keeps such batches."
         )
     if summary.fatal and not summary.verdicts:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")
-        lines.append(f"{NO_START} as it is; what to do stands above: {shown}")
+        lines.append(f"{NO_START} as it is: {shown}")
     elif status == DERIVED and not summary.verdicts:
-        lines.append("No log is damaged: the wrong files can be rebuilt, as said above.")
+        lines.append("No log is damaged: the wrong files can be rebuilt.")
     for start in summary.verdicts:
         lines.append(start.text)
         lines += [f"  {command}" for command in start.commands[:SHOWN]]

@@ -1,5 +1,6 @@
 """``kdump PATH`` and ``kdump ls``: what is there, and what to run next."""
 
+import itertools
 import json
 import re
 import shlex
@@ -51,9 +52,35 @@ def test_the_verdict_is_that_of_the_check(broker):
     log.write_bytes(b"garbage" + log.read_bytes())
     done = kdump(broker)
     assert done.returncode == 3
-    conclusion = kdump("check", "--headers-only", broker).stdout.decode().partition("of log: ")[2]
-    assert "Damaged: 1 partition: " in conclusion
-    assert conclusion in done.stdout.decode()
+    shown = done.stdout.decode()
+    conclusion = kdump("check", "--headers-only", broker).stdout.decode().partition("of log: ")[2].splitlines()
+    assert any(line.startswith("Damaged: 1 partition: ") for line in conclusion)
+    assert [line for line in conclusion if "--notes" not in line and line not in shown] == []
+    assert f"\nDAMAGED: {log}: byte 0: " in shown
+
+
+def test_findings_that_a_verdict_has_are_not_repeated(broker):
+    (broker / "lost+found").mkdir()
+    shown = kdump(broker).stdout.decode()
+    assert shown.count("a broker does not start on a log dir that holds a folder of this name") == 1
+    assert f"\nDO NOT START broker 3: {broker}/lost+found: " in shown
+
+
+def test_many_findings_are_counted(broker):
+    for number in range(5):
+        log_dirs.write(broker, f"torn-{number}", {0: batch(0, 1000)[:-1]})
+    shown = kdump(broker).stdout.decode()
+    assert shown.count("\nDAMAGED: ") == 2  # the verdict has the third
+    assert re.search(r"\nand \d+ other findings: kdump check prints them\n", shown)
+
+
+def test_a_broken_epoch_checkpoint_has_a_command(broker, tmp_path):
+    (broker / "orders-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
+    shown = kdump(broker).stdout.decode()
+    command = re.search(r"The log has the epochs: (kdump .*) writes the partition", shown)[1]
+    done = kdump(*shlex.split(command)[1:-1], tmp_path / "salvaged")
+    assert done.returncode == 0
+    assert (tmp_path / "salvaged/logs/orders-0/leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"
 
 
 def test_each_command_that_it_names_runs(broker, tmp_path):
@@ -71,6 +98,19 @@ def test_replicas_are_to_be_compared(broker, tmp_path):
     assert f"kdump diff {broker} {tmp_path / 'other'}" in lines
     assert f"kdump rebuild-cluster {broker} {tmp_path / 'other'} --plan" in lines
     assert not [line for line in next_commands(kdump(broker).stdout.decode()) if line.split()[1] == "diff"]
+    within = next_commands(kdump(tmp_path).stdout.decode())
+    orders = itertools.permutations(map(str, (broker, tmp_path / "other")))
+    assert {f"kdump diff {' '.join(order)}" for order in orders} & set(within)
+
+
+def test_the_log_dirs_of_one_broker_are_one_side(broker, tmp_path):
+    other = shutil.copytree(broker, tmp_path / "other")
+    (other / "meta.properties").write_text("version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=4\n")
+    second = shutil.copytree(broker, tmp_path / "second")
+    shutil.rmtree(second / "orders-0")
+    shutil.rmtree(broker / "empty-0")
+    lines = next_commands(kdump(broker, second, other).stdout.decode())
+    assert f"kdump diff {broker},{second} {other}" in lines
 
 
 def test_what_is_much_is_not_checked(broker, monkeypatch, capsys):
@@ -151,5 +191,6 @@ def test_the_end_of_a_damaged_segment_is_not_known(broker):
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_it_fits_a_terminal(width):
     shown = terminals.show([str(BROKER)], width=width).shown.decode()
-    long = [line for line in shown.splitlines() if len(line) > width and not line.startswith("  kdump")]
+    lines = [line for line in shown.splitlines() if " " in line.strip()]  # a long path is not broken
+    long = [line for line in lines if len(line) > width and not line.startswith("  kdump")]
     assert long == []
