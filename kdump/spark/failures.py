@@ -1,16 +1,24 @@
-"""Convert the errors of Spark, of its tasks and of Java to kdump's own."""
+"""Convert the errors of Spark, of its tasks, of Java, and of a Python without kdump to kdump's own."""
 
 from __future__ import annotations
 
+import pickle
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, UnreadableError
-from kdump.spark.carried import LACKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+LACKS: Final = (
+    "{python} on {host} has no {module}: pip install 'kdump[spark]' there, name another Python by PYSPARK_PYTHON, "
+    "or add the missing package (docs/spark/cluster.md, Executors)"
+)
+"""The message for an executor whose Python lacks a module."""
 
 
 class MalformedError(KdumpError):
@@ -109,3 +117,34 @@ def _python() -> str:
 
     context = SparkContext._active_spark_context
     return "python3" if context is None else context.pythonExec
+
+
+class Carried:
+    """Base of objects that Spark pickles for executors. Unpickling raises ModuleNotFoundError that names the Python."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacker(LACKS), (pickle.dumps(partial(_made, type(self), vars(self))),)
+
+
+def _unpacker(lacks: str) -> Callable[[bytes], Any]:
+    def unpack(packed: bytes) -> Any:
+        """Unpickle where kdump may be missing. A local function is pickled whole and refers to no module."""
+        import pickle
+        import socket
+        import sys
+
+        try:
+            make = pickle.loads(packed)  # noqa: S301  the driver's own
+        except ModuleNotFoundError as error:
+            module = str(error.name).partition(".")[0]
+            message = lacks.format(python=sys.executable, host=socket.gethostname(), module=module)
+            raise ModuleNotFoundError(message, name=error.name) from None
+        return make()
+
+    return unpack
+
+
+def _made(kind: type[object], state: dict[str, Any]) -> Any:
+    made = object.__new__(kind)
+    vars(made).update(state)
+    return made

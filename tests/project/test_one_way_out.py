@@ -99,7 +99,7 @@ HADOOP_OWNERS = re.compile(r".*(_files|_texts|FileSystem\(.*\)|FileUtil|FileCont
 """The objects that are a file system of Hadoop's, or make one; only the room ``spark`` has any."""
 SPARK = {"save", "saveAsTable", "insertInto", "saveAsTextFile", "parquet", "orc", "csv", "json", "writeTo"}
 HADOOP_WAY_OUT = "spark/export/folder.py"
-SPARKS_WRITERS = {"spark/export/output.py": {"save"}, "spark/export/table.py": {"save"}}
+SPARKS_WRITERS = {"spark/export/output.py": {"save"}}
 """Modules that let Spark write rows."""
 
 

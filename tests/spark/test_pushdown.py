@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
 )
 
 from kdump.spark.source import options as words
-from kdump.spark.source import planning, pushdown
+from kdump.spark.source import planning
 from kdump.spark.source.data_source import KdumpDataSource
 from testing import GOLDEN
 
@@ -33,7 +33,7 @@ OFFSET, TIMESTAMP, TOPIC, PARTITION = ("offset",), ("timestamp",), ("topic",), (
 
 
 def narrowed(*filters, **given):
-    return pushdown.narrow(words.parse({"path": str(BROKER), **given}), filters)
+    return words.parse({"path": str(BROKER), **given}).narrowed(filters)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMes
 
 from kdump.commands.spark_export import command
 from kdump.errors import KdumpError, UsageError
-from kdump.spark.export import job, table
+from kdump.spark.export import job, output
 from testing import forge
 
 FORM = "kdump_test_rows"
@@ -141,6 +141,6 @@ def test_a_growing_table_is_left_to_streams(tmp_path):
 
 
 def test_where_the_account_is():
-    assert table.beside("lake/kafka/") == "lake/kafka.kdump"
+    assert output.beside("lake/kafka/") == "lake/kafka.kdump"
     assert job.Export(paths=(), out="lake/kafka", options={}, conf={}, format="delta").account == "lake/kafka.kdump"
     assert job.Export(paths=(), out="lake/kafka", options={}, conf={}).account == "lake/kafka"

@@ -21,8 +21,7 @@ from kdump.spark import session
 from kdump.spark.export import account, counting, parquet
 from kdump.spark.export.commit import COMMIT, publish, recover, written
 from kdump.spark.export.hold import held
-from kdump.spark.export.output import CHECKPOINT, FOLDERS, FORMATS, WRITING, Output, exists
-from kdump.spark.export.table import Table, beside
+from kdump.spark.export.output import CHECKPOINT, FOLDERS, FORMATS, WRITING, Output, Table, beside, exists
 from kdump.spark.failures import errors
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register

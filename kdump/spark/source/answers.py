@@ -23,7 +23,7 @@ from kdump.log_dirs.partition import task_groups, with_names
 from kdump.log_dirs.remote import places
 from kdump.primitives import timestamps
 from kdump.primitives.terminal import path_text
-from kdump.spark.source.unread import refuse
+from kdump.spark.source.reading import UNREADABLE, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.spark.source.options import SourceOptions
 
-UNREADABLE: Final = "unreadable"
 DAMAGE: Final = "damage"
 DERIVED: Final = "derived"
 ROWS: Final = 4096

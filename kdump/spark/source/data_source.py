@@ -12,14 +12,16 @@ from kdump.arrow import answer_lines, batches
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.primitives.terminal import harmless_line, say
-from kdump.spark.carried import Carried
-from kdump.spark.source import answers, decoding, findings, planning, pushdown, reading, schema, streaming
+from kdump.spark.failures import Carried
+from kdump.spark.source import answers, findings, planning, reading, streaming
 from kdump.spark.source import options as words
+from kdump.spark.source import schema as columns
 from kdump.spark.source.listings import Listings
 from kdump.spark.source.marks import DataLossError, lose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
+    from types import ModuleType
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -57,11 +59,11 @@ class KdumpDataSource(Carried, DataSource):
     def schema(self) -> str | StructType:
         if self._options.output == words.RECORDS and self._options.schema is not None:
             with _harmless():
-                self._options = decoding.with_schemas(self._options)
-                return decoding.spark_schema(self._options)
+                self._options = columns.with_schemas(self._options)
+                return columns.spark_schema(self._options)
         if self._options.output in words.ANSWERS:
             return answer_lines.ddl(answers.columns_of(self._options.output).schema)
-        return schema.ddl(_FIELDS.get(self._options.output) or arrow_schema.chosen(self._options.names))
+        return columns.ddl(_FIELDS.get(self._options.output) or arrow_schema.chosen(self._options.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
         if self._options.dedupe or self._options.output not in (words.RECORDS, words.DAMAGED):
@@ -70,7 +72,7 @@ class KdumpDataSource(Carried, DataSource):
             )
         if self._options.remote:
             raise UsageError("a stream follows log dirs: no remote")
-        options = decoding.with_schemas(self._options)
+        options = columns.with_schemas(self._options)
         if options.kafka is not None:
             options = replace(options, kafka=options.kafka.for_stream())
         reader: DataSourceStreamReader = KdumpStreamReader(options)
@@ -80,22 +82,20 @@ class KdumpDataSource(Carried, DataSource):
         options = self._options
         if options.pushdown and not hasattr(DataSourceReader, "pushFilters"):
             say("this release of Spark passes no filters to a source: pushdown needs 4.1 or later, all is read")
-        if options.output == words.FINDINGS:
-            return FindingsReader(options)
-        if options.output in words.ANSWERS:
-            return AnswersReader(options)
+        if options.output in words.OF_WHOLE:
+            return WholeReader(options)
         if options.output == words.RECORDS:
-            options = decoding.with_schemas(options)
+            options = columns.with_schemas(options)
         if options.kafka is not None:
             options = replace(options, kafka=options.kafka.for_batch())
         return (FilteredReader if options.pushdown else KdumpReader)(options)
 
 
 _FIELDS: Final = {
-    words.DAMAGED: schema.DAMAGED,
-    words.ACCOUNT: schema.ACCOUNT,
+    words.DAMAGED: columns.DAMAGED,
+    words.ACCOUNT: columns.ACCOUNT,
     words.BATCHES: batches.FIELDS,
-    words.FINDINGS: schema.FINDINGS,
+    words.FINDINGS: columns.FINDINGS,
 }
 
 
@@ -131,13 +131,6 @@ def _say_damage(options: SourceOptions) -> None:
         say(_OF_TASKS.format(mode=options.mode))
 
 
-class SplitPartition(InputPartition):
-    """The splits of one task."""
-
-    def __init__(self, splits: list[Split]) -> None:
-        super().__init__(splits)
-
-
 class KdumpReader(Carried, DataSourceReader):
     """Plans on the driver, reads in the tasks."""
 
@@ -151,41 +144,30 @@ class KdumpReader(Carried, DataSourceReader):
             say("maxRecordsPerTrigger is not used: a batch has no trigger")
         _say_damage(self._options)
         splits = [split for planned in planning.plan(self._options, say) for split in planned.splits]
-        return [SplitPartition(group) for group in planning.group(splits, self._options)]
+        return [InputPartition(group) for group in planning.group(splits, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with _harmless():
             yield from reading.read_all(partition.value or (), self._options)  # no value if there is nothing to read
 
 
-class FindingsReader(Carried, DataSourceReader):
-    """Finds partitions on the driver, checks them in the tasks."""
+class WholeReader(Carried, DataSourceReader):
+    """Finds partitions on the driver; tasks check them, or answer a question about them."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
-    @_harmless()
-    def partitions(self) -> list[InputPartition]:
-        return [InputPartition(task) for task in findings.plan(self._options, say)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        with _harmless():
-            yield from findings.read(partition.value)
-
-
-class AnswersReader(Carried, DataSourceReader):
-    """Finds partitions on the driver, answers in the tasks."""
-
-    def __init__(self, options: SourceOptions) -> None:
-        self._options = options
+    @property
+    def _output(self) -> ModuleType:
+        return findings if self._options.output == words.FINDINGS else answers
 
     @_harmless()
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(task) for task in answers.plan(self._options, say)]
+        return [InputPartition(task) for task in self._output.plan(self._options, say)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with _harmless():
-            yield from answers.read(partition.value)
+            yield from self._output.read(partition.value)
 
 
 class FilteredReader(KdumpReader):
@@ -193,7 +175,7 @@ class FilteredReader(KdumpReader):
 
     def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802  Spark's name
         """Use the filters that avoid reads; return all, so that Spark still applies them to the rows."""
-        self._options = pushdown.narrow(self._options, filters)
+        self._options = self._options.narrowed(filters)
         return filters
 
 
@@ -262,7 +244,7 @@ class _StreamReader(Carried):
             )
         self._at, self._looked_from = end, None
         splits = self._planned = streaming.between(self._options, start, end, self._lost, say, self._listings)
-        return [SplitPartition(group) for group in planning.group(splits, self._options)]
+        return [InputPartition(group) for group in planning.group(splits, self._options)]
 
     def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  it is the last one that was planned
         """Report files that were deleted while they were read: tasks report only to executors."""

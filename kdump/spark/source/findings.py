@@ -6,7 +6,7 @@ task shows that has its first partition; what does not fit from log dir to log d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump import checking
 from kdump.arrow import schema as arrow_schema
@@ -20,7 +20,7 @@ from kdump.primitives import timestamps
 from kdump.primitives.terminal import path_text
 from kdump.printers.findings_report import finding_line
 from kdump.spark.source import schema
-from kdump.spark.source.unread import refuse
+from kdump.spark.source.reading import UNREADABLE, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.spark.source.options import SourceOptions
 
-UNREADABLE: Final = "unreadable"
-"""The kind of a row for a file that a failing disk does not return, with ``skipUnreadable``."""
 Row = dict[str, Any]
 
 

@@ -25,6 +25,7 @@ from kdump.primitives.near_names import did_you_mean
 from kdump.rows.columns import TYPED
 from kdump.schemas.decoder import FORMATS
 from kdump.spark.source import kafka_options
+from kdump.spark.source.pushdown import Pushed, ValueSpan, narrowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from kdump.answers.question import FieldOption, QuestionOption
     from kdump.schemas.store import SchemaStore
     from kdump.spark.source.kafka_options import KafkaQuery
-    from kdump.spark.source.spans import Pushed
 
 PERMISSIVE: Final = "PERMISSIVE"
 DROPMALFORMED: Final = "DROPMALFORMED"
@@ -122,6 +122,31 @@ class SourceOptions:
     def decodes(self) -> bool:
         """Whether payloads are decoded."""
         return self.decode != NONE or self.schema is not None
+
+    def narrowed(self, filters: Iterable[Any]) -> SourceOptions:
+        """Return the options for the rows that may pass Spark's ``filters``. Filters of other columns are not used."""
+        spans = {"topic": ValueSpan(), "partition": ValueSpan()}
+        if self.output == RECORDS:
+            spans |= {
+                "offset": ValueSpan(self.starting_offset, self.ending_offset),
+                "timestamp": ValueSpan(self.starting_timestamp, self.ending_timestamp),
+            }
+        for one in filters:
+            column = ".".join(getattr(one, "attribute", ()))
+            if column in spans:
+                spans[column] = narrowed(spans[column], type(one).__name__, one)
+        is_nothing = any(span.is_empty for span in spans.values())
+        options = replace(self, pushed=Pushed(spans["topic"], spans["partition"], is_nothing))
+        if is_nothing or self.output != RECORDS:
+            return options
+        offset, time = spans["offset"], spans["timestamp"]
+        return replace(
+            options,
+            starting_offset=offset.low,
+            ending_offset=offset.high,
+            starting_timestamp=time.low,
+            ending_timestamp=time.high,
+        )
 
 
 class Option(NamedTuple):

@@ -1,55 +1,73 @@
-"""Filters of Spark that spare reading: those on topic, partition, offset and timestamp.
+"""The ranges of topics, partitions, offsets and timestamps that Spark's filters leave to read.
 
-They are given back to Spark as well, which holds every row against them: what is narrowed here may be a little wider.
+Spark applies its filters to the rows again, so a range may be wider than a filter.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.spark.source.options import RECORDS
-from kdump.spark.source.spans import Pushed, ValueSpan
+from kdump.primitives.terminal import path_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kdump.spark.source.options import SourceOptions
+    from kdump.log_dirs.partition import Partition
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EQUAL: Final = {"EqualTo", "EqualNullSafe"}
 
 
-def narrow(options: SourceOptions, filters: Iterable[Any]) -> SourceOptions:
-    """Return ``options`` as far as all ``filters`` may pass; those of other columns and shapes are left to Spark."""
-    spans = {"topic": ValueSpan(), "partition": ValueSpan()}
-    if options.output == RECORDS:
-        spans |= {
-            "offset": ValueSpan(options.starting_offset, options.ending_offset),
-            "timestamp": ValueSpan(options.starting_timestamp, options.ending_timestamp),
-        }
-    for one in filters:
-        column = ".".join(getattr(one, "attribute", ()))
-        if column in spans:
-            spans[column] = _narrowed(spans[column], type(one).__name__, one)
-    is_nothing = any(span.is_empty for span in spans.values())
-    options = replace(options, pushed=Pushed(spans["topic"], spans["partition"], is_nothing))
-    if is_nothing or options.output != RECORDS:
-        return options
-    offset, time = spans["offset"], spans["timestamp"]
-    return replace(
-        options,
-        starting_offset=offset.low,
-        ending_offset=offset.high,
-        starting_timestamp=time.low,
-        ending_timestamp=time.high,
-    )
+@dataclass(frozen=True)
+class ValueSpan:
+    """Values that a column may have: at least ``low``, below ``high``, and in ``values``. None: no limit."""
+
+    low: int | None = None
+    high: int | None = None
+    values: frozenset[Any] | None = None
+
+    def among(self, values: frozenset[Any]) -> ValueSpan:
+        """Return the span within these values too."""
+        return replace(self, values=values if self.values is None else self.values & values)
+
+    def within(self, low: int | None, high: int | None) -> ValueSpan:
+        """Return the span within these limits too."""
+        lows = [limit for limit in (self.low, low) if limit is not None]
+        highs = [limit for limit in (self.high, high) if limit is not None]
+        return replace(self, low=max(lows, default=None), high=min(highs, default=None))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value is left."""
+        return self.values == frozenset() or (self.low is not None and self.high is not None and self.low >= self.high)
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value may be one of these."""
+        return not (
+            (self.values is not None and value not in self.values)
+            or (self.low is not None and value < self.low)
+            or (self.high is not None and value >= self.high)
+        )
 
 
-def _narrowed(span: ValueSpan, kind: str, one: Any) -> ValueSpan:
-    """Return what is left of a span after one filter."""
+@dataclass(frozen=True)
+class Pushed:
+    """The topics and partitions that filters allow."""
+
+    topic: ValueSpan = ValueSpan()
+    partition: ValueSpan = ValueSpan()
+    is_nothing: bool = False
+
+    def takes(self, partition: Partition) -> bool:
+        """Return whether a folder may have rows that pass."""
+        if self.is_nothing or partition.topic is None or partition.partition is None:
+            return not self.is_nothing
+        return self.topic.holds(path_text(partition.topic)) and self.partition.holds(partition.partition)
+
+
+def narrowed(span: ValueSpan, kind: str, one: Any) -> ValueSpan:
+    """Return the values of a span that one filter leaves; ``kind`` is the name of the filter's class."""
     if kind == "In":
         return _among(span, frozenset(value for value in one.value if value is not None))
     value = getattr(one, "value", None)
@@ -83,7 +101,7 @@ def _among(span: ValueSpan, values: frozenset[Any]) -> ValueSpan:
 
 
 def _limits(value: object) -> tuple[int, int] | None:
-    """Return the first number that a value stands for, and the one after it: of times in ms. None for no number."""
+    """Return a filter's value as a number (times: ms since 1970) and the number after it, or None for other values."""
     if type(value) is int:
         return value, value + 1
     if isinstance(value, datetime) and value.tzinfo is not None:

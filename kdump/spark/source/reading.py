@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from kdump.arrow import batches
 from kdump.arrow import schema as arrow_schema
 from kdump.arrow.columns import Rows
-from kdump.errors import DamageError, FailingDiskError, UnreadableError
+from kdump.errors import DamageError, FailingDiskError, PartlyUnreadableError, UnreadableError
 from kdump.log_dirs.file_names import DELETED
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
@@ -23,7 +23,7 @@ from kdump.segments import log_end
 from kdump.segments import resync as segments_read
 from kdump.segments.lazy_records import in_chunks
 from kdump.segments.regions import ENDS_INSIDE, Damage, Padding, Trailing
-from kdump.spark.source import decoding, headers, schema
+from kdump.spark.source import headers, schema
 from kdump.spark.source import options as words
 from kdump.spark.source.marks import lose
 
@@ -52,6 +52,17 @@ DAMAGED_BYTES: Final = 8 << 20
 
 
 _FAILFAST_HINT: Final = "mode FAILFAST ends here; PERMISSIVE goes on, and the output damaged has the bytes"
+
+
+def refuse(error: UnreadableError, *, skip: bool) -> None:
+    """Raise an error of reading in a task of findings or answers; Spark tries the task again and then ends the job.
+
+    Two errors become rows and return: damage of a tiered segment, which was read, and bytes that a failing disk does
+    not return if ``skip`` (the option ``skipUnreadable``). A row for any other error would make an outage of a store
+    look like an answer.
+    """
+    if not (isinstance(error, PartlyUnreadableError) or (skip and isinstance(error, FailingDiskError))):
+        raise error
 
 
 class BatchContent(NamedTuple):
@@ -306,8 +317,8 @@ def _records(
     """Yield the records; ``tally`` counts the bytes."""
     below = min((end for end in (options.ending_offset, split.stable) if end is not None), default=None)
     bounded = wanted(replace(options, ending_offset=below))
-    file = split.file._replace(decoder=decoding.decoder(options))
-    typed = decoding.typed_columns(options)
+    file = split.file._replace(decoder=schema.decoder(options))
+    typed = schema.typed_columns(options)
     rows = Rows(file, options.names, bounded, null_headers=options.kafka is not None, typed=typed)
     for content in contents(split, source, options, rows):
         for item in content.items if isinstance(content, BatchContent) else ():
