@@ -1,16 +1,16 @@
 """Rebuild a cluster from its remaining log dirs as log dirs for new nodes (``kdump rebuild-cluster``).
 
-Each step is a module:
+The steps, in order:
 
 - ``volumes``: ``survey()`` finds the log dirs, their ids, partitions, checkpoints and copies of the metadata log.
 - ``metadata``: ``found()`` returns the image of the lost cluster (``ClusterImage``), from the metadata log or,
   without one, from folders and ``partition.metadata``.
 - ``plan``: ``choose(volumes, image)`` returns a ``PartitionPlan`` (``planned``) for each partition of that image.
-  ``one_partition`` plans one, with ``copy_scan`` (the valid batches of a copy), ``lineage`` (the leader epochs of the
-  cluster) and ``merging``. ``known_offsets`` returns the start offsets of lost partitions.
+  ``one_partition`` plans one, with ``copy_scan`` (the valid batches of a copy) and ``merging``.
 - ``nodes``: the new nodes, and the replicas of each.
-- ``warnings``: data that the new brokers would delete or hide at their first start.
+- ``coordinators``: groups and transactions of the new cluster; the number of partitions of the coordinators' topics.
+- ``first_start``: data that the new brokers delete or hide at their first start, with the warnings about it.
 - ``copying``: writes the folders of a ``PartitionPlan`` into the log dir of a node.
 - ``metadata``: ``snapshot()`` returns the bytes of the new snapshot.
-- ``account``: ``account.json``.
+- ``publishing``: writes the log dirs, ``node-N.properties`` and ``account.json`` (``account``).
 """

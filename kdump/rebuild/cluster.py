@@ -11,7 +11,7 @@ from kdump.answers.metadata.snapshot_record import SCRAM_SINCE
 from kdump.answers.metadata.topics import id_text
 from kdump.errors import Reporter, UsageError
 from kdump.primitives.near_names import did_you_mean
-from kdump.rebuild import coordinators, first_start, metadata, plan, warnings
+from kdump.rebuild import coordinators, first_start, metadata, plan
 from kdump.rebuild.account import (
     DroppedLine,
     PartitionSource,
@@ -114,10 +114,10 @@ def prepare(
     image, changed = metadata.rebuilt(lost, to)
     minutes = coordinators.retention_minutes(found.groups, wish.at)
     said_before = chain(
-        warnings.of_groups(found, minutes),
-        warnings.of_retention(at_start.deleted),
-        warnings.of_transactions(found.transactions),
-        warnings.of_metadata(lost, to, changed),
+        first_start.of_groups(found, minutes),
+        first_start.of_retention(at_start.deleted),
+        first_start.of_transactions(found.transactions),
+        first_start.of_metadata(lost, to, changed),
     )
     account = RebuildAccount(
         metadata=_metadata(cluster_id, lost, image, to),

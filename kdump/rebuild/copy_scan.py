@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError
+from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.log_salvage.chains import BatchPlace, LeftOutRange, in_rows, places
+from kdump.log_salvage.epoch_history import EpochHistory
 from kdump.log_salvage.valid_batches import Account, judged
 from kdump.records.record_batch import Batches
 from kdump.segments import resync
@@ -263,3 +265,24 @@ def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> Claimed
     except UnreadableError:
         return ClaimedOffsets(start, stop, False)
     return ClaimedOffsets(start, stop, position == one.end)
+
+
+def history(scanned: ScannedCopy, noted: Sequence[EpochEntry]) -> EpochHistory:
+    """Return the leader epochs of a copy, by its batches and by the entries of its checkpoint that fit them.
+
+    Leader epochs decide which batch counts at an offset: after an election followers truncate their logs to that of
+    the new leader (KIP-101, KIP-279). So the copy with the newest leader epoch has the history of the log. A batch of
+    another copy belongs to it if the history has the batch's epoch at its offset.
+    """
+    spans = [span for span in scanned.spans if span.epoch >= 0]
+    believed = [
+        entry
+        for entry in noted
+        if not any(span.last_offset >= entry.start_offset and span.epoch < entry.epoch for span in spans)
+    ]
+    known = {entry.epoch for entry in believed}
+    made: list[EpochEntry] = []
+    for span in spans:
+        if not made or span.epoch > made[-1].epoch:
+            made.append(EpochEntry(span.epoch, span.base_offset))
+    return EpochHistory([*believed, *(entry for entry in made if entry.epoch not in known)])

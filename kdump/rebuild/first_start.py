@@ -1,36 +1,34 @@
-"""Segments whose retention is over, and open transactions, at the first start of the new brokers.
+"""Data that the new brokers delete or hide at their first start, and the warnings about it.
 
-For each partition this reads time indexes, producer snapshots and the batches after them, of the copy with the newest
-records.
+Retention continues while a cluster is down. If it is over, a broker deletes segments and committed offsets seconds
+after the start, so the user needs these warnings before. For each partition :func:`look` reads time indexes, producer
+snapshots and the batches after them, of the copy with the newest records.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.producers import ActiveProducer, Producers
 from kdump.answers.retention.deletions import Retention, SegmentRetention
 from kdump.answers.retention.rules import rules_of
 from kdump.answers.topic_configs import TopicConfigs
-from kdump.errors import Reporter
+from kdump.errors import Reporter, many
+from kdump.internal_topics import consumer_offsets, transaction_state
 from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.primitives.timestamps import iso
+from kdump.rebuild.coordinators import OpenProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.errors import UnreadableError
+    from kdump.rebuild.coordinators import Coordinators, RebuiltTransaction
+    from kdump.rebuild.metadata import ClusterChange, LostCluster, NewCluster
     from kdump.rebuild.planned import PartitionPlan
     from kdump.rebuild.volumes import VolumeFolder, Volumes
-
-
-class OpenProducer(NamedTuple):
-    """A producer whose transaction is open in a partition."""
-
-    producer_id: int
-    topic: str
-    partition: int
 
 
 class LogsAtStart(NamedTuple):
@@ -72,3 +70,107 @@ def _leading(volumes: Volumes, plans: Iterable[PartitionPlan]) -> Sequence[Volum
     by_path = {folder.path: folder for folder in volumes.folders}
     last = (plan.sources[-1].path for plan in plans if plan.sources)
     return [by_path[path] for path in last if path in by_path]
+
+
+SHOWN: Final = 5
+"""The most names in a warning; the number of the others follows."""
+DELAY: Final = "log.initial.task.delay.ms"
+"""The config that postpones the first retention check (3.5 and later)."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def of_groups(coordinators: Coordinators, minutes: int) -> Iterator[str]:
+    """Yield the warning about groups with expired offsets."""
+    gone = [one for one in coordinators.groups if one.expired]
+    if gone:
+        count = many(len(gone), "group")
+        oldest = min(one.oldest_commit_ms or 0 for one in gone)
+        yield (
+            f"{count} ({listed([one.group_id for one in gone])}) would lose committed offsets seconds after the first "
+            f"start: the oldest is of {iso(oldest)}, and a broker keeps them for 7 days by default. Set "
+            f"offsets.retention.minutes={minutes} on every broker BEFORE the first start (node-*.properties have it)"
+        )
+
+
+def of_transactions(transactions: Sequence[RebuiltTransaction]) -> Iterator[str]:
+    """Yield the warnings on open transactions: those that the coordinator aborts, and those that hang."""
+    ends = [one for one in transactions if not one.hangs]
+    if ends:
+        names = listed([one.transactional_id or str(one.producer_id) for one in ends])
+        yield (
+            f"open transactions of transactional ids: {names}. Their coordinator ends them after the start: those in "
+            "state Ongoing are aborted, and read_committed consumers never see their records"
+        )
+    hanging = [one for one in transactions if one.hangs]
+    if hanging:
+        where = listed([partition for one in hanging for partition in one.partitions])
+        yield (
+            f"{many(len(hanging), 'open transaction')} will hang in {where}: no coordinator ends them, and "
+            "read_committed consumers stop there. After the start `kdump transactions DIR` prints the "
+            "kafka-transactions.sh lines that abort them"
+        )
+
+
+def of_retention(deleted: Mapping[str, int]) -> Iterator[str]:
+    """Yield the warning on segments that the first retention check deletes: bytes by topic."""
+    if deleted:
+        names = listed([f"{name}: {size:,} bytes" for name, size in sorted(deleted.items())])
+        yield (
+            "the first retention check, 30 seconds after the start, deletes segments whose retention is over "
+            f"({names}). To keep them, start with {DELAY}=3600000 (node-*.properties have it), raise retention.ms with "
+            "kafka-configs.sh within that hour, and restart without it. Where a topic has no retention of its own, "
+            "that of server.properties counts: it is in no volume"
+        )
+
+
+def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChange]) -> Iterator[str]:
+    """Yield changed configs, losses with the metadata log, and lines that properties files need."""
+    for one in changes:
+        if one.what in {"topic config", "broker config"}:
+            yield f"{one.what} {one.name or '<default>'} {one.key}={one.value}: {one.why}"
+        elif one.what == "feature":
+            yield f"{one.name} was {one.value}: {one.why}"
+    if not lost.from_log:
+        yield (
+            "no volume has a metadata log: the configs of topics, ACLs, SCRAM users, quotas and client metrics are "
+            "lost. User topics get retention.ms=-1 and retention.bytes=-1, so that nothing is deleted: set their "
+            "configs again, and cleanup.policy=compact of topics such as _schemas or connect-offsets before their "
+            "applications start"
+        )
+        yield from _of_counts(lost.image)
+    elif lost.breaks:
+        yield (
+            f"the metadata log is damaged at {many(len(lost.breaks), 'place')}: look at account.json before the start; "
+            "topics, configs or ACLs of these places may be missing"
+        )
+    tiered = sorted(topic.name for topic in lost.image.topics.by_id.values() if _is_tiered(lost.image, topic.name))
+    if tiered:
+        yield (
+            f"tiered topics ({listed(tiered)}): copy the remote.log.* lines of the old server.properties into the new "
+            "ones BEFORE the first start, and keep the remote storage as it is; else their older records are not found"
+        )
+    voters = sum(node.controller_port is not None for node in to.nodes)
+    if voters == 2:
+        yield "two controllers stop when one of them is down: add a third one later"
+
+
+def _is_tiered(image: ClusterImage, topic: str) -> bool:
+    return image.configs.topic(topic).get("remote.storage.enable", "").strip().lower() == "true"
+
+
+def _of_counts(image: ClusterImage) -> Iterator[str]:
+    """Yield the warning about the number of partitions of coordinators' topics, which determines an id's partition."""
+    names = (consumer_offsets.TOPIC, transaction_state.TOPIC)
+    known = [image.topics.by_name[name] for name in names if name in image.topics.by_name]
+    if known:
+        counts = " and ".join(f"{topic.name} {len(topic.partitions)}" for topic in known)
+        yield (
+            f"partitions of coordinators' topics, by their folders and the ids in them: {counts}. If there were more, "
+            "groups and transactional ids are looked for in wrong ones: compare offsets.topic.num.partitions and "
+            "transaction.state.log.num.partitions of the old server.properties (the default is 50)"
+        )

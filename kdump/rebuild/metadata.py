@@ -30,7 +30,7 @@ from kdump.formats import leader_epoch, quorum_state
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.log_dirs import file_names
 from kdump.rebuild import release_facts
-from kdump.rebuild.coordinator_counts import partition_counts
+from kdump.rebuild.coordinators import partition_counts
 from kdump.rebuild.nodes import PROTOCOLS, Listeners, address, new_directory_id
 from kdump.segments.log_end import LogEnd, end_of_log
 

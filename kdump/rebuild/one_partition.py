@@ -16,8 +16,7 @@ from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME
 from kdump.log_dirs.partition import Segment
 from kdump.log_salvage.epoch_history import NEVER, EpochHistory, noted
 from kdump.log_salvage.valid_batches import UNREADABLE
-from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy
-from kdump.rebuild.lineage import history
+from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, history
 from kdump.rebuild.merging import Hole, MergedLog, TakenSpan
 from kdump.rebuild.planned import (
     LOST,

@@ -2,7 +2,7 @@
 
 The copy with the newest leader epoch leads; among equals the one with the highest end offset. Its valid batches are
 taken. For its damaged or missing ranges, batches of other copies are taken if they belong to the same history
-(:mod:`kdump.rebuild.lineage`). Other copies are read in full only if they are needed.
+(:func:`kdump.rebuild.copy_scan.history`). Other copies are read in full only if they are needed.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from kdump.answers.topic_configs import compacted_topics
-from kdump.internal_topics import consumer_offsets, remote_log_metadata, transaction_state
+from kdump.checks.evidence import committed
+from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.primitives.processes import Processes
-from kdump.rebuild import known_offsets, one_partition
+from kdump.rebuild import one_partition
 from kdump.rebuild.one_partition import WantedPartition
 from kdump.segments import read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.rebuild.planned import PartitionPlan
@@ -44,7 +46,7 @@ def choose(
     wanted = list(_wanted(volumes, image, topics, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
     if lost:
-        known = known_offsets.of(volumes, lost, {topic.id: name for name, topic in image.topics.by_name.items()})
+        known = known_ends(volumes, lost, {topic.id: name for name, topic in image.topics.by_name.items()})
         wanted = [one if one.folders else _knowing(one, known) for one in wanted]
     plans: list[PartitionPlan] = []
     for plan in _planned(wanted, jobs):
@@ -113,3 +115,30 @@ def _one_of_several(wanted: WantedPartition) -> PartitionPlan:
     """Plan a partition in one of several processes, without threads."""
     read_ahead.alone()
     return one_partition.plan(wanted)
+
+
+def known_ends(
+    volumes: Volumes, wanted: AbstractSet[tuple[str, int]], names: Mapping[bytes, str]
+) -> dict[tuple[str, int], int]:
+    """Return the highest offset of each partition of ``wanted`` in committed offsets and checkpoints.
+
+    No volume has these partitions. A new log starts at that offset: consumers continue with the next record, and no
+    offset is used twice. ``names`` are topic names by id. Unreadable files are skipped.
+    """
+    found: dict[tuple[str, int], int] = {}
+
+    def reached(key: tuple[str, int], offset: int) -> None:
+        if key in wanted and offset > found.get(key, 0):
+            found[key] = offset
+
+    for each in volumes.log_dirs:
+        state = each.state
+        for marks in (state.high_watermarks, state.recovery_points, state.log_starts, state.cleaned):
+            for (topic, partition), offset in marks.items():
+                if topic is not None and partition is not None:
+                    reached((topic, partition), offset)
+    for folder in volumes.folders:
+        if not folder.state and folder.topic in {consumer_offsets.TOPIC, share_group_state.TOPIC}:
+            for key, offset in committed(folder.topic, folder.partition, names):
+                reached(key, offset)
+    return found

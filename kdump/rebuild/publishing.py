@@ -1,4 +1,4 @@
-"""Write a rebuilt cluster: a folder that appears complete or not at all."""
+"""Write a rebuilt cluster: a folder that appears complete or not at all, with ``node-N.properties`` for each node."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from kdump.answers.metadata.image import Copies
 from kdump.errors import SILENT
 from kdump.log_dirs import file_names
 from kdump.output import access, files
-from kdump.rebuild import account, copying, metadata
+from kdump.rebuild import account, copying, metadata, release_facts
 from kdump.rebuild.copying import Journal, PlacedPartition
-from kdump.rebuild.nodes import folder_of, meta_properties_file
-from kdump.rebuild.properties import properties
+from kdump.rebuild.first_start import DELAY
+from kdump.rebuild.metadata import protocol_of
+from kdump.rebuild.nodes import PROTOCOLS, address, folder_of, meta_properties_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from kdump.rebuild.cluster import RebuiltCluster
+    from kdump.rebuild.metadata import LostCluster, NewCluster
+    from kdump.rebuild.nodes import NewNode
     from kdump.rebuild.volumes import Volumes
+
 
 METADATA_FOLDER: Final = "__cluster_metadata-0"
 
@@ -70,5 +74,69 @@ def publish(
         files.fill(folder / account.FILE, rebuilt.account.encode(), who)
 
 
-def _nothing(_: object) -> None:
-    """Report nothing: the metadata log was read before."""
+HEAD: Final = """\
+# Node {id} of a cluster that kdump rebuilt for Kafka {release}. With these lines alone it starts as a plain node.
+# Before the first start:
+# 1. Copy {folder}/ to the host of this node, owned by the user that runs Kafka: chown -R kafka: {folder}
+#    Where it lies on the host is the value of log.dirs below. It must hold nothing else, and be on one disk.
+# 2. Take the old server.properties of a node (security, listeners, quotas, remote storage), and replace in it
+#    the lines that stand here. Leave out controller.quorum.voters where controller.quorum.bootstrap.servers is set.
+# 3. Never format this log dir: it is complete.
+# 4. Start all controllers first. `kdump check {folder}` says beforehand what a broker makes of it.
+"""
+
+
+def properties(node: NewNode, to: NewCluster, lost: LostCluster, log_dir: str, minutes: int, *, delays: bool) -> str:
+    """Return the text of the file. ``delays`` postpones the first retention check by an hour."""
+    head = HEAD.format(id=node.id, release=to.release.name, folder=node.folder)
+    return head + "".join(f"{line}\n" for line in _lines(node, to, lost, log_dir, minutes, delays=delays))
+
+
+def _lines(
+    node: NewNode, to: NewCluster, lost: LostCluster, log_dir: str, minutes: int, *, delays: bool
+) -> Iterator[str]:
+    names, brokers = to.listeners, len(to.nodes)
+    yield ""
+    yield f"node.id={node.id}"
+    yield f"process.roles={node.roles}"
+    yield f"log.dirs={log_dir}"
+    listeners = [f"{names.broker}://:{node.port}"]
+    if node.controller_port is not None:
+        listeners.append(f"{names.controller}://:{node.controller_port}")
+    yield f"listeners={','.join(listeners)}"
+    yield f"advertised.listeners={names.broker}://{address(node.host, node.port)}"
+    yield f"inter.broker.listener.name={names.broker}"
+    yield f"controller.listener.names={names.controller}"
+    yield f"listener.security.protocol.map={','.join(_protocols(to, lost))}"
+    voters = [each for each in to.nodes if each.controller_port is not None]
+    servers = [address(each.host, each.controller_port or 0) for each in voters]
+    if release_facts.has_voters(to.release):
+        yield f"controller.quorum.bootstrap.servers={','.join(servers)}"
+    else:
+        named = [f"{each.id}@{server}" for each, server in zip(voters, servers, strict=True)]
+        yield f"controller.quorum.voters={','.join(named)}"
+    yield ""
+    yield "# Committed offsets older than this many minutes are deleted seconds after the start (default: 7 days)."
+    yield f"offsets.retention.minutes={minutes}"
+    if delays:
+        yield ""
+        yield "# The first retention check comes after an hour, not after 30 seconds: raise retention.ms of topics"
+        yield "# with kafka-configs.sh until then, take this line out, and restart."
+        yield f"{DELAY}=3600000"
+    yield ""
+    yield "# Topics of the coordinators that do not exist yet are created with these."
+    least = min(2, brokers)
+    factor = min(3, brokers)
+    yield f"offsets.topic.replication.factor={factor}"
+    yield f"transaction.state.log.replication.factor={factor}"
+    yield f"transaction.state.log.min.isr={least}"
+    if release_facts.has_share_groups(to.release):
+        yield f"share.coordinator.state.topic.replication.factor={factor}"
+        yield f"share.coordinator.state.topic.min.isr={least}"
+
+
+def _protocols(to: NewCluster, lost: LostCluster) -> Iterator[str]:
+    """Yield the security protocol of each listener; PLAINTEXT for controllers with an unknown one."""
+    words = {number: name for name, number in PROTOCOLS.items()}
+    yield f"{to.listeners.broker}:{words[protocol_of(to.listeners.broker, lost.image)]}"
+    yield f"{to.listeners.controller}:{words[protocol_of(to.listeners.controller, lost.image)]}"

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from kdump.broker_start import release
-from kdump.rebuild import first_start, metadata, warnings
+from kdump.rebuild import first_start, metadata
 from kdump.rebuild.metadata import ClusterChange
 from kdump.rebuild.nodes import parse_nodes
 from kdump.rebuild.plan import choose
@@ -56,10 +56,10 @@ def test_segments_whose_retention_is_over_are_counted_by_topic(tmp_path):
     path = volume(tmp_path, orders_0=[old, new], kept_0=[old, new], compacted_0=[old, new])
     deleted = at_start(path, orders={"retention.ms": str(7 * DAY)}, compacted={"cleanup.policy": "compact"}).deleted
     assert deleted == {"orders": len(old)}
-    (text,) = warnings.of_retention(deleted)
+    (text,) = first_start.of_retention(deleted)
     assert f"orders: {len(old)} bytes" in text
-    assert warnings.DELAY in text
-    assert not list(warnings.of_retention({}))
+    assert first_start.DELAY in text
+    assert not list(first_start.of_retention({}))
 
 
 def test_transactions_that_are_open_in_the_logs_are_found(tmp_path):
@@ -69,7 +69,7 @@ def test_transactions_that_are_open_in_the_logs_are_found(tmp_path):
 
 def of_metadata(lost, *specs, changes=()):
     cluster = metadata.NewCluster(release.of("4.3.1"), parse_nodes(specs), {}, {}, -1)
-    return "\n".join(warnings.of_metadata(lost, cluster, changes))
+    return "\n".join(first_start.of_metadata(lost, cluster, changes))
 
 
 def test_facts_that_no_volume_holds_are_reported_as_missing(tmp_path):

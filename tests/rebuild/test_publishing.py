@@ -6,7 +6,7 @@ from kdump.broker_start import release
 from kdump.formats import meta_properties
 from kdump.rebuild import metadata
 from kdump.rebuild.nodes import Listeners, parse_nodes
-from kdump.rebuild.properties import properties
+from kdump.rebuild.publishing import properties
 from tests.rebuild.test_metadata import found, log_dir
 
 
