@@ -411,7 +411,9 @@ class Dump:
         self.finish(out, last.records, found=last.found)
 
     def _prepare(self, reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
-        """Read the data that processes share: the checkpoints, and the transactions of large partitions."""
+        """Read the data that processes share: schemas, checkpoints, and the transactions of large partitions."""
+        if self.decoder is not None:
+            self.decoder.store  # noqa: B018  read once, and reported once
         committed = self.options.filter.committed
         shared: list[Partition] = []
         for partition in partitions:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from kdump.errors import Reporter, raise_it
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.reader import PartitionReader
+from kdump.schemas import TOPIC
 from kdump.schemas.decoder import FORMATS, PayloadDecoder
-from kdump.schemas.store import TOPIC, SchemaStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kdump.errors import UnreadableError
     from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.rows.selection import DamagedRange
+    from kdump.schemas.store import SchemaStore
 
 
 def payload_decoder(
@@ -29,17 +30,21 @@ def payload_decoder(
 ) -> PayloadDecoder:
     """Return what decodes payloads as ``decode`` says (``auto``, ``avro``, ``protobuf``, ``json``).
 
-    The schemas are those of ``topic`` in ``paths``; ``wanted`` has the limit and the remote storage.
+    The schemas are those of ``topic`` in ``paths``, read with the first payload that may carry one; ``wanted`` has the
+    limit and the remote storage.
     """
-    store = read_store(
-        [path for path in paths if path != "-"],
-        topic=topic,
-        max_batch_bytes=wanted.max_batch_bytes,
-        remote=wanted.remote,
-        fail=fail,
-        lost=lost,
-    )
-    return PayloadDecoder(store, FORMATS if decode == "auto" else (decode,), wanted.max_batch_bytes)
+
+    def read() -> SchemaStore:
+        return read_store(
+            [path for path in paths if path != "-"],
+            topic=topic,
+            max_batch_bytes=wanted.max_batch_bytes,
+            remote=wanted.remote,
+            fail=fail,
+            lost=lost,
+        )
+
+    return PayloadDecoder(read, FORMATS if decode == "auto" else (decode,), wanted.max_batch_bytes)
 
 
 def read_store(
@@ -56,6 +61,8 @@ def read_store(
     Several replicas of the topic count as one log: each offset is replayed once. ``fail`` takes what cannot be read,
     by default it raises; ``lost`` takes damaged ranges.
     """
+    from kdump.schemas.store import SchemaStore
+
     wanted = Wanted(topics=(topic,), remote=remote)
     if max_batch_bytes is not None:
         wanted = wanted._replace(max_batch_bytes=max_batch_bytes)

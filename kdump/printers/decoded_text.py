@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 from kdump import kernel
 from kdump.printers.json_text import quote, scalar
 from kdump.rows.columns import DECODED
+from kdump.schemas import windowed_keys
 from kdump.schemas.framing import PREFIX_SIZE
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Header
     from kdump.kernel.schemas import AvroText, ProtobufText
-    from kdump.rows.selection import SegmentFacts
     from kdump.schemas.avro import AvroReader
     from kdump.schemas.decoder import Decoded, PayloadDecoder
     from kdump.schemas.framing import Side
@@ -28,12 +28,14 @@ class DecodedText:
 
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic
+        self._general_sides = ("key",) if windowed_keys.is_topic(topic) else ()
+        """Sides whose payloads may hold more than a value of their schema."""
         self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
         """(Side, prefix) -> the bytes before the data, and its writer; None: the general path."""
 
-    def is_of(self, file: SegmentFacts) -> bool:
-        """Return whether a segment is of this topic, and has this decoder."""
-        return file.decoder is self._decoder and (file.topic or "") == self._topic
+    def is_of(self, decoder: PayloadDecoder, topic: str) -> bool:
+        """Return whether it is for records of this topic, and this decoder."""
+        return decoder is self._decoder and topic == self._topic
 
     def member(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
         """Return the member with a comma before it, empty where neither side carries a schema."""
@@ -45,7 +47,7 @@ class DecodedText:
     def _side(self, side: Side, payload: bytes | None, headers: Sequence[Header]) -> bytes:
         if payload is None:
             return _NULL
-        if payload[:1] == b"\0" and not headers:
+        if payload[:1] == b"\0" and not headers and side not in self._general_sides:
             prefix = (side, payload[:PREFIX_SIZE])
             if prefix in self._heads:
                 head = self._heads[prefix]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import SegmentFacts, SelectedBatch
+    from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.batch_runs import Run
     from kdump.segments.kernel_ahead import MadeLines
     from kdump.segments.lazy_records import BatchRecords
@@ -272,6 +273,8 @@ class JsonRows(KernelRows):
         )
         self.shape = shape
         self.before, self.after = around
+        self._decoder: tuple[PayloadDecoder, str] | None = None
+        """What decodes the records of the current batch, and their topic."""
         self._decoded: DecodedText | None = None
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
@@ -285,10 +288,7 @@ class JsonRows(KernelRows):
             if decoder is not None and not values.has_words(item.file.topic):
                 if not parts:  # it may be empty, and a comma follows what is first
                     return None
-                if self._decoded is None or not self._decoded.is_of(item.file):
-                    from kdump.printers.decoded_text import DecodedText  # few runs decode
-
-                    self._decoded = DecodedText(decoder, item.file.topic or "")
+                self._decoder = decoder, item.file.topic or ""
                 parts.append(_decoded_slot(item.file.topic or ""))
                 continue
             written = self._written(column) if slot is None else [slot]
@@ -301,7 +301,13 @@ class JsonRows(KernelRows):
         return [self.before + b"{", *parts, b"}" + self.after]
 
     def decoded(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
-        return b"" if self._decoded is None else self._decoded.member(key, value, headers)
+        if self._decoder is None:
+            return b""
+        if self._decoded is None or not self._decoded.is_of(*self._decoder):
+            from kdump.printers.decoded_text import DecodedText  # few topics have payloads with a schema
+
+            self._decoded = DecodedText(*self._decoder)
+        return self._decoded.member(key, value, headers)
 
     def _written(self, column: Column) -> list[Part] | None:
         """Return the parts after the name of a column; None if the kernel does not support the column."""
@@ -319,9 +325,9 @@ class JsonRows(KernelRows):
 
 
 def _decoded_slot(topic: str) -> int:
-    from kdump.schemas import mirror_maker  # few runs decode
+    from kdump.schemas.decoder import has_own_layouts  # few runs decode
 
-    return ROW_SLOTS["decoded" if mirror_maker.is_topic(topic) else "decoded_if_framed"]
+    return ROW_SLOTS["decoded" if has_own_layouts(topic) else "decoded_if_framed"]
 
 
 _JSON_SLOTS: Final = {

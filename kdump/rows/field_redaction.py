@@ -70,6 +70,8 @@ class FieldRedactor(Redactor):
     def _side(self, side: str, part: dict[str, Any]) -> dict[str, Any]:
         if "problem" in part or "reason" in part or "data" not in part:
             return _undecoded(part)
+        if "window" in part and part["framing"] is None:  # the application's key as it is stored
+            return part | {"data": self._hashed(part["data"])}
         data = part["data"]
         for name, of, path in self._paths:
             if of == side:

@@ -1,6 +1,6 @@
 """Decodes keys and values with the schemas of a store. What cannot be decoded has a ``problem`` and a reason.
 
-The readers are imported with the first payload that carries a schema: few topics have some.
+The schemas are read, and the readers imported, with the first payload that may carry one: few topics have some.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.schemas import mirror_maker
 from kdump.schemas.errors import SchemaError, UndecodableError
-from kdump.schemas.framing import SchemaFrame, Side, frame_of
-from kdump.schemas.store import DEFAULT_CONTEXT, STATES, split_context
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kdump.schemas.avro import AvroReader
+    from kdump.schemas.framing import SchemaFrame, Side
     from kdump.schemas.protobuf import ProtobufReader
     from kdump.schemas.readers import PayloadReader
     from kdump.schemas.store import SchemaStore, SchemaVersion
@@ -25,6 +23,13 @@ if TYPE_CHECKING:
 FORMATS: Final = ("avro", "protobuf", "json")
 Decoded: TypeAlias = dict[str, Any]
 """A decoded side, as JSON lines have it."""
+_OWN_LAYOUTS: Final = (".internal", "heartbeats", "-changelog")
+"""The ends of the names of topics whose records have a layout without a schema."""
+
+
+def has_own_layouts(topic: str) -> bool:
+    """Return whether a topic may be one of MirrorMaker 2, or a changelog of Kafka Streams."""
+    return topic.endswith(_OWN_LAYOUTS)
 
 
 class WrittenPayload(NamedTuple):
@@ -39,8 +44,14 @@ class WrittenPayload(NamedTuple):
 class PayloadDecoder:
     """Decodes payloads of ``formats``. A payload of another format stays as it is."""
 
-    def __init__(self, store: SchemaStore, formats: Iterable[str] = FORMATS, limit: int = DEFAULT_LIMIT) -> None:
-        self._store = store
+    def __init__(
+        self,
+        store: SchemaStore | Callable[[], SchemaStore],
+        formats: Iterable[str] = FORMATS,
+        limit: int = DEFAULT_LIMIT,
+    ) -> None:
+        """``store`` may be a function that reads the schemas. It is called with the first payload that needs them."""
+        self._given = store
         self._formats = frozenset(formats)
         self._every = len(self._formats) == len(FORMATS)
         self._limit = limit
@@ -66,9 +77,38 @@ class PayloadDecoder:
         """Return a key or value, or None if it is null or carries no schema."""
         if payload is None:
             return None
-        found = mirror_maker.read(topic, side, payload) if self._every else None
+        if self._every and has_own_layouts(topic):
+            found = self._own_layout(topic, side, payload, headers)
+            if found is not None:
+                return found
+        return self._with_schema(topic, side, payload, headers)
+
+    def _own_layout(
+        self, topic: str, side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]
+    ) -> Decoded | None:
+        """Return a record of MirrorMaker 2 or the key of a window; None if it is neither."""
+        from kdump.schemas import mirror_maker, windowed_keys  # few topics have such records
+
+        found = mirror_maker.read(topic, side, payload)
         if found is not None:
             return {"format": None, "framing": None, "data": found}
+        parts = windowed_keys.split(payload) if side == "key" and windowed_keys.is_topic(topic) else None
+        if parts is None:
+            return None
+        made = self._with_schema(topic, side, parts.key, headers)
+        if made is None:
+            return {"format": None, "framing": None, **windowed_keys.as_data(parts.key), "window": parts.window}
+        if "problem" in made:
+            whole = self._with_schema(topic, side, payload, headers)
+            if whole is not None and "problem" not in whole:
+                return whole  # the schema itself ends with bytes that look like a time
+        return made | {"window": parts.window}
+
+    def _with_schema(
+        self, topic: str, side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]
+    ) -> Decoded | None:
+        from kdump.schemas.framing import frame_of  # few payloads have a frame, and this module is imported for all
+
         frame = frame_of(side, payload, headers)
         if frame is None:
             return None
@@ -88,20 +128,20 @@ class PayloadDecoder:
         """
         if frame.framing == "single-object":
             version = self._by_fingerprint.get(frame.fingerprint)
-            return None if version is None or "avro" not in self._formats else self._store.with_id(version.id)
+            return None if version is None or "avro" not in self._formats else self.store.with_id(version.id)
         if frame.guid is not None:
-            return self._store.with_guid(frame.guid)
-        candidates = self._store.with_id(frame.schema_id or 0)
+            return self.store.with_guid(frame.guid)
+        candidates = self.store.with_id(frame.schema_id or 0)
         return None if not candidates and frame.schema_id == 0 else candidates
 
-    @property
+    @cached_property
     def store(self) -> SchemaStore:
         """The schemas that it decodes with."""
-        return self._store
+        return self._given() if callable(self._given) else self._given
 
     def reader(self, subject: str, version: int) -> AvroReader | ProtobufReader | None:
         """Return the reader of a schema that payloads were decoded with, None for JSON."""
-        found = self._store.version(subject, version)
+        found = self.store.version(subject, version)
         return None if found is None else self.schema(found).reader
 
     def missing_schema(self, frame: SchemaFrame) -> Decoded:
@@ -109,9 +149,7 @@ class PayloadDecoder:
         made = _begun(frame)
         self.missing += 1
         name = f"the GUID {frame.guid}" if frame.guid is not None else f"the id {frame.schema_id}"
-        where = (
-            f"no schema of {self._store.topic} has" if self._store else f"no {self._store.topic} was found to look up"
-        )
+        where = f"no schema of {self.store.topic} has" if self.store else f"no {self.store.topic} was found to look up"
         return made | {"problem": "schema-missing", "why": f"{where} {name}"}
 
     def written(
@@ -180,7 +218,7 @@ class PayloadDecoder:
         if made is None:
             from kdump.schemas.readers import PayloadReader
 
-            made = self._schemas[key] = PayloadReader(version, self._store)
+            made = self._schemas[key] = PayloadReader(version, self.store)
         return made
 
     def _choose(self, topic: str, side: Side, candidates: list[SchemaVersion], indexes: list[int]) -> SchemaVersion:
@@ -198,6 +236,8 @@ class PayloadDecoder:
         for each in candidates:
             first[each.subject] = min(first.get(each.subject, each.first_offset), each.first_offset)
 
+        from kdump.schemas.store import DEFAULT_CONTEXT, STATES, split_context
+
         def rank(each: SchemaVersion) -> tuple[int, bool, int]:
             context, bare = split_context(each.subject)
             match = 0
@@ -214,7 +254,7 @@ class PayloadDecoder:
     def _by_fingerprint(self) -> dict[bytes, SchemaVersion]:
         from kdump.schemas import readers
 
-        return readers.fingerprints(self._store)
+        return readers.fingerprints(self.store)
 
 
 def _begun(frame: SchemaFrame) -> Decoded:

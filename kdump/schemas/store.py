@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from kdump.schemas import TOPIC
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-TOPIC: Final = "_schemas"
-"""The default name (``kafkastore.topic``)."""
 
 State: TypeAlias = Literal["current", "soft-deleted", "hard-deleted"]
 STATES: Final[tuple[State, ...]] = ("current", "soft-deleted", "hard-deleted")

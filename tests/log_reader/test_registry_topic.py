@@ -4,7 +4,8 @@ import shutil
 import pytest
 
 from kdump.errors import UnreadableError
-from kdump.log_reader.registry_topic import read_store
+from kdump.log_dirs.finder import Wanted
+from kdump.log_reader.registry_topic import payload_decoder, read_store
 from testing import forge
 from tests.helpers import log_dirs
 
@@ -45,3 +46,14 @@ def test_another_name_and_no_such_topic(tmp_path):
     shutil.rmtree(tmp_path)
     with pytest.raises(UnreadableError):
         read_store([str(tmp_path)])
+
+
+def test_schemas_are_read_with_the_first_payload_that_may_have_one(tmp_path):
+    log_dirs.write(tmp_path, "_schemas-0", {0: segment(1, base=0)})
+    decoder = payload_decoder("auto", [str(tmp_path / "absent")], Wanted())
+    for payload in (None, b"", b"text", b"1", b"\0\0\0\1", b"\xc3\x02" + bytes(10)):
+        assert decoder.side("s", "value", payload) is None
+    with pytest.raises(UnreadableError):
+        decoder.side("s", "value", b"\0\0\0\0\1\2")
+    decoder = payload_decoder("auto", [str(tmp_path), "-"], Wanted())
+    assert decoder.side("s", "value", b"\0\0\0\0\1\2")["data"] == 1
