@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Final
 
@@ -30,6 +31,9 @@ The cluster is lost, only volumes are left:
   kdump help files           as kafka-dump-log.sh: kdump --files FILE,FILE,...
 """
 """The output of ``kdump`` without arguments: at most 24 lines of 80 columns."""
+
+COMPLETE: Final = "_KDUMP_COMPLETE"
+"""The environment variable in which a shell asks for completions (click): it passes no arguments."""
 
 
 def main() -> int:  # noqa: PLR0911  each way to end has its status
@@ -68,7 +72,7 @@ def main() -> int:  # noqa: PLR0911  each way to end has its status
 
 
 def _run(words: list[str]) -> object:
-    if not words:
+    if not words and COMPLETE not in os.environ:
         print(WELCOME, end="", file=sys.stderr)
         return ExitStatus.USAGE
     from kdump.commands import classic

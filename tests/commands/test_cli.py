@@ -207,7 +207,8 @@ def test_help_lists_every_command_once_in_its_group():
     assert {title: listed[title] for title in GROUPS} == {title: list(names) for title, names in GROUPS.items()}
 
 
-COMPLETE = "from kdump.commands.root import root; root(prog_name='kdump')"
+COMPLETE = "import sys; from kdump.cli import main; sys.argv = ['kdump']; sys.exit(main())"
+"""What a shell's completion runs: the console script, without arguments."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
