@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
+from kdump.answers.question import LineTable
 from kdump.schemas.store import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.answers.collector import AnswerLine
     from kdump.schemas.store import HistoryRecord, SchemaStore, SchemaVersion
+
+
+@dataclass(frozen=True)
+class SchemaReference:
+    """A schema that another one refers to: ``name`` is its name there."""
+
+    name: str
+    subject: str
+    version: int
 
 
 @dataclass(frozen=True)
@@ -23,17 +34,26 @@ class SchemaLine:
     subject: str
     version: int
     id: int
+    """The id that payloads carry."""
     guid: str
+    """The identifier that record headers carry."""
     schema_type: str
-    references: tuple[dict[str, Any], ...]
+    """AVRO, PROTOBUF or JSON."""
+    references: tuple[SchemaReference, ...]
+    """Schemas that it refers to."""
     metadata: dict[str, Any] | None
     rule_set: dict[str, Any] | None
     schema: str
+    """The text of the schema."""
     state: str
+    """current, soft-deleted or hard-deleted."""
     context: str
     topic: str
+    """The topic of the registry."""
     first_offset: int
+    """The offset of its first record in the topic."""
     last_offset: int
+    """The offset of its last record in the topic."""
     timestamp_ms: int
 
 
@@ -92,7 +112,7 @@ class SchemaQuery(NamedTuple):
 
 def schema_line(version: SchemaVersion) -> SchemaLine:
     """Return the line of a version."""
-    references = tuple({"name": one.name, "subject": one.subject, "version": one.version} for one in version.references)
+    references = tuple(SchemaReference(*one) for one in version.references)
     return SchemaLine(
         subject=version.subject,
         version=version.version,
@@ -110,6 +130,24 @@ def schema_line(version: SchemaVersion) -> SchemaLine:
         last_offset=version.last_offset,
         timestamp_ms=version.timestamp_ms,
     )
+
+
+TABLES: Final = (
+    LineTable("schemas", SchemaLine),
+    LineTable("subjects", SubjectLine, "--subjects"),
+    LineTable("schema_history", HistoryLine, "--history"),
+)
+"""The views of SQL, as the command lists them without ``--all``."""
+
+
+def table_lines(table: LineTable, store: SchemaStore) -> Iterator[AnswerLine]:
+    """Yield the lines of one of TABLES."""
+    if table.line is HistoryLine:
+        yield from map(history_line, store.history)
+    elif table.line is SubjectLine:
+        yield from subject_lines(store, SchemaQuery())
+    else:
+        yield from map(schema_line, SchemaQuery().versions(store))
 
 
 def subject_lines(store: SchemaStore, query: SchemaQuery) -> Iterator[SubjectLine]:

@@ -55,7 +55,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     if sum((given["subjects"], given["history"], given["folder"] is not None, given["import_script"])) > 1:
         raise UsageError("only one of --subjects, --history, --export and --import-script can be used")
     from kdump.answers import schemas as answer
-    from kdump.log_reader.registry_topic import read_store
+    from kdump.log_reader.registry_topic import no_record, read_store
     from kdump.printers.answer_tables import schemas as tables
 
     run = Session(quiet=quiet)
@@ -69,7 +69,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         lost=lambda item: run.damaged_range(item.file.name, item.damage),
     )
     if not store.history and not run.met:
-        run.absent([f"no record of {topic} is in {', '.join(paths)}: --schemas-topic names another topic"])
+        run.fail(no_record(topic, paths))
     guid = given["guid"].lower() if given["guid"] is not None else None
     query = answer.SchemaQuery(given["deleted"], given["number"], guid, given["subject"], given["schema_type"])
     if given["folder"] is not None:

@@ -240,6 +240,8 @@ class _Command:
             redactor=self.redactor,
             decoder=decoder,
             typed=typed,
+            schemas=given["schemas"],
+            schemas_topic=given["schemas_topic"],
         )
 
     def _typed(self, decoder: PayloadDecoder | None) -> TypedColumns | None:

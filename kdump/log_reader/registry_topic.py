@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.errors import Reporter, raise_it
+from kdump.errors import Reporter, UnreadableError, raise_it
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.reader import PartitionReader
 from kdump.schemas import TOPIC
@@ -13,7 +13,6 @@ from kdump.schemas.decoder import FORMATS, PayloadDecoder
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kdump.errors import UnreadableError
     from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.rows.selection import DamagedRange
     from kdump.schemas.store import SchemaStore
@@ -74,3 +73,8 @@ def read_store(
     for offset in sorted(found):
         store.add(offset, *found[offset])
     return store
+
+
+def no_record(topic: str, paths: Sequence[str]) -> UnreadableError:
+    """Return the error for paths that hold no record of a registry's topic."""
+    return UnreadableError(", ".join(paths), f"no record of {topic} is there: --schemas-topic names another topic")

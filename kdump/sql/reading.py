@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kdump import checking, questions
+from kdump.answers import schemas as registry
 from kdump.answers.collector import as_json
 from kdump.arrow import answer_lines
 from kdump.arrow.header_rows import RECORD_COLUMNS, HeaderRows, of_batches
@@ -27,23 +28,27 @@ from kdump.log_reader import replicas
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import MOST_TEXTS, Filter
 from kdump.log_reader.reader import PartitionReader
+from kdump.log_reader.registry_topic import no_record, read_store
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
 from kdump.printers.findings_report import finding_line
 from kdump.rows import values
 from kdump.rows.redaction import Secrets, bare
 from kdump.rows.selection import DamagedRange, SelectedBatch, may_hold_secrets
+from kdump.schemas import TOPIC
 from kdump.sql import conditions
-from kdump.sql.views import BATCHES, DAMAGE, FindingView, LineView, RowView
+from kdump.sql.views import BATCHES, DAMAGE, FindingView, LineView, QuestionView, RowView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from kdump.answers.collector import AnswerLine
     from kdump.arrow.typed import TypedColumns
     from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.rows.redaction import Redactor
     from kdump.schemas.decoder import PayloadDecoder
+    from kdump.schemas.store import SchemaStore
     from kdump.segments.regions import Damage
     from kdump.sql.views import View
 
@@ -164,6 +169,10 @@ class SqlInputs(NamedTuple):
     typed: TypedColumns | None = None
     """The columns of a subject."""
 
+    schemas: str | None = None
+    """Where the topic of the schema registry is; None for the paths."""
+    schemas_topic: str = TOPIC
+
     @property
     def remote(self) -> RemoteStorage | None:
         """The remote storage that is read too."""
@@ -192,7 +201,7 @@ class QueryReading:
         self.stopped = threading.Event()
         self.error: BaseException | None = None
         """The error that ended a scan; DuckDB wraps it in its own."""
-        self._answers: dict[tuple[str, str], list[Any]] = {}
+        self._answers: dict[tuple[str, str], list[AnswerLine]] = {}
         self._found: list[dict[str, Any]] | None = None
         self._secrets = Secrets()
 
@@ -387,7 +396,14 @@ class QueryReading:
         return self._found
 
     def _answer(self, view: LineView) -> Iterator[dict[str, Any]]:
-        """Yield the lines of a view, as JSON. The question is asked once, for all views with the same options."""
+        """Yield the lines of a view, as JSON."""
+        lines = self._asked(view) if isinstance(view, QuestionView) else registry.table_lines(view.table, self._store)
+        for line in lines:
+            if isinstance(line, view.table.line):
+                yield answer_lines.readable(as_json(line))
+
+    def _asked(self, view: QuestionView) -> list[AnswerLine]:
+        """Return the answer to the question of a view. It is asked once, for all views with the same options."""
         options = dict(view.table.options)
         key = view.question, repr(options)
         if key not in self._answers:
@@ -400,9 +416,31 @@ class QueryReading:
             except UnreadableError as error:
                 self.report.fail(error)
             self._answers[key] = lines
-        for line in self._answers[key]:
-            if isinstance(line, view.table.line):
-                yield answer_lines.readable(as_json(line))
+        return self._answers[key]
+
+    @cached_property
+    def _store(self) -> SchemaStore:
+        """The schema registry in the paths. It is read once."""
+        inputs = self.inputs
+        where = inputs.paths if inputs.schemas is None else (inputs.schemas,)
+        failed = False
+
+        def fail(error: UnreadableError) -> None:
+            nonlocal failed
+            failed = True
+            self.report.fail(error)
+
+        store = read_store(
+            where,
+            topic=inputs.schemas_topic,
+            max_batch_bytes=inputs.wanted.max_batch_bytes,
+            remote=inputs.remote,
+            fail=fail,
+            lost=self.report.lost,
+        )
+        if not store.history and not failed:
+            self.report.fail(no_record(inputs.schemas_topic, where))
+        return store
 
     def _ask(self, question: str, options: dict[str, Any]) -> Iterator[Any]:
         inputs, wanted = self.inputs, self.inputs.wanted

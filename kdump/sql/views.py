@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kdump.answers import QUESTIONS, question_named
+from kdump.answers import schemas as registry
 from kdump.answers.collector import camel_case
 from kdump.arrow import answer_lines, schema
 from kdump.arrow.header_rows import batch_schema
@@ -109,12 +110,12 @@ class RowView(View):
 
 
 class LineView(View):
-    """The lines of one class that a question has."""
+    """The lines of one class that a command prints."""
 
-    def __init__(self, name: str, table: LineTable) -> None:
-        words = f"{question_named(name).called} {table.words}".rstrip()
+    def __init__(self, command: str, table: LineTable) -> None:
+        words = f"{command} {table.words}".rstrip()
         super().__init__(table.name, words, table.line.kind, _sentence(table.line.__doc__ or ""))
-        self.question, self.table = name, table
+        self.table = table
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -124,6 +125,21 @@ class LineView(View):
     @property
     def docs(self) -> Mapping[str, str]:
         return _field_docs(self.table.line)
+
+
+class QuestionView(LineView):
+    """The lines of one class that a question has."""
+
+    def __init__(self, question: str, table: LineTable) -> None:
+        super().__init__(question_named(question).called, table)
+        self.question = question
+
+
+class RegistryView(LineView):
+    """Lines of ``kdump schemas``: a schema registry in its topic."""
+
+    def __init__(self, table: LineTable) -> None:
+        super().__init__("schemas", table)
 
 
 def _typed_field(typed: TypedColumns, field: pa.Field) -> pa.Field:
@@ -184,7 +200,8 @@ def views(*, decoded: bool = False, typed: TypedColumns | None = None) -> dict[s
         FindingView(FINDINGS, "The problems that a check finds.", whole=False),
         FindingView("finding_details", "The same problems with codes, counts of records and commands.", whole=True),
     ]
-    found += [LineView(name, table) for name in QUESTIONS for table in question_named(name).tables]
+    found += [QuestionView(name, table) for name in QUESTIONS for table in question_named(name).tables]
+    found += map(RegistryView, registry.TABLES)
     return {view.name: view for view in found}
 
 

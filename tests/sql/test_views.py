@@ -42,6 +42,30 @@ def test_a_view_has_the_lines_of_its_command(view, monkeypatch):
     assert sorted(map(json.dumps, rows)) == sorted(json.dumps(row(line)) for line in wanted)
 
 
+@pytest.mark.parametrize("name", ["schemas", "subjects", "schema_history"])
+def test_a_view_of_a_registry_has_the_lines_of_its_command(name, registries):
+    view, logs = VIEWS[name], registries / "confluent" / "logs"
+    printed = shown.run(f"kdump {view.command} {logs} -q -o jsonl").output.splitlines()
+    wanted = [{key: value for key, value in json.loads(line).items() if key != "kind"} for line in printed]
+    found = shown.run(f"kdump sql 'select * from {name}' {logs} -q -o jsonl").output.splitlines()
+    assert [json.loads(line) for line in found] == wanted
+    assert len(wanted) > 5
+
+
+def test_a_registry_elsewhere_is_read(registries):
+    where = f"{BROKER}/one-0 --schemas {registries / 'confluent' / 'logs'}"
+    assert shown.run(f"kdump sql 'select count(*) > 5 as n from subjects' {where} -q -o csv").output == "n\ntrue\n"
+
+
+def test_paths_without_a_registry_are_an_error(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for command in ("kdump sql 'from subjects'", "kdump schemas"):
+        done = shown.run(f"{command} {BROKER}/one-0 -q -o jsonl")
+        assert done.status == 1
+        hint = "no record of _schemas is there: --schemas-topic names another topic"
+        assert done.output == f"error: {BROKER}/one-0: {hint}\n"
+
+
 @pytest.mark.parametrize("name", ["record", "batch", "damage"])
 def test_rows_have_the_columns_of_json_lines(name):
     view = next(one for one in VIEWS.values() if one.kind == name)
