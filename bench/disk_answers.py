@@ -24,7 +24,7 @@ from kdump.answers.compaction.cleaning import CleaningLimits
 from kdump.answers.compaction.compacted_logs import Compaction
 from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.log_dir_pass import LogDirPass
-from kdump.answers.retention.deletions import Retention
+from kdump.answers.retention import Retention
 from kdump.answers.statistics import Statistics
 from kdump.answers.topic_configs import GivenConfig, TopicConfigs
 from kdump.checks import everything

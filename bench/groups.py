@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from bench import indexes, runs
-from kdump.answers.groups.log_ends import LogEnds
+from kdump.answers.groups.collector import LogEnds
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.errors import Reporter
 from kdump.formats.record_layout import BatchHeader

@@ -16,9 +16,9 @@ import tempfile
 from pathlib import Path
 
 from bench.indexes import STEM, best_of_three, make
+from kdump.answers import replica_diff
 from kdump.answers.collector import Place
-from kdump.answers.replica_diff import brokers
-from kdump.answers.replica_diff.brokers import BrokerReplica, PairDifference
+from kdump.answers.replica_diff import BrokerReplica, PairDifference
 from kdump.errors import Reporter, raise_it
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
@@ -50,8 +50,8 @@ def compare(folder: Path) -> int:
         [BrokerReplica(broker.name, Place(one, states.of(one))) for one in finder.find([str(broker)])]
         for broker in sorted(folder.iterdir())
     ]
-    (line,) = brokers.compare_all(
-        brokers.pairs(brokers.by_partition(copies)), records=False, damage=raise_text, fail=raise_it
+    (line,) = replica_diff.compare_all(
+        replica_diff.pairs(replica_diff.by_partition(copies)), records=False, damage=raise_text, fail=raise_it
     )
     if not isinstance(line, PairDifference) or not line.same:
         raise SystemExit(f"equal replicas differ: {line}")

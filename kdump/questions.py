@@ -34,8 +34,8 @@ from kdump.answers.offsets import PartitionOffsets
 from kdump.answers.producers import ActiveProducer, SequenceBreak
 from kdump.answers.question import Asking, LogQuestion
 from kdump.answers.recompression import WhatIfAnswer, target
-from kdump.answers.replica_diff.brokers import PairDifference, RecordDifference
-from kdump.answers.retention.deletions import SegmentRetention, TopicRetention
+from kdump.answers.replica_diff import PairDifference, RecordDifference
+from kdump.answers.retention import SegmentRetention, TopicRetention
 from kdump.answers.statistics import LARGEST, HourStatistics, PartitionStatistics, ProducerStatistics
 from kdump.answers.topic_configs import GivenConfig, given_config
 from kdump.answers.transactional_ids import TransactionalId

@@ -20,11 +20,11 @@ QUESTIONS: dict[str, str] = {
     "groups": "kdump.answers.groups.collector",
     "du": "kdump.answers.disk_usage",
     "stats": "kdump.answers.statistics",
-    "retention": "kdump.answers.retention.deletions",
+    "retention": "kdump.answers.retention",
     "compaction": "kdump.answers.compaction.compacted_logs",
     "metadata": "kdump.answers.metadata.answer:TOPICS",
     "events": "kdump.answers.metadata.answer:EVENTS",
-    "diff": "kdump.answers.replica_diff.brokers",
+    "diff": "kdump.answers.replica_diff",
     "explain": "kdump.answers.explain.explanation",
 }
 """The questions by name, in the order of every list; the module of each, where not ``QUESTION`` with the constant."""

@@ -1,6 +1,6 @@
-"""What fills the disk: every folder and file of log dirs, in sizes and in what they occupy.
+"""The sizes of folders and files of log dirs, for ``kdump du``, and the segments of partitions, for ``kdump ls``.
 
-``log_bytes`` is what a broker answers to DescribeLogDirs (``kafka-log-dirs.sh``): the sizes of the ``.log`` files
+``log_bytes`` is the size that a broker gives for DescribeLogDirs (``kafka-log-dirs.sh``): that of the ``.log`` files
 without the zeros of a preallocated active one. Class UnifiedLog names the folders.
 """
 
@@ -19,7 +19,7 @@ from kdump.log_dirs.file_names import LOG_DIR_FILE, SEGMENT_NAME, is_sibling, le
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import log_end, walk
 from kdump.segments.log_end import end_of_segment, last_batch
-from kdump.segments.regions import Damage, Trailing
+from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.log_dirs.files import Entry
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.segments.log_end import SegmentEnd
+
 
 _STATES: Final = {
     file_names.DELETE_FOLDER: "deleted",
@@ -210,8 +210,9 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
         if live:
             end = end_of_segment(live[-1])
             unused = live[-1].size - end.position
-            _say(place, live[-1], end)
-            latest = _latest(place, live[-1], end)
+            if end.damage is not None:
+                log_end.report_region(live[-1], end.damage, place.report)
+            latest = None if isinstance(end.damage, Damage) else end.offset
             first = end.first if len(live) == 1 and end.first is not None else _first_batch(live)
             oldest, newest = _time(first), _time(end.last or last_batch(live[:-1]))
     except UnreadableError as error:
@@ -238,16 +239,6 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
     )
 
 
-def _say(place: Place, segment: Segment, end: SegmentEnd) -> None:
-    """Report what cannot be read at the end of a log."""
-    if isinstance(end.damage, Trailing):
-        found = log_end.tail(segment, end.damage)
-        say = place.report.damage if found.is_damage else place.report.note
-        say(f"{segment.name}: byte {end.damage.position}: {found.text}")
-    elif end.damage is not None:
-        place.report.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")
-
-
 def _path(partition: Partition) -> str:
     return partition.files.shown(partition.folder).rstrip("/")
 
@@ -270,14 +261,6 @@ def _first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
     return None
 
 
-def _latest(place: Place, segment: Segment, end: SegmentEnd) -> int | None:
-    """Return the log end offset, or None if the last segment ends in damage."""
-    if isinstance(end.damage, Damage):
-        place.report.damage(f"{segment.name}: byte {end.damage.position}: {end.damage.reason}")
-        return None
-    return end.offset
-
-
 def _time(batch: RecordBatch | None) -> int | None:
     return None if batch is None or batch.max_timestamp < 0 else batch.max_timestamp
 
@@ -287,19 +270,24 @@ def _segment_lines(place: Place, folder: str, topic: str, number: int) -> Iterat
     beside = {entry.path: entry for entry in partition.others}
     for segment in partition.segments:
         siblings = [beside[path] for path in segment.siblings.values() if path in beside]
-        name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
         yield SegmentUsage(
             log_dir=place.log_dir.path,
             folder=folder,
             topic=topic,
             partition=number,
             base_offset=segment.base_offset or 0,
-            state=((name and name["state"]) or ".log").lstrip("."),
+            state=_suffix(segment),
             bytes=segment.size,
             index_bytes=Bytes.of(siblings).size,
             disk_bytes=Bytes.of([segment, *siblings]).disk_size,
             modified_ms=segment.modified,
         )
+
+
+def _suffix(segment: Segment) -> str:
+    """Return the end of a segment's name without its dot: log, deleted, swap, cleaned."""
+    name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
+    return ((name and name["state"]) or ".log").lstrip(".")
 
 
 def _other_folder(partition: Partition) -> _OtherFolder:
@@ -392,3 +380,67 @@ QUESTION: Final = LogQuestion(
     every_folder=True,
     unit="everything",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSpan:
+    """A segment. ``state`` ends the file's name: log, deleted, swap, ...
+
+    ``end_offset`` is the offset after its last valid batch, or None if damage comes after that; ``oldest_ms`` and
+    ``newest_ms`` are the largest times of its first and last batch, None without one.
+    """
+
+    kind: ClassVar[str] = "segmentSpan"
+    file: str
+    topic: str
+    partition: int
+    base_offset: int | None
+    end_offset: int | None
+    bytes: int
+    oldest_ms: int | None
+    newest_ms: int | None
+    state: str
+
+
+class SegmentListing(Collector):
+    """Collects the segments of every partition."""
+
+    def __init__(self) -> None:
+        self._found: list[SegmentSpan] = []
+
+    def begin(self, place: Place) -> Needs:
+        """Take the segments of a partition; what damages the end of one is reported."""
+        if place.key is not None:
+            for segment in place.partition.segments:
+                try:
+                    self._found.append(_listed(segment, *place.key, place))
+                except UnreadableError as error:
+                    place.report.fail(error)
+        return Needs.FILES
+
+    def merge(self, other: SegmentListing) -> None:
+        """Take over the segments of another."""
+        self._found += other._found
+
+    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  a list is of no time
+        """Yield the segments by topic, partition and base offset."""
+        yield from sorted(self._found, key=lambda line: (line.topic, line.partition, line.base_offset or 0, line.file))
+
+
+def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentSpan:
+    end = end_of_segment(segment)
+    is_damaged = isinstance(end.damage, Damage)
+    if end.damage is not None and is_damaged:
+        log_end.report_region(segment, end.damage, place.report)
+    base = segment.base_offset
+    return SegmentSpan(
+        file=segment.name,
+        topic=topic,
+        partition=number,
+        base_offset=base,
+        end_offset=None if is_damaged else base if end.last is None else end.last.last_offset + 1,
+        bytes=segment.size,
+        oldest_ms=_time(end.first or _first_batch([segment])),
+        newest_ms=_time(end.last),
+        state=_suffix(segment),
+    )

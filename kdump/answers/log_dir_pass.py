@@ -132,12 +132,8 @@ class LogDirPass:
                     done = Seeker(segment, source, self._report.wrong).by_offset(since, None).start
                 for region in resync.read(source, done, on_error="resync", first_offset=base, runs=runs):
                     lost = _lost(region, is_last=is_last)
-                    if isinstance(region, Trailing):
-                        found = log_end.tail(segment, region)
-                        say = self._report.damage if found.is_damage else self._report.note
-                        say(f"{segment.name}: byte {region.position}: {found.text}")
-                    elif lost is not None:
-                        self._report.damage(f"{segment.name}: byte {lost.position}: {lost.reason}")
+                    if isinstance(region, Damage | Trailing):
+                        log_end.report_region(segment, region, self._report)
                     yield region if lost is None else lost
                     done = region.position + region.size
         except UnreadableError as error:

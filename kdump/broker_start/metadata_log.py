@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.answers.metadata import snapshot_record
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.image import SnapshotFile, load
+from kdump.answers.metadata.records import METADATA_VERSION, level_name
 from kdump.answers.metadata.replay import MetadataReplay
 from kdump.broker_start import log_folder
 from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
@@ -229,7 +229,7 @@ def _replay(
                     break
     level = image.features.metadata_version
     if not broken and level > release.highest_level:
-        text = f"metadata.version is {snapshot_record.level_name(level)}, which {release.name} does not know"
+        text = f"metadata.version is {level_name(level)}, which {release.name} does not know"
         broken.append(StartCause(code=Code.METADATA_TOO_NEW, file=folder.name, text=text))
     return image, broken
 
@@ -294,7 +294,7 @@ def bootstrap(log_dir: LogDirFiles) -> Iterator[StartCause]:
                         found = found or (
                             message is not None
                             and message.name == "FeatureLevelRecord"
-                            and snapshot_record.METADATA_VERSION.encode() in value
+                            and METADATA_VERSION.encode() in value
                         )
     except DamageError as damage:
         yield StartCause(code=Code.BOOTSTRAP_BROKEN, file=shown, text=str(damage))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.answers.metadata import snapshot_record
+from kdump.answers.metadata.records import LEVEL_NAMES
 from kdump.broker_start.outcome import StartCause
 from kdump.dump_log_segments.dialects import LAST_MINORS, known_release
 from kdump.errors import DamageError
@@ -31,7 +31,7 @@ class StartRelease(NamedTuple):
     @property
     def highest_level(self) -> int:
         """The highest level of metadata.version that it knows."""
-        known = (level for level, name in snapshot_record.LEVEL_NAMES.items() if _minor(name) <= self.number[:2])
+        known = (level for level, name in LEVEL_NAMES.items() if _minor(name) <= self.number[:2])
         return max(known, default=0)
 
     @property

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kdump.answers import replica_diff
 from kdump.answers.collector import Place
-from kdump.answers.replica_diff import brokers
-from kdump.answers.replica_diff.brokers import BrokerReplica
+from kdump.answers.replica_diff import BrokerReplica
 from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
@@ -59,16 +59,16 @@ def command(*, records: bool, **options: Any) -> int:
     if len(run.paths) < 2:
         raise UsageError("diff compares two brokers or more: name a path for each")
     states = LogDirStates(run.session.report)
-    copies = brokers.by_partition(_replicas(path, run, states) for path in run.paths)
+    copies = replica_diff.by_partition(_replicas(path, run, states) for path in run.paths)
     alone = [f"{topic}-{number}" for (topic, number), replicas in copies.items() if len(replicas) == 1]
     if alone:
         more = f" and {len(alone) - _MANY} more" if len(alone) > _MANY else ""
         run.session.note(f"on one of these brokers only, not compared: {', '.join(alone[:_MANY])}{more}")
-    found = brokers.pairs(copies)
+    found = replica_diff.pairs(copies)
     if records:
         run.reads_alone("--records")
-    run.session.watch(sum(map(brokers.size, found)))
-    lines = brokers.compare_all(
+    run.session.watch(sum(map(replica_diff.size, found)))
+    lines = replica_diff.compare_all(
         found,
         records=records,
         damage=run.session.damage,

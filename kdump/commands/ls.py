@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from kdump.answers.disk_usage import DiskUsage, PartitionUsage
-from kdump.answers.segment_listing import SegmentListing
+from kdump.answers.disk_usage import DiskUsage, PartitionUsage, SegmentListing
 from kdump.command_line.answering import INPUTS, Answering
 from kdump.command_line.options import add
 from kdump.printers.answer_tables import listing

@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.answers.metadata.image_parts import TOPIC_RESOURCE
-from kdump.answers.metadata.snapshot_record import SCRAM_SINCE
+from kdump.answers.metadata.cluster_image import TOPIC_RESOURCE
+from kdump.answers.metadata.records import SCRAM_SINCE
 from kdump.answers.metadata.topics import id_text
 from kdump.errors import Reporter, UsageError
 from kdump.primitives.near_names import did_you_mean

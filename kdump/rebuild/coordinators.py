@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from kdump.answers.collector import Place
 from kdump.answers.coordinator import TOPICS, coordinator_partition
 from kdump.answers.groups.collector import ConsumerGroups, GroupsWanted
-from kdump.answers.groups.coordinator_log import CoordinatorLog
+from kdump.answers.groups.coordinator_log import CoordinatorLog, ShareStateLog
 from kdump.answers.groups.lines import CommittedLine, GroupLine
-from kdump.answers.groups.topic_log import ShareStateLog
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.metadata.topics import id_text
 from kdump.answers.transactional_ids import TransactionalIds

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.producers import ActiveProducer, Producers
-from kdump.answers.retention.deletions import Retention, SegmentRetention
-from kdump.answers.retention.rules import rules_of
+from kdump.answers.retention import Retention, SegmentRetention
+from kdump.answers.retention_rules import rules_of
 from kdump.answers.topic_configs import TopicConfigs
 from kdump.errors import Reporter, many
 from kdump.internal_topics import consumer_offsets, transaction_state

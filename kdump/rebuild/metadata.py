@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 from kdump.answers.metadata import snapshot_writer
-from kdump.answers.metadata.cluster_image import ClusterImage
+from kdump.answers.metadata.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
 from kdump.answers.metadata.image import Copies, MetadataLog
-from kdump.answers.metadata.image_parts import BROKER_RESOURCE, TOPIC_RESOURCE
-from kdump.answers.metadata.snapshot_record import METADATA_VERSION, level_name
+from kdump.answers.metadata.records import METADATA_VERSION, level_name
 from kdump.answers.metadata.topics import PartitionImage, id_text
 from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
 from kdump.formats import leader_epoch, quorum_state

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.answers.metadata import snapshot_record
+from kdump.answers.metadata.records import LEVEL_NAMES, level_name
 from kdump.broker_start import release
 from kdump.errors import UsageError
 
@@ -74,7 +74,7 @@ def oldest_for(level: int) -> StartRelease:
         found = release.of(".".join(map(str, minor)))
         if found.highest_level >= level:
             return found
-    newest = snapshot_record.level_name(max(snapshot_record.LEVEL_NAMES))
+    newest = level_name(max(LEVEL_NAMES))
     raise UsageError(
         f"metadata.version is {level}, and kdump knows levels up to {newest}: "
         "use a newer kdump, or name the release with --release"

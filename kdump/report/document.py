@@ -12,11 +12,11 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump import __version__
+from kdump.answers import replica_diff
 from kdump.answers.collector import Place, as_json
 from kdump.answers.metadata.events import without_secrets
 from kdump.answers.metadata.image import Copies, MetadataLog
-from kdump.answers.replica_diff import brokers
-from kdump.answers.replica_diff.brokers import BrokerReplica
+from kdump.answers.replica_diff import BrokerReplica
 from kdump.broker_start.started import verdicts
 from kdump.errors import SILENT, Reporter
 from kdump.findings import status
@@ -287,8 +287,8 @@ def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -
     replicas = [
         [BrokerReplica(name, place) for place in places] for name, places in zip(names, owners.values(), strict=True)
     ]
-    found = brokers.pairs(brokers.by_partition(replicas))
-    lines = brokers.compare_all(found, records=False, damage=say.damage, fail=say.fail)
+    found = replica_diff.pairs(replica_diff.by_partition(replicas))
+    lines = replica_diff.compare_all(found, records=False, damage=say.damage, fail=say.fail)
     return ReportAnswer(asked.line("diff", paths=names), _lines(lines))
 
 

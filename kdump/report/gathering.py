@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.answers.damaged_ranges import DamagedRanges
 from kdump.answers.disk_usage import DiskUsage
-from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
-from kdump.answers.groups.log_ends import LogEnds
+from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted, LogEnds
 from kdump.answers.log_dir_pass import LogDirPass, gather_with
-from kdump.answers.log_events import LogEvents
+from kdump.answers.log_events import DamagedRanges, LogEvents
 from kdump.answers.metadata.image import image_of, partition_count, topic_names
-from kdump.answers.retention.deletions import Retention, copied_offsets
+from kdump.answers.retention import Retention, copied_offsets
 from kdump.answers.statistics import Statistics
 from kdump.answers.topic_configs import TopicConfigs, compacted_topics
 from kdump.answers.transactions import Transactions

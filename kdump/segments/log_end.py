@@ -36,6 +36,7 @@ from kdump.segments.regions import DATA, Damage, Trailing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdump.errors import Reporter
     from kdump.log_dirs.files import Files, Source
     from kdump.log_dirs.partition import Partition, Segment
 
@@ -183,6 +184,20 @@ def tail(segment: Segment | None, region: Trailing) -> Tail:
     if segment is not None and is_being_written(segment):
         return Tail(False, f"{region}: a broker is writing it")
     return Tail(True, f"{region}: truncated, or copied while it was written")
+
+
+def report_region(segment: Segment, region: Damage | Trailing, report: Reporter) -> None:
+    """Report a damaged range of a segment, or the truncated batch at its end, as damage or as a note."""
+    found = tail(segment, region) if isinstance(region, Trailing) else Tail(True, region.reason)
+    say = report.damage if found.is_damage else report.note
+    say(f"{segment.name}: byte {region.position}: {found.text}")
+
+
+def damage_of(segment: Segment, region: Damage | Trailing) -> Damage | None:
+    """Return a damaged range; a truncated batch at the end as one, or None where a broker is writing it."""
+    if isinstance(region, Damage):
+        return region
+    return region.damage() if tail(segment, region).is_damage else None
 
 
 def is_being_written(segment: Segment) -> bool:

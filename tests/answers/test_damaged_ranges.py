@@ -2,8 +2,8 @@
 
 import pytest
 
-from kdump.answers.damaged_ranges import MOST, PARTS, DamagedBytes, DamagedFile, DamagedRanges
 from kdump.answers.log_dir_pass import LogDirPass
+from kdump.answers.log_events import MOST_RANGES, PARTS, DamagedBytes, DamagedFile, DamagedRanges
 from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -40,7 +40,7 @@ def test_each_of_few_ranges_is_named(tmp_path):
     assert (file.ranges, file.damaged_bytes, file.parts) == (len(ranges), 3 * size, None)
 
 
-@pytest.mark.parametrize("batches", [2 * MOST + 3, 5 * MOST])
+@pytest.mark.parametrize("batches", [2 * MOST_RANGES + 3, 5 * MOST_RANGES])
 def test_of_many_ranges_it_is_known_where_they_lie(tmp_path, batches):
     content = rotten(batches, lambda number: number % 2)
     log_dirs.write(tmp_path, "orders-0", {0: content})
@@ -50,7 +50,7 @@ def test_of_many_ranges_it_is_known_where_they_lie(tmp_path, batches):
     for number in range(1, batches, 2):
         for byte in range(number * size, (number + 1) * size):
             wanted[byte * PARTS // len(content)] += 1
-    assert len(ranges) == MOST
+    assert len(ranges) == MOST_RANGES
     assert file.ranges == batches // 2
     assert list(file.parts) == wanted
     assert file.damaged_bytes == sum(wanted)

@@ -7,7 +7,7 @@ import pytest
 
 from kdump import kernel
 from kdump.answers.collector import as_json
-from kdump.answers.compaction import cleaner_walk
+from kdump.answers.compaction import cleaning
 from kdump.answers.compaction.cleaning import CleaningLimits
 from kdump.answers.compaction.compacted_logs import Compaction
 from kdump.answers.compaction.key_tables import KeyPart, KeySizes, OffsetMap, all_keys
@@ -99,7 +99,7 @@ KINDS = {
 def test_every_kind_of_batch_gives_the_same(tmp_path, kind, most, held, monkeypatch):
     lines = held_equal(write(tmp_path, *KINDS[kind]), most=most, held=held)
     assert lines[0]["records"] > 0 or kind == "far"
-    monkeypatch.setattr(cleaner_walk, "CHUNK", 2)
+    monkeypatch.setattr(cleaning, "CHUNK", 2)
     assert held_equal(tmp_path, most=most, held=held) == lines
 
 

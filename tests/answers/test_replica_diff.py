@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from kdump.answers import replica_diff
 from kdump.answers.collector import Place, as_json
-from kdump.answers.replica_diff import brokers
-from kdump.answers.replica_diff.brokers import BrokerReplica
+from kdump.answers.replica_diff import BrokerReplica
 from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -28,8 +28,8 @@ def ask(*paths, records=False, workers=None):
         [BrokerReplica(str(path), Place(one, states.of(one))) for one in finder.find([str(path)]) if one.topic]
         for path in paths
     ]
-    lines = brokers.compare_all(
-        brokers.pairs(brokers.by_partition(copies)),
+    lines = replica_diff.compare_all(
+        replica_diff.pairs(replica_diff.by_partition(copies)),
         records=records,
         damage=said.append,
         fail=raise_,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import struct
 
 from kdump.answers.collector import as_json
-from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
-from kdump.answers.groups.log_ends import LogEnds
+from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted, LogEnds
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted

@@ -28,16 +28,15 @@ A word means the same in every command. A new option or field takes a word of th
 `--files` stands for the clone of DumpLogSegments. `python -m tools.dev.word_tables` writes this page.
 """
 ANSWERED_BY = {
-    "damaged_ranges": "report",
     "log_events": "report",
     "disk_usage": "du",
     "statistics": "stats",
     "recompression": "stats",
     "replica_diff": "diff",
-    "segment_listing": "ls",
+    "SegmentSpan": "ls",
     "transactional_ids": "transactions",
 }
-"""Modules of kdump.answers that are not named as the command that prints their lines."""
+"""Modules and lines of kdump.answers -> the command that prints the lines, where the module is not named as that."""
 
 
 def options() -> Iterator[tuple[str, str]]:
@@ -66,7 +65,7 @@ def fields() -> Iterator[tuple[str, str]]:
         for line in vars(import_module(module.name)).values():
             if isinstance(line, type) and line.__module__ == module.name and isinstance(vars(line).get("kind"), str):
                 for field in ("kind", *line.__dataclass_fields__):
-                    yield camel_case(field), ANSWERED_BY.get(name, name)
+                    yield camel_case(field), ANSWERED_BY.get(line.__name__, ANSWERED_BY.get(name, name))
 
 
 def table(title: str, pairs: Iterable[tuple[str, str]]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdump.answers.collector import Place, as_json
-from kdump.answers.replica_diff.brokers import BrokerReplica, compare
+from kdump.answers.replica_diff import BrokerReplica, compare
 from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from kdump.answers.groups.coordinator_log import OFFSETS, group_of, problem_of
+from kdump.answers.groups.coordinator_log import OFFSETS, TopicLog, TopicLogs, group_of, problem_of
 from kdump.answers.groups.lines import WriterLine
-from kdump.answers.groups.topic_log import TopicLog, TopicLogs
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.internal_topics import consumer_offsets
 from kdump.primitives.java_text import java_utf8

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from kdump.answers.metadata import image_parts
+from kdump.answers.metadata import cluster_image
 from kdump.answers.metadata.events import Event, without_secrets
 from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, cluster_metadata
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.answers.metadata.snapshot_record import SnapshotRecord
+    from kdump.answers.metadata.records import SnapshotRecord
     from kdump.answers.metadata.topics import PartitionImage, Topic
     from kdump.answers.question import Asking
 
@@ -72,13 +72,13 @@ def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[Differen
 
 def difference_without_secrets(line: Difference) -> Difference:
     """Return a difference for people: without salts and keys of SCRAM, and secret configs."""
-    was = None if line.was is None else {**line.was, "data": image_parts.hidden_record(line.was["data"])}
-    data = image_parts.hidden_record(line.data, None if line.was is None else line.was["data"])
+    was = None if line.was is None else {**line.was, "data": cluster_image.hidden_record(line.was["data"])}
+    data = cluster_image.hidden_record(line.data, None if line.was is None else line.was["data"])
     return replace(line, data=data, was=was)
 
 
 def _topic(record: SnapshotRecord, image: ClusterImage) -> str | None:
-    if record.name == "ConfigRecord" and record.fields["resourceType"] == image_parts.TOPIC_RESOURCE:
+    if record.name == "ConfigRecord" and record.fields["resourceType"] == cluster_image.TOPIC_RESOURCE:
         name: str = record.fields["resourceName"]
         return name
     topic = image.topics.by_id.get(record.fields.get("topicId", b""))
@@ -149,7 +149,7 @@ def topic_lines(image: ClusterImage, wanted: Sequence[str], *, show_secrets: boo
 
 def _line(topic: Topic, image: ClusterImage, *, show_secrets: bool) -> TopicLine:
     lines = [PartitionLine.of(number, state) for number, state in sorted(topic.partitions.items())]
-    own = image_parts.hidden_configs(image_parts.TOPIC_RESOURCE, image.configs.topic(topic.name), show=show_secrets)
+    own = cluster_image.hidden_configs(cluster_image.TOPIC_RESOURCE, image.configs.topic(topic.name), show=show_secrets)
     return TopicLine(topic.name, topic.id_text, topic.name in INTERNAL, lines, own)
 
 
@@ -166,7 +166,7 @@ class RecordLine:
 def record_line(record: SnapshotRecord, *, show_secrets: bool = False) -> RecordLine:
     """Return the line of a record, without secrets."""
     plain = record.plain
-    data = plain["data"] if show_secrets else image_parts.hidden_record(plain["data"])
+    data = plain["data"] if show_secrets else cluster_image.hidden_record(plain["data"])
     return RecordLine(plain["type"], plain["version"], data)
 
 
@@ -182,7 +182,7 @@ def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[Snapsh
     ids = {topic.id for name, topic in image.topics.by_name.items() if takes(wanted, name)}
     for record in image.records():
         held = record.fields
-        is_config = record.name == "ConfigRecord" and held["resourceType"] == image_parts.TOPIC_RESOURCE
+        is_config = record.name == "ConfigRecord" and held["resourceType"] == cluster_image.TOPIC_RESOURCE
         if not wanted or held.get("topicId") in ids or (is_config and takes(wanted, held["resourceName"])):
             yield record
 

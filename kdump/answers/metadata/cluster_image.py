@@ -1,18 +1,351 @@
-"""The image of a cluster: what all records of the metadata log below an offset come to."""
+"""The image of a cluster: the sum of all records of the metadata log below an offset.
+
+An image has topics (``topics.py``), features (``records.py``), and here ACLs, registrations, configs, quotas, producer
+ids, SCRAM credentials and delegation tokens. Source: ``org.apache.kafka.image`` of Kafka.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kdump.answers.metadata.image_parts import Acls, Cluster, Configs, ProducerIds, Quotas, Scram, Tokens
-from kdump.answers.metadata.records import Fields, ReplayError
-from kdump.answers.metadata.snapshot_record import SCRAM_SINCE, TOKENS_SINCE, Features
-from kdump.answers.metadata.topics import Topics
+from kdump.answers.metadata.records import (
+    CONTROLLERS_SINCE,
+    SCRAM_SINCE,
+    TOKENS_SINCE,
+    Features,
+    Fields,
+    ReplayError,
+    SnapshotRecord,
+    record_version,
+)
+from kdump.answers.metadata.topics import Topics, id_text
+from kdump.internal_topics.secrets import CREDENTIAL, HIDDEN, is_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from kdump.answers.metadata.snapshot_record import SnapshotRecord
+
+_ACL_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "resourceType": (
+        *("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER"),
+        *("TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"),
+    ),
+    "patternType": ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED"),
+    "operation": (
+        *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE"),
+        *("CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE"),
+        *("CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
+    ),
+    "permissionType": ("UNKNOWN", "ANY", "DENY", "ALLOW"),
+}
+"""Field -> the names of its codes (``org.apache.kafka.common.acl``)."""
+
+
+class Acls:
+    """The entries by id, in the fields of AccessControlEntryRecord."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[bytes, Fields] = {}
+
+    def handlers(self) -> dict[str, Callable[[Fields], None]]:
+        """Return the method that applies each type of record."""
+        return {"AccessControlEntryRecord": self._add, "RemoveAccessControlEntryRecord": self._remove}
+
+    def _add(self, fields: Fields) -> None:
+        self.by_id[fields["id"]] = fields
+
+    def _remove(self, fields: Fields) -> None:
+        if self.by_id.pop(fields["id"], None) is None:
+            raise ReplayError(f"there is no ACL with id {id_text(fields['id'])}")
+
+    def records(self) -> Iterator[SnapshotRecord]:
+        """Yield the records of a snapshot."""
+        for _, fields in sorted(self.by_id.items()):
+            yield SnapshotRecord("AccessControlEntryRecord", 0, fields)
+
+
+def acl_in_words(fields: Fields) -> dict[str, str]:
+    """Return an entry with Kafka's names for its codes."""
+    return {
+        name: _acl_word(name, value) if name in _ACL_NAMES else str(value)
+        for name, value in fields.items()
+        if name != "id"
+    }
+
+
+def _acl_word(field: str, code: int) -> str:
+    names = _ACL_NAMES[field]
+    return names[code] if 0 <= code < len(names) else f"UNKNOWN({code})"
+
+
+FENCING: Final = {-1: False, 0: None, 1: True}
+SHUTDOWN: Final = {0: None, 1: True}
+
+
+class Cluster:
+    """Registrations by id, in the fields of RegisterBrokerRecord and RegisterControllerRecord."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, Fields] = {}
+        self.controllers: dict[int, Fields] = {}
+
+    def handlers(self) -> dict[str, Callable[[Fields], None]]:
+        """Return the method that applies each type of record."""
+        return {
+            "RegisterBrokerRecord": self._register,
+            "UnregisterBrokerRecord": self._unregister,
+            "FenceBrokerRecord": lambda fields: self._fence(fields, fenced=True),
+            "UnfenceBrokerRecord": lambda fields: self._fence(fields, fenced=False),
+            "BrokerRegistrationChangeRecord": self._change,
+            "RegisterControllerRecord": self._register_controller,
+            "UnregisterControllerRecord": self._unregister_controller,
+        }
+
+    def _register(self, fields: Fields) -> None:
+        self.brokers[fields["brokerId"]] = fields
+
+    def _unregister(self, fields: Fields) -> None:
+        self._broker(fields["brokerId"], fields["brokerEpoch"])
+        del self.brokers[fields["brokerId"]]
+
+    def _broker(self, number: int, epoch: int) -> Fields:
+        """Return a registration. Raises ReplayError unless a broker is registered with that epoch."""
+        found = self.brokers.get(number)
+        if found is None:
+            raise ReplayError(f"broker {number} is not registered")
+        if found["brokerEpoch"] != epoch:
+            raise ReplayError(f"broker {number} is registered with epoch {found['brokerEpoch']}, not {epoch}")
+        return found
+
+    def _fence(self, fields: Fields, *, fenced: bool) -> None:
+        broker = self._broker(fields["id"], fields["epoch"])
+        self.brokers[fields["id"]] = {**broker, "fenced": fenced}
+
+    def _change(self, fields: Fields) -> None:
+        broker = self._broker(fields["brokerId"], fields["brokerEpoch"])
+        fenced, shutdown = fields["fenced"], fields.get("inControlledShutdown", 0)
+        if fenced not in FENCING or shutdown not in SHUTDOWN:
+            raise ReplayError(f"fenced is {fenced}, inControlledShutdown {shutdown}: no such change is known")
+        changes = {
+            "fenced": FENCING[fenced],
+            "inControlledShutdown": SHUTDOWN[shutdown],
+            "logDirs": fields.get("logDirs") or None,
+            "cordonedLogDirs": fields.get("cordonedLogDirs"),
+        }
+        made = {name: value for name, value in changes.items() if value is not None}
+        self.brokers[fields["brokerId"]] = {**broker, **made}
+
+    def _register_controller(self, fields: Fields) -> None:
+        self.controllers[fields["controllerId"]] = fields
+
+    def _unregister_controller(self, fields: Fields) -> None:
+        if self.controllers.pop(fields["controllerId"], None) is None:
+            raise ReplayError(f"controller {fields['controllerId']} is not registered")
+
+    def records(self, level: int) -> Iterator[SnapshotRecord]:
+        """Yield the records of a snapshot at a level of ``metadata.version``."""
+        version = record_version("RegisterBrokerRecord", level)
+        struct = SnapshotRecord("RegisterBrokerRecord", version, {}).struct
+        for _, broker in sorted(self.brokers.items()):
+            fields = {slot.name: broker.get(slot.name, slot.default()) for slot in struct.slots}
+            yield SnapshotRecord("RegisterBrokerRecord", version, fields)
+        if level >= CONTROLLERS_SINCE:
+            for _, controller in sorted(self.controllers.items()):
+                yield SnapshotRecord("RegisterControllerRecord", 0, controller)
+
+
+TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
+RESOURCE_TYPES: Final = {
+    TOPIC_RESOURCE: "TOPIC",
+    BROKER_RESOURCE: "BROKER",
+    8: "BROKER_LOGGER",
+    16: "CLIENT_METRICS",
+    32: "GROUP",
+}
+"""Resource type -> its name in ``ConfigResource.Type``."""
+_NO_CONFIGS: Final[Mapping[str, str]] = {}
+
+
+class Configs:
+    """``resources`` has the configs of each resource by type and name; the name of all brokers together is ""."""
+
+    def __init__(self) -> None:
+        self.resources: dict[tuple[int, str], dict[str, str]] = {}
+
+    def topic(self, name: str) -> Mapping[str, str]:
+        """The topic's own configs."""
+        return self.resources.get((TOPIC_RESOURCE, name), _NO_CONFIGS)
+
+    def broker(self, number: int | str) -> Mapping[str, str]:
+        """The dynamic configs of one broker."""
+        return self.resources.get((BROKER_RESOURCE, str(number)), _NO_CONFIGS)
+
+    @property
+    def broker_defaults(self) -> Mapping[str, str]:
+        """The dynamic configs of all brokers: ``--entity-default``."""
+        return self.broker("")
+
+    def handlers(self) -> dict[str, Callable[[Fields], None]]:
+        """Return the method that applies each type of record."""
+        return {"ConfigRecord": self._set}
+
+    def _set(self, fields: Fields) -> None:
+        resource = fields["resourceType"], fields["resourceName"]
+        if fields["value"] is not None:
+            self.resources.setdefault(resource, {})[fields["name"]] = fields["value"]
+        elif resource in self.resources:
+            self.resources[resource].pop(fields["name"], None)
+            if not self.resources[resource]:
+                del self.resources[resource]
+
+    def remove_topic(self, name: str) -> None:
+        """Forget the configs of a topic, which go with it."""
+        self.resources.pop((TOPIC_RESOURCE, name), None)
+
+    def records(self) -> Iterator[SnapshotRecord]:
+        """Yield the records of a snapshot."""
+        for (kind, name), configs in sorted(self.resources.items()):
+            for key, value in sorted(configs.items()):
+                fields = {"resourceType": kind, "resourceName": name, "name": key, "value": value}
+                yield SnapshotRecord("ConfigRecord", 0, fields)
+
+
+class ProducerIds:
+    """``next`` is the first producer id that no broker has been given, None before the first block."""
+
+    def __init__(self) -> None:
+        self.next: int | None = None
+
+    def handlers(self) -> dict[str, Callable[[Fields], None]]:
+        """Return the method that applies each type of record."""
+        return {"ProducerIdsRecord": self._set}
+
+    def _set(self, fields: Fields) -> None:
+        self.next = fields["nextProducerId"]
+
+    def records(self) -> Iterator[SnapshotRecord]:
+        """Yield the record of a snapshot, which names no broker."""
+        if self.next is not None:
+            fields = {"brokerId": -1, "brokerEpoch": -1, "nextProducerId": self.next}
+            yield SnapshotRecord("ProducerIdsRecord", 0, fields)
+
+
+Entity: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Type and name of each part, by type; None is the default entity: ``(("client-id", None), ("user", "alice"))``."""
+
+
+class Quotas:
+    """The quotas of each entity by key."""
+
+    def __init__(self) -> None:
+        self.entities: dict[Entity, dict[str, float]] = {}
+
+    def handlers(self) -> dict[str, Callable[[Fields], None]]:
+        """Return the method that applies each type of record."""
+        return {"ClientQuotaRecord": self._set}
+
+    def _set(self, fields: Fields) -> None:
+        entity = entity_of(fields)
+        if not fields["remove"]:
+            self.entities.setdefault(entity, {})[fields["key"]] = fields["value"]
+        elif entity in self.entities:
+            self.entities[entity].pop(fields["key"], None)
+            if not self.entities[entity]:
+                del self.entities[entity]
+
+    def records(self) -> Iterator[SnapshotRecord]:
+        """Yield the records of a snapshot."""
+        for entity in sorted(self.entities, key=entity_text):
+            parts = [{"entityType": kind, "entityName": name} for kind, name in entity]
+            for key, value in sorted(self.entities[entity].items()):
+                fields = {"entity": parts, "key": key, "value": value, "remove": False}
+                yield SnapshotRecord("ClientQuotaRecord", 0, fields)
+
+
+def entity_of(fields: Fields) -> Entity:
+    """Return the entity of a ClientQuotaRecord."""
+    return tuple(sorted({part["entityType"]: part["entityName"] for part in fields["entity"]}.items()))
+
+
+def entity_text(entity: Entity) -> str:
+    """Return "client-id=app,user=<default>"."""
+    return ",".join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)
+
+
+MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+
+class Scram:
+    """The credentials by mechanism and user, in the fields of UserScramCredentialRecord: salts and keys are secret."""
+
+    def __init__(self) -> None:
+        self.credentials: dict[tuple[int, str], Fields] = {}
+
+    def handlers(self) -> dict[str, Callable[[Fields], None]]:
+        """Return the method that applies each type of record."""
+        return {"UserScramCredentialRecord": self._set, "RemoveUserScramCredentialRecord": self._remove}
+
+    def _set(self, fields: Fields) -> None:
+        self.credentials[fields["mechanism"], fields["name"]] = fields
+
+    def _remove(self, fields: Fields) -> None:
+        if self.credentials.pop((fields["mechanism"], fields["name"]), None) is None:
+            raise ReplayError(f"user {fields['name']} has no credential of {scram_mechanism(fields)}")
+
+    def records(self) -> Iterator[SnapshotRecord]:
+        """Yield the records of a snapshot."""
+        for _, fields in sorted(self.credentials.items()):
+            yield SnapshotRecord("UserScramCredentialRecord", 0, fields)
+
+
+def scram_mechanism(fields: Fields) -> str:
+    """Return the mechanism of a credential by Kafka's name."""
+    return MECHANISMS.get(fields["mechanism"], f"mechanism {fields['mechanism']}")
+
+
+class Tokens:
+    """The tokens by id, in the fields of DelegationTokenRecord."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Fields] = {}
+
+    def handlers(self) -> dict[str, Callable[[Fields], None]]:
+        """Return the functions that apply records, by record type. Removing an absent token changes nothing."""
+        return {"DelegationTokenRecord": self._set, "RemoveDelegationTokenRecord": self._remove}
+
+    def _set(self, fields: Fields) -> None:
+        self.by_id[fields["tokenId"]] = fields
+
+    def _remove(self, fields: Fields) -> None:
+        self.by_id.pop(fields["tokenId"], None)
+
+    def records(self) -> Iterator[SnapshotRecord]:
+        """Yield the records of a snapshot."""
+        for _, fields in sorted(self.by_id.items()):
+            yield SnapshotRecord("DelegationTokenRecord", 0, fields)
+
+
+def hidden_config(resource: int, name: str, value: str | None) -> str | None:
+    """Return the value of a config, but for a secret one; ``resource`` is the number of a ``ConfigResource.Type``."""
+    return HIDDEN if value is not None and is_secret(resource, name) else value
+
+
+def hidden_configs(resource: int, values: Mapping[str, str], *, show: bool) -> dict[str, str]:
+    """Return the configs of a resource by name; the values of secret ones only with ``show``."""
+    return {
+        name: value if show else hidden_config(resource, name, value) or "" for name, value in sorted(values.items())
+    }
+
+
+def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the JSON of a record without what is secret; what differs from that in ``was`` is marked."""
+    secret = [name for name in CREDENTIAL if name in data]
+    is_config = "resourceName" in data and "value" in data
+    if is_config and hidden_config(data["resourceType"], data["name"], data["value"]) is HIDDEN:
+        secret.append("value")
+    changed = {name for name in secret if was is not None and was.get(name) != data[name]}
+    return {**data, **{name: f"{HIDDEN}, changed" if name in changed else HIDDEN for name in secret}}
 
 
 class ClusterImage:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from kdump.answers.metadata import image_parts
-from kdump.answers.metadata.records import NO_LEADER_CHANGE, Fields, MetadataRecord
-from kdump.answers.metadata.snapshot_record import METADATA_VERSION, level_name
+from kdump.answers.metadata import cluster_image
+from kdump.answers.metadata.records import METADATA_VERSION, NO_LEADER_CHANGE, Fields, MetadataRecord, level_name
 from kdump.answers.metadata.topics import RECOVERING, id_text
 from kdump.internal_topics.secrets import HIDDEN, is_secret
 
@@ -53,7 +52,7 @@ def without_secrets(event: Event) -> Event:
     return replace(event, details=details | values)
 
 
-_NUMBERS: Final = {word: number for number, word in image_parts.RESOURCE_TYPES.items()}
+_NUMBERS: Final = {word: number for number, word in cluster_image.RESOURCE_TYPES.items()}
 
 
 Made = tuple[str, str, "str | None", dict[str, Any], "str | None"]
@@ -198,10 +197,10 @@ def _reassignment(fields: Fields, state: PartitionImage) -> Iterator[tuple[str, 
 def _config_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
     kind, name = fields["resourceType"], fields["resourceName"]
     was = image.configs.resources.get((kind, name), {}).get(fields["name"])
-    is_topic = kind == image_parts.TOPIC_RESOURCE
+    is_topic = kind == cluster_image.TOPIC_RESOURCE
     topic = image.topics.by_name.get(name) if is_topic else None
     details = {
-        "type": image_parts.RESOURCE_TYPES.get(kind, str(kind)),
+        "type": cluster_image.RESOURCE_TYPES.get(kind, str(kind)),
         "config": fields["name"],
         "value": fields["value"],
         "was": was,
@@ -220,19 +219,19 @@ def _acl_removed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
 
 
 def _acl(fields: Fields) -> dict[str, Any]:
-    return {"id": id_text(fields["id"]), **image_parts.acl_in_words(fields)}
+    return {"id": id_text(fields["id"]), **cluster_image.acl_in_words(fields)}
 
 
 def _quota_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
-    entity = image_parts.entity_of(fields)
+    entity = cluster_image.entity_of(fields)
     was = image.quotas.entities.get(entity, {}).get(fields["key"])
     value = None if fields["remove"] else fields["value"]
     details = {"entity": dict(entity), "key": fields["key"], "value": value, "was": was}
-    yield "QuotaChanged", image_parts.entity_text(entity), None, details, None
+    yield "QuotaChanged", cluster_image.entity_text(entity), None, details, None
 
 
 def _scram_changed(fields: Fields, _: ClusterImage) -> Iterator[Made]:
-    details = {"mechanism": image_parts.scram_mechanism(fields), "iterations": fields.get("iterations")}
+    details = {"mechanism": cluster_image.scram_mechanism(fields), "iterations": fields.get("iterations")}
     yield "ScramChanged", fields["name"], None, {**details, "removed": "iterations" not in fields}, None
 
 

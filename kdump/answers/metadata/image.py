@@ -129,12 +129,8 @@ class Copies:
                 if isinstance(region, Batches):
                     if region.last_offset >= start:
                         yield region
-                elif isinstance(region, Damage):
-                    self.report.damage(f"{segment.name}: byte {region.position}: {region.reason}")
-                elif isinstance(region, Trailing):
-                    found = log_end.tail(segment, region)
-                    say = self.report.damage if found.is_damage else self.report.note
-                    say(f"{segment.name}: byte {region.position}: {found.text}")
+                elif isinstance(region, Damage | Trailing):
+                    log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
         """Merge by offset. At a conflict the higher epoch wins: the quorum truncated the other log."""

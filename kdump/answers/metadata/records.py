@@ -1,4 +1,8 @@
-"""The records of the metadata log: decoded, batch by batch, with where they stand."""
+"""The records of the metadata log: decoded batch by batch, and as a snapshot of an image has them.
+
+Levels of ``metadata.version`` decide the versions of a snapshot's records. Source:
+``org.apache.kafka.server.common.MetadataVersion`` of 3.9, 4.3.1 and 4.4.0; features: KIP-584.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from kdump import kernel
 from kdump.errors import DamageError, KdumpError
 from kdump.internal_topics import cluster_metadata, control_records
+from kdump.internal_topics.cluster_metadata import MESSAGES
 from kdump.internal_topics.decode import decode
 from kdump.internal_topics.interpreter import Reader, read_fields
 from kdump.internal_topics.schema import by_type
@@ -18,7 +23,9 @@ from kdump.segments.batch_runs import Run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from kdump.internal_topics.schema import Struct
     from kdump.records.record_batch import Batches, RecordBatch
+
 
 if kernel.COMPILED:
     from kdump.kernel.internal_topics import FramedMessages
@@ -132,3 +139,144 @@ def _read_control(offset: int, timestamp: int, key: bytes | None, value: bytes |
 
 
 _CONTROL: Final = by_type(control_records.MESSAGES, "")
+
+
+METADATA_VERSION: Final = "metadata.version"
+
+LEVEL_NAMES: Final = dict(
+    enumerate(
+        (
+            *("3.0-IV1", "3.1-IV0", "3.2-IV0"),
+            *("3.3-IV0", "3.3-IV1", "3.3-IV2", "3.3-IV3", "3.4-IV0"),
+            *("3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
+            *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0"),
+            *("4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1"),
+            *("4.2-IV0", "4.2-IV1", "4.3-IV0", "4.4-IV0", "4.4-IV1", "4.4-IV2"),
+        ),
+        start=1,
+    )
+)
+"""Level -> name."""
+
+LEAST_LEVEL: Final = 1
+"""What holds where the log names no level: releases before 3.3 wrote none."""
+FEATURES_SINCE: Final = 4
+MIGRATION: Final = range(8, 22)
+"""The levels that know a migration from ZooKeeper: 3.4 to 3.9."""
+SCRAM_SINCE: Final = 11
+TOKENS_SINCE: Final = 14
+CONTROLLERS_SINCE: Final = 15
+
+_RECORD_VERSIONS: Final = {
+    "RegisterBrokerRecord": ((30, 4), (17, 3), (8, 2), (7, 1)),
+    "PartitionRecord": ((23, 2), (17, 1)),
+}
+
+
+def record_version(name: str, level: int) -> int:
+    """Return the version in which a snapshot of ``level`` has a record."""
+    return next((version for since, version in _RECORD_VERSIONS.get(name, ()) if level >= since), 0)
+
+
+def level_name(level: int) -> str:
+    """Return "4.2-IV1" for 29; the number for a level that is not known."""
+    return LEVEL_NAMES.get(level, str(level))
+
+
+_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "FeatureLevelRecord": ("name",),
+    "ZkMigrationStateRecord": (),
+    "RegisterBrokerRecord": ("brokerId",),
+    "RegisterControllerRecord": ("controllerId",),
+    "TopicRecord": ("topicId",),
+    "PartitionRecord": ("topicId", "partitionId"),
+    "ConfigRecord": ("resourceType", "resourceName", "name"),
+    "ClientQuotaRecord": ("entity", "key"),
+    "ProducerIdsRecord": (),
+    "AccessControlEntryRecord": ("id",),
+    "UserScramCredentialRecord": ("mechanism", "name"),
+    "DelegationTokenRecord": ("tokenId",),
+}
+"""Message -> the fields that say which thing it is about."""
+
+
+class SnapshotRecord(NamedTuple):
+    """One record of an image."""
+
+    name: str
+    version: int
+    fields: Fields
+
+    @property
+    def struct(self) -> Struct:
+        """The layout of the record in its version."""
+        return MESSAGES[self.name].struct(self.version)
+
+    @property
+    def key(self) -> str:
+        """What it is about: two images have one record of a key at most."""
+        return repr((self.name, [self.fields[field] for field in _KEYS[self.name]]))
+
+    @property
+    def text(self) -> str:
+        """The JSON of ``--cluster-metadata-decoder``: type, version, data."""
+        from kdump.dump_log_segments.decoders import java  # a replay needs neither
+        from kdump.dump_log_segments.decoders.framed import metadata_head
+
+        return f"{metadata_head(self.struct, self.version)}{java.json(self.struct, self.fields)}}}"
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same as an object."""
+        import json  # slow to import, and few runs print an image
+
+        plain: dict[str, Any] = json.loads(self.text)
+        return plain
+
+
+class Features:
+    """``levels`` has each finalized feature; ``zk_migration`` is the state of a migration from ZooKeeper."""
+
+    def __init__(self) -> None:
+        self.levels: dict[str, int] = {}
+        self.zk_migration = 0
+
+    @property
+    def metadata_version(self) -> int:
+        """The level of ``metadata.version``; the least one where no record names any."""
+        return self.levels.get(METADATA_VERSION, LEAST_LEVEL)
+
+    @property
+    def has_elr(self) -> bool:
+        """Whether partitions have eligible leader replicas (KIP-966)."""
+        return self.levels.get("eligible.leader.replicas.version", 0) > 0
+
+    def handlers(self) -> dict[str, Callable[[Fields], None]]:
+        """Return the functions that apply records, by record type."""
+        return {
+            "FeatureLevelRecord": self._set,
+            "RemoveFeatureLevelRecord": self._remove,
+            "ZkMigrationStateRecord": self._migrate,
+        }
+
+    def _set(self, fields: Fields) -> None:
+        level = fields["featureLevel"] if "featureLevel" in fields else fields["maxFeatureLevel"]  # before 3.3
+        if level or fields["name"] == METADATA_VERSION:
+            self.levels[fields["name"]] = level
+        else:
+            self.levels.pop(fields["name"], None)
+
+    def _remove(self, fields: Fields) -> None:
+        self.levels.pop(fields["name"], None)
+
+    def _migrate(self, fields: Fields) -> None:
+        self.zk_migration = fields["zkMigrationState"]
+
+    def records(self) -> Iterator[SnapshotRecord]:
+        """Yield the records of a snapshot: first ``metadata.version``, by which the others are read."""
+        if self.metadata_version < FEATURES_SINCE:
+            return
+        for name in sorted(self.levels, key=lambda name: (name != METADATA_VERSION, name)):
+            yield SnapshotRecord("FeatureLevelRecord", 0, {"name": name, "featureLevel": self.levels[name]})
+        if self.zk_migration and self.metadata_version in MIGRATION:
+            yield SnapshotRecord("ZkMigrationStateRecord", 0, {"zkMigrationState": self.zk_migration})

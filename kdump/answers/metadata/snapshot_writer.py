@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.answers.metadata.records import Fields
-    from kdump.answers.metadata.snapshot_record import SnapshotRecord
+    from kdump.answers.metadata.records import Fields, SnapshotRecord
 
 BATCH: Final = 1 << 20
 """Bytes from which on a batch is closed; a controller reads up to 8 MiB."""

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.metadata import snapshot_record
-from kdump.answers.metadata.records import NO_LEADER_CHANGE, Fields, ReplayError
-from kdump.answers.metadata.snapshot_record import SnapshotRecord
+from kdump.answers.metadata.records import NO_LEADER_CHANGE, Fields, ReplayError, SnapshotRecord, record_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.answers.metadata.snapshot_record import Features
+    from kdump.answers.metadata.records import Features
 
 MIGRATING: Final = bytes(16)
 """The directory of a replica on a broker that names no directories (``DirectoryId.MIGRATING``)."""
@@ -201,7 +199,7 @@ class Topics:
 
     def records(self, features: Features) -> Iterator[SnapshotRecord]:
         """Yield the records of a snapshot, topics by name."""
-        version = snapshot_record.record_version("PartitionRecord", features.metadata_version)
+        version = record_version("PartitionRecord", features.metadata_version)
         for _, topic in sorted(self.by_name.items()):
             yield SnapshotRecord("TopicRecord", 0, {"name": topic.name, "topicId": topic.id})
             for number, state in sorted(topic.partitions.items()):

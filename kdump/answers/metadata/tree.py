@@ -9,7 +9,8 @@ from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
-from kdump.answers.metadata import image_parts, snapshot_record
+from kdump.answers.metadata import cluster_image
+from kdump.answers.metadata.records import METADATA_VERSION, level_name
 from kdump.answers.metadata.topics import id_text
 from kdump.errors import UsageError
 from kdump.internal_topics.secrets import HIDDEN
@@ -19,8 +20,7 @@ from kdump.primitives.timestamps import iso
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.answers.metadata.image_parts import Entity
+    from kdump.answers.metadata.cluster_image import ClusterImage, Entity
     from kdump.answers.metadata.records import Fields
     from kdump.answers.metadata.topics import PartitionImage, Topic
 
@@ -86,7 +86,7 @@ def tree(image: ClusterImage, *, show_secrets: bool = False) -> dict[str, Node]:
             "byId": {topic.id_text: topics[name] for name, topic in sorted(image.topics.by_name.items())},
         },
         "configs": {
-            _resource(*key): dict(image_parts.hidden_configs(key[0], values, show=show_secrets))
+            _resource(*key): dict(cluster_image.hidden_configs(key[0], values, show=show_secrets))
             for key, values in sorted(image.configs.resources.items())
         },
         "clientQuotas": {
@@ -96,7 +96,7 @@ def tree(image: ClusterImage, *, show_secrets: bool = False) -> dict[str, Node]:
         "producerIds": {} if image.producer_ids.next is None else {"nextProducerId": str(image.producer_ids.next)},
         "acls": {"byId": {id_text(number): _acl(fields) for number, fields in sorted(image.acls.by_id.items())}},
         "scram": {
-            name: _scram(image, number, show_secrets=show_secrets) for number, name in image_parts.MECHANISMS.items()
+            name: _scram(image, number, show_secrets=show_secrets) for number, name in cluster_image.MECHANISMS.items()
         },
         "delegationToken": {number: _token(fields) for number, fields in sorted(image.tokens.by_id.items())},
     }
@@ -105,17 +105,15 @@ def tree(image: ClusterImage, *, show_secrets: bool = False) -> dict[str, Node]:
 def _features(image: ClusterImage) -> dict[str, Node]:
     levels = image.features.levels
     made: dict[str, Node] = {
-        f"finalized_{name}": str(level)
-        for name, level in sorted(levels.items())
-        if name != snapshot_record.METADATA_VERSION
+        f"finalized_{name}": str(level) for name, level in sorted(levels.items()) if name != METADATA_VERSION
     }
-    known = snapshot_record.METADATA_VERSION in levels
-    name = snapshot_record.level_name(image.features.metadata_version)
+    known = METADATA_VERSION in levels
+    name = level_name(image.features.metadata_version)
     return {"metadataVersion": f"Optional[{name}]" if known else "Optional.empty", **made}
 
 
 def _resource(kind: int, name: str) -> str:
-    word = image_parts.RESOURCE_TYPES.get(kind, str(kind))
+    word = cluster_image.RESOURCE_TYPES.get(kind, str(kind))
     return f"{word}:{name}" if name else word
 
 
@@ -197,7 +195,7 @@ def _supported(fields: Fields) -> str:
 
 
 def _acl(fields: Fields) -> str:
-    words = image_parts.acl_in_words(fields)
+    words = cluster_image.acl_in_words(fields)
     return f"StandardAcl[{', '.join(f'{name}={value}' for name, value in words.items())}]"
 
 

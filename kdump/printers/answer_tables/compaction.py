@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
-    from kdump.answers.compaction.dirty_section import HeldBack
+    from kdump.answers.compaction.compacted_logs import HeldBack
 
 _DUE: Final = ("partition", "due", "ratio", "clean", "dirty", "from", "to", "why")
 _GOES: Final = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.replica_diff.brokers import PairDifference, RecordDifference
+from kdump.answers.replica_diff import PairDifference, RecordDifference
 from kdump.primitives.timestamps import iso_or_ms
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.collector import AnswerLine
-    from kdump.answers.replica_diff.brokers import RecordFacts
+    from kdump.answers.replica_diff import RecordFacts
 
 _NUMBERS: Final = frozenset({"offset", "from", "only left", "only right", "differ", "end left", "end right"})
 _PAIRS: Final = (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.disk_usage import PartitionUsage
-from kdump.answers.segment_listing import SegmentSpan
+from kdump.answers.disk_usage import PartitionUsage, SegmentSpan
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted, size, time
 

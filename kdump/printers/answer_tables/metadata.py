@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from kdump.answers.metadata import answer, image_parts
-from kdump.answers.metadata.snapshot_record import level_name
+from kdump.answers.metadata import answer, cluster_image
+from kdump.answers.metadata.records import level_name
 from kdump.answers.metadata.topics import id_text
 from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
@@ -141,24 +141,24 @@ def _features(found: ClusterImage) -> AnswerTable:
 
 def _configs(found: ClusterImage, *, show_secrets: bool) -> AnswerTable:
     rows = [
-        (image_parts.RESOURCE_TYPES.get(kind, kind), name or "<default>", key, value)
+        (cluster_image.RESOURCE_TYPES.get(kind, kind), name or "<default>", key, value)
         for (kind, name), values in sorted(found.configs.resources.items())
-        if kind != image_parts.TOPIC_RESOURCE
-        for key, value in image_parts.hidden_configs(kind, values, show=show_secrets).items()
+        if kind != cluster_image.TOPIC_RESOURCE
+        for key, value in cluster_image.hidden_configs(kind, values, show=show_secrets).items()
     ]
     return AnswerTable("Configs, but for those of topics", ("type", "name", "config", "value"), rows)
 
 
 def _acls(found: ClusterImage) -> AnswerTable:
     names = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
-    words = map(image_parts.acl_in_words, found.acls.by_id.values())
+    words = map(cluster_image.acl_in_words, found.acls.by_id.values())
     rows = sorted(tuple(each[name] for name in names) for each in words)
     return AnswerTable(f"ACLs: {len(rows)}", names, rows)
 
 
 def _quotas(found: ClusterImage) -> AnswerTable:
     rows = [
-        (image_parts.entity_text(entity), key, value)
+        (cluster_image.entity_text(entity), key, value)
         for entity, values in found.quotas.entities.items()
         for key, value in sorted(values.items())
     ]
@@ -167,7 +167,7 @@ def _quotas(found: ClusterImage) -> AnswerTable:
 
 def _scram(found: ClusterImage) -> AnswerTable:
     rows = sorted(
-        (each["name"], image_parts.scram_mechanism(each), each["iterations"])
+        (each["name"], cluster_image.scram_mechanism(each), each["iterations"])
         for each in found.scram.credentials.values()
     )
     return AnswerTable("SCRAM users", ("user", "mechanism", "iterations"), rows, frozenset(("iterations",)))

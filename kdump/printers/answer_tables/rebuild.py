@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.metadata.snapshot_record import METADATA_VERSION, level_name
+from kdump.answers.metadata.records import METADATA_VERSION, level_name
 from kdump.errors import many
 from kdump.primitives.timestamps import iso
 from kdump.printers.answer_lines import AnswerTable

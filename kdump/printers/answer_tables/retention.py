@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.retention.deletions import SegmentRetention, TopicRetention
+from kdump.answers.retention import SegmentRetention, TopicRetention
 from kdump.answers.topic_configs import UNKNOWN
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted, size, time

@@ -9,8 +9,8 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.metadata import image_parts
-from kdump.answers.metadata.image_parts import BROKER_RESOURCE, TOPIC_RESOURCE, scram_mechanism
+from kdump.answers.metadata import cluster_image
+from kdump.answers.metadata.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, scram_mechanism
 from kdump.internal_topics.secrets import HIDDEN, is_secret
 from kdump.primitives.terminal import harmless_line, shell_text
 
@@ -98,7 +98,7 @@ def _configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
             continue
         who = f"--entity-name {shell_text(name)}" if name else "--entity-default"
         for key, value in sorted(values.items()):
-            shown = value if show_secrets else image_parts.hidden_config(kind, key, value)
+            shown = value if show_secrets else cluster_image.hidden_config(kind, key, value)
             if shown != value:
                 found.append(f"# {entity} {name or '<default>'}: {key} is hidden; --show-secrets shows it")
             else:
@@ -115,7 +115,7 @@ def _add(key: str, value: str) -> str:
 
 
 def _acl(fields: Fields) -> str:
-    found = image_parts.acl_in_words(fields)
+    found = cluster_image.acl_in_words(fields)
     option = RESOURCES.get(found["resourceType"])
     if option is None:
         return f"# no tool takes this ACL: {harmless_line(str(found))}"

@@ -10,8 +10,8 @@ import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.answers.metadata import image_parts
-from kdump.answers.metadata.image_parts import (
+from kdump.answers.metadata import cluster_image
+from kdump.answers.metadata.cluster_image import (
     BROKER_RESOURCE,
     RESOURCE_TYPES,
     TOPIC_RESOURCE,
@@ -60,7 +60,7 @@ def lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
 
 
 def _configs(kind: int, values: Mapping[str, str], *, show_secrets: bool) -> dict[str, str]:
-    return image_parts.hidden_configs(kind, values, show=show_secrets)
+    return cluster_image.hidden_configs(kind, values, show=show_secrets)
 
 
 def _document(kind: str, name: str, spec: Mapping[str, Any]) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _is_user(parts: tuple[tuple[str, str | None], ...]) -> bool:
 
 def _rule(fields: Fields) -> dict[str, Any] | None:
     """Return an ACL of a KafkaUser, or None if it has no such rule."""
-    found = image_parts.acl_in_words(fields)
+    found = cluster_image.acl_in_words(fields)
     kind = TYPES.get(found["resourceType"])
     if kind is None:
         return None
@@ -177,7 +177,7 @@ def _left(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
             ]
     for fields in image.acls.by_id.values():
         if fields["principal"] == f"{USER}*" or not fields["principal"].startswith(USER) or _rule(fields) is None:
-            found.append("kafka-acls.sh: " + " ".join(image_parts.acl_in_words(fields).values()))
+            found.append("kafka-acls.sh: " + " ".join(cluster_image.acl_in_words(fields).values()))
     for entity, values in sorted(image.quotas.entities.items(), key=str):
         if not _is_user(entity) or entity[0][1] is None or not values.keys() <= QUOTAS.keys():
             rates = ", ".join(f"{key}={number(value)}" for key, value in sorted(values.items()))

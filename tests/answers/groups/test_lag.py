@@ -1,7 +1,6 @@
 """Lag: log ends, last stable offsets, topics that were created again, share partitions."""
 
-from kdump.answers.groups.collector import ConsumerGroups, GroupsWanted
-from kdump.answers.groups.log_ends import NEAR, LogEnds
+from kdump.answers.groups.collector import NEAR, ConsumerGroups, GroupsWanted, LogEnds
 from kdump.formats import offset_index, producer_snapshot
 from kdump.formats.offset_index import OffsetPosition
 from kdump.formats.partition_metadata import PartitionMetadata, encode

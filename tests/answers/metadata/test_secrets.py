@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from kdump.answers.metadata import image_parts
+from kdump.answers.metadata import cluster_image
 from kdump.internal_topics.secrets import HIDDEN
 
 
 def test_configs_of_a_resource():
     values = {"ssl.key.password": "hunter2", "log.retention.ms": "1"}
-    assert image_parts.hidden_configs(image_parts.BROKER_RESOURCE, values, show=False) == {
+    assert cluster_image.hidden_configs(cluster_image.BROKER_RESOURCE, values, show=False) == {
         **values,
         "ssl.key.password": HIDDEN,
     }
-    assert image_parts.hidden_configs(image_parts.BROKER_RESOURCE, values, show=True) == values
-    assert image_parts.hidden_config(image_parts.BROKER_RESOURCE, "ssl.key.password", None) is None
+    assert cluster_image.hidden_configs(cluster_image.BROKER_RESOURCE, values, show=True) == values
+    assert cluster_image.hidden_config(cluster_image.BROKER_RESOURCE, "ssl.key.password", None) is None
 
 
 def test_a_credential_keeps_its_user_and_says_what_changed():
     was = {"name": "bob", "salt": "a", "storedKey": "b", "serverKey": "c", "iterations": 4096}
-    assert image_parts.hidden_record({**was, "salt": "z"}, was) == {
+    assert cluster_image.hidden_record({**was, "salt": "z"}, was) == {
         **was,
         "salt": "[redacted], changed",
         "storedKey": "[redacted]",
@@ -28,5 +28,5 @@ def test_a_credential_keeps_its_user_and_says_what_changed():
 
 def test_a_config_record_is_hidden_by_its_name():
     record = {"resourceType": 4, "resourceName": "1", "name": "ssl.key.password", "value": "hunter2"}
-    assert image_parts.hidden_record(record)["value"] == "[redacted]"
-    assert image_parts.hidden_record({**record, "name": "log.retention.ms"})["value"] == "hunter2"
+    assert cluster_image.hidden_record(record)["value"] == "[redacted]"
+    assert cluster_image.hidden_record({**record, "name": "log.retention.ms"})["value"] == "hunter2"

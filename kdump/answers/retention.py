@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
-from kdump.answers.retention.rules import (
+from kdump.answers.retention_rules import (
     From,
     LogFacts,
     Reason,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlia
 
 from kdump.answers.collector import once
 from kdump.answers.epoch_lineage import lineage
+from kdump.answers.log_copy import LogCopy, differences
 from kdump.answers.question import LineTable, LogQuestion, option
-from kdump.answers.replica_diff.log_copy import LogCopy, differences
 from kdump.errors import UnreadableError, many
 from kdump.primitives.encodings import to_text
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.epoch_lineage import Lineage
+    from kdump.answers.log_copy import Difference, HeldRecord
     from kdump.answers.question import Asking
-    from kdump.answers.replica_diff.log_copy import Difference, HeldRecord
     from kdump.primitives.processes import Workers
 
 

@@ -1,1 +1,0 @@
-"""What retention deletes: the facts of segments, the rules of each release, and the lines of the answer."""
