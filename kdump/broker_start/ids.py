@@ -1,4 +1,4 @@
-"""The ``meta.properties`` of a broker's log dirs, verified as at the start.
+"""The ``meta.properties`` of a broker's log dirs, verified as a broker does when it starts.
 
 Sources: Kafka's classes MetaPropertiesEnsemble (Loader and verify) and KafkaRaftServer (``initializeLogDirs``), 3.7,
 KIP-858.
@@ -17,14 +17,14 @@ from kdump.log_dirs import file_names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.broker_start.log_dir_files import LogDirFiles
+    from kdump.broker_start.log_folder import LogDirFiles
 
 RESERVED: Final = 100
-"""Directory ids below this number mean something else."""
+"""Directory ids below this number have a special meaning."""
 
 
 class Ids(NamedTuple):
-    """The content of one ``meta.properties``; None for a key that it lacks. ``version`` is 0 or 1."""
+    """The content of one ``meta.properties``; None for an absent key. ``version`` is 0 or 1."""
 
     version: int
     node_id: int | None
@@ -33,16 +33,15 @@ class Ids(NamedTuple):
 
 
 class DirIds(NamedTuple):
-    """The ids of one log dir. ``ids`` is None if the file is missing, or the broker cannot read it."""
+    """The ids of one log dir; None if the file is missing or unreadable for a broker, with the ``cause``."""
 
     log_dir: LogDirFiles
     ids: Ids | None
     cause: StartCause | None
-    """The reason why there are none."""
 
     @property
     def is_missing(self) -> bool:
-        """Whether there is no such file: that ends the broker, where one that it cannot read costs the log dir."""
+        """Whether the file is missing, which stops the broker. An unreadable file takes the log dir offline."""
         return self.cause is not None and self.cause.code in {Code.META_PROPERTIES_MISSING, Code.LOG_DIR_MISSING}
 
 
@@ -67,7 +66,7 @@ def read(log_dir: LogDirFiles) -> DirIds:
 
 
 def of(data: bytes) -> Ids:
-    """Return the ids that a file holds. Raises DamageError where a broker cannot read it."""
+    """Return the ids in a file. Raises DamageError if a broker cannot read it."""
     properties = meta_properties.read(data)
     if properties.values:
         meta_properties.check(properties)
@@ -89,7 +88,7 @@ def _uuid(text: str) -> bytes:
 
 
 class Verified(NamedTuple):
-    """The ids that hold for the broker, why it does not start, and which log dirs it goes on without."""
+    """The ids of the broker, the causes that stop it, and the log dirs that go offline."""
 
     node_id: int | None
     cluster_id: str | None
@@ -98,7 +97,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of all log dirs. ``metadata`` is the one of the metadata log, ``node_id`` the configured one."""
+    """Verify the ids of all log dirs. ``metadata`` is the log dir of the metadata log, ``node_id`` from the configs."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id if node_id is not None else next((each.ids.node_id for each in there if each.ids), None)
@@ -147,7 +146,7 @@ METADATA_FOLDER: Final = "__cluster_metadata-0"
 
 
 def _mismatches(there: Sequence[DirIds], node: int | None) -> Iterator[StartCause]:
-    """Yield ids that do not fit each other, in the order of the log dirs' paths."""
+    """Yield a cause for each contradiction between ids, in the order of ``there``."""
     cluster: str | None = None
     seen: dict[bytes, DirIds] = {}
     for each in there:

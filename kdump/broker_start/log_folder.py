@@ -1,7 +1,8 @@
-"""The outcome of a start for one partition folder: loaded, recovered, truncated, or fatal to the broker or log dir.
+"""The log dirs and partition folders of a broker, and the outcome of a start for one partition folder.
 
+:mod:`kdump.recovery.log_loader` works out what happens to the segments. This module adds the other files of the folder.
 Sources: Kafka's classes UnifiedLog (``apply``, ``initializeTopicId``), LogLoader, LogSegment, ProducerStateManager and
-LeaderEpochFileCache. The segments themselves are the matter of :mod:`kdump.recovery.log_loader`.
+LeaderEpochFileCache.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import posixpath
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kdump.broker_start.outcome import LogStart, StartCause, StartCut, StartOutcome
+from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
 from kdump.errors import DamageError
 from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata
@@ -19,18 +20,17 @@ from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.local import LOCAL
 from kdump.recovery import log_loader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.broker_start.log_dir_files import LogDirFiles
     from kdump.broker_start.release import StartRelease
     from kdump.errors import UnreadableError
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.partition import Partition
-    from kdump.recovery.segment_end import Cut
 
 T = TypeVar("T")
 _INDEXES: Final = tuple(f".{suffix}" for suffix in file_names.INDEXES)
@@ -42,11 +42,58 @@ _BY_STATE: Final = {
 
 
 class StopsError(Exception):
-    """The log cannot be loaded: the broker ends, or where ``is_io`` its log dir goes offline."""
+    """A log cannot be loaded: the broker stops. With ``is_io`` only its log dir goes offline."""
 
     def __init__(self, cause: StartCause, *, is_io: bool = False) -> None:
         super().__init__(cause.text)
         self.cause, self.is_io = cause, is_io
+
+
+class LogDirFiles:
+    """A log dir, listed once. ``path`` may lead to nothing or to a file; ``name`` is the path as given."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self.files, self.path = files, path
+        self.name = files.shown(path) if path else "."
+
+    @cached_property
+    def _found(self) -> Entry | None:
+        return self.files.look(self.path or ("." if self.files is LOCAL else ""))
+
+    @property
+    def exists(self) -> bool:
+        """Whether the path leads to anything. Raises UnreadableError."""
+        return self._found is not None
+
+    @property
+    def is_folder(self) -> bool:
+        return self._found is not None and self._found.is_folder
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """The entries of the log dir by name. Raises UnreadableError."""
+        if not self.is_folder:
+            return {}
+        return {entry.name: entry for entry in self.files.entries(self.path or ".")}
+
+    def entry(self, name: str) -> Entry | None:
+        return self.entries.get(name)
+
+    def shown(self, name: str) -> str:
+        """Return the path of a file in it, as messages show it."""
+        return self.files.shown(posixpath.join(self.path, name))
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file in it. Raises UnreadableError."""
+        return read_file(self.files, self.entries[name].path)
+
+    def read_if_present(self, name: str) -> bytes | None:
+        """Return the content of a file in it, or None if it is absent. Raises UnreadableError."""
+        return self.read(name) if name in self.entries else None
+
+    def is_dangling(self, entry: Entry) -> bool:
+        """Return whether an entry is a symbolic link to nothing."""
+        return not entry.is_folder and not entry.size and self.files.look(entry.path) is None
 
 
 class LogFolder:
@@ -59,7 +106,7 @@ class LogFolder:
 
     @classmethod
     def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int) -> LogFolder:
-        """Return the folder of an entry whose name is that of a partition."""
+        """Return the folder of an entry. Raises ValueError if its name is not that of a partition."""
         parsed = file_names.parse_folder(entry.name)
         if parsed is None:
             raise ValueError(entry.name)
@@ -72,11 +119,11 @@ class LogFolder:
 
     @cached_property
     def inside(self) -> dict[str, Entry]:
-        """What it holds, by name. Raises UnreadableError."""
+        """The entries of the folder by name. Raises UnreadableError."""
         return {entry.name: entry for entry in self.files.entries(self.path)}
 
     def shown(self, name: str) -> str:
-        """Return the path of something in it, as messages have it."""
+        """Return the path of a file in it, as messages show it."""
         return self.files.shown(posixpath.join(self.path, name))
 
     def read(self, name: str) -> bytes:
@@ -85,7 +132,7 @@ class LogFolder:
 
     @cached_property
     def partition(self) -> Partition:
-        """The folder as a partition, whose segments hold leftovers too."""
+        """The folder as a partition; its segments include ``.swap``, ``.cleaned`` and ``.deleted`` files."""
         finder = Finder(Wanted(leftovers=True, max_batch_bytes=self.limit))
         name = file_names.Name(self.parsed.topic, self.parsed.partition)
         regular = [entry for entry in self.inside.values() if not entry.is_folder]
@@ -93,15 +140,12 @@ class LogFolder:
 
     @cached_property
     def epochs(self) -> tuple[EpochEntry, ...]:
-        """The leader epochs, or none if the file is absent. Raises StopsError for a file that a broker refuses."""
+        """The leader epochs; none if the file is absent. Raises StopsError for an invalid file."""
         return _parsed(self, file_names.LEADER_EPOCHS, leader_epoch.read, Code.LEADER_EPOCHS_BROKEN) or ()
 
 
 class Loading(NamedTuple):
-    """The facts outside a folder that decide how its log is loaded.
-
-    ``sound_end`` is the next offset of a log that is known to be valid: it is not read again.
-    """
+    """The facts from outside a folder that determine how its log is loaded; see :func:`log_loader.dry_run`."""
 
     clean: bool
     recovery_point: int
@@ -112,8 +156,8 @@ class Loading(NamedTuple):
 
 
 def load(folder: LogFolder, how: Loading) -> LogStart:
-    """Load a log. Raises StopsError where the broker cannot, UnreadableError where kdump cannot read a file."""
-    folder.epochs  # noqa: B018  reading the file is what the broker does first
+    """Load a log. Raises StopsError if the broker cannot load it, UnreadableError if kdump cannot read a file."""
+    folder.epochs  # noqa: B018  the broker reads this file first
     _check_names(folder)
     _check_folders(folder)
     outcome = log_loader.dry_run(
@@ -126,19 +170,19 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
         searches_bases=how.release.searches_bases,
     )
     if outcome.fails is not None:
-        raise StopsError(StartCause(code=Code(outcome.fails_code), file=outcome.fails_at, text=outcome.fails))
+        raise StopsError(StartCause(code=outcome.fails.code, file=outcome.fails.file, text=outcome.fails.text))
     _check_snapshots(folder, outcome)
     metadata = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
     return _result(folder, how, outcome, None if metadata is None else metadata.topic_id)
 
 
 def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code) -> T | None:
-    """Return a text file of a folder, None without one. Raises StopsError for one that a broker refuses."""
+    """Return the parsed file of a folder, or None without one. Raises StopsError for an invalid file."""
     entry, shown = folder.inside.get(name), folder.shown(name)
     if entry is None:
         return None
     if folder.log_dir.is_dangling(entry):
-        if name == file_names.PARTITION_METADATA:  # the broker asks whether the file exists
+        if name == file_names.PARTITION_METADATA:  # the broker checks whether the file exists
             return None
         raise StopsError(StartCause(code=code, file=shown, text="NoSuchFileException: a link to nowhere"), is_io=True)
     if entry.is_folder:
@@ -151,7 +195,7 @@ def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code
 
 
 def _check_names(folder: LogFolder) -> None:
-    """Look for files whose names must begin with an offset."""
+    """Raise StopsError for a file whose name must begin with an offset and does not."""
     named = (file_names.LOG, file_names.CLEANED, file_names.SWAP, file_names.PRODUCER_SNAPSHOT)
     ends = (*_INDEXES, *(f".{each}" for each in named))
     for entry in folder.inside.values():
@@ -168,7 +212,7 @@ def _check_names(folder: LogFolder) -> None:
 
 
 def _check_folders(folder: LogFolder) -> None:
-    """Look for folders in the place of index files: who opens them first fails, be it the first consumer."""
+    """Raise StopsError for a folder with the name of an index file: at the latest, the first consumer fails."""
     for each in folder.partition.segments:
         stem, _, state = posixpath.basename(each.path).partition(f".{file_names.LOG}")
         for suffix in () if state else file_names.INDEXES:
@@ -179,7 +223,7 @@ def _check_folders(folder: LogFolder) -> None:
 
 
 def _check_snapshots(folder: LogFolder, outcome: log_loader.Outcome) -> None:
-    """Look for a folder in the place of the producer snapshots that are written at the end of the load."""
+    """Raise StopsError for a folder with the name of a producer snapshot that the broker writes after loading."""
     ends = {outcome.log_end_offset}
     if outcome.recovered:
         ends |= {each.base_offset for each in folder.partition.segments if each.name in outcome.recovered[1:]}
@@ -191,7 +235,7 @@ def _check_snapshots(folder: LogFolder, outcome: log_loader.Outcome) -> None:
 
 
 def _result(folder: LogFolder, how: Loading, outcome: log_loader.Outcome, topic_id: bytes | None) -> LogStart:
-    cuts = tuple(cut_of(cut) for cut in outcome.cuts)
+    cuts = outcome.cuts
     logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     if cuts:
         word = StartOutcome.TRUNCATED
@@ -205,7 +249,7 @@ def _result(folder: LogFolder, how: Loading, outcome: log_loader.Outcome, topic_
         outcome=word,
         log_start_offset=outcome.log_start_offset,
         log_end_offset=outcome.log_end_offset,
-        causes=tuple(_causes(folder, outcome, cuts, has_logs=bool(logs or outcome.swapped))),
+        causes=tuple(_causes(folder, outcome, has_logs=bool(logs or outcome.swapped))),
         cuts=cuts,
         recovered=outcome.recovered,
         recovered_bytes=outcome.recovered_bytes,
@@ -216,17 +260,13 @@ def _result(folder: LogFolder, how: Loading, outcome: log_loader.Outcome, topic_
     if folder.parsed.state not in _BY_STATE:
         return result
     word, code, text = _BY_STATE[folder.parsed.state]
-    result = with_causes(result._replace(outcome=word), StartCause(code=code, file=folder.name, text=text))
-    if word is StartOutcome.DELETED:
-        return result._replace(log_start_offset=None, log_end_offset=None)
-    return result
+    result = result.with_causes(StartCause(code=code, file=folder.name, text=text))
+    return result.not_served(word) if word is StartOutcome.DELETED else result._replace(outcome=word)
 
 
-def _causes(
-    folder: LogFolder, outcome: log_loader.Outcome, cuts: tuple[StartCut, ...], *, has_logs: bool
-) -> Iterator[StartCause]:
-    """Yield why a log that loads is not what its files hold."""
-    for cut in cuts:
+def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -> Iterator[StartCause]:
+    """Yield the reasons why a loaded log differs from its files."""
+    for cut in outcome.cuts:
         yield StartCause(code=cut.code, file=cut.file, text=cut.reason)
     if outcome.hidden_by is not None:
         text = (
@@ -243,28 +283,6 @@ def _causes(
         )
 
 
-def cut_of(cut: Cut) -> StartCut:
-    """Return a cut of the log loader as one of this room."""
-    return StartCut(
-        code=Code(cut.code),
-        file=cut.file,
-        position=cut.position,
-        size=cut.size,
-        reason=cut.reason,
-        first_offset=cut.first_offset,
-        last_offset=cut.last_offset,
-        records=cut.records,
-        replaced_by=cut.replaced_by,
-        superseded=cut.superseded,
-        is_replaced_by_nothing=cut.is_replaced_by_nothing,
-    )
-
-
-def with_causes(log: LogStart, *causes: StartCause) -> LogStart:
-    """Return a log with graver causes before its own."""
-    return log._replace(causes=(*causes, *log.causes))
-
-
 def unreadable(error: UnreadableError) -> StartCause:
-    """Return the cause of a file that the system does not give to kdump."""
+    """Return the cause for a file that kdump cannot read."""
     return StartCause(code=Code.FILE_UNREADABLE, file=str(error.path), text=f"kdump cannot read it: {error.reason}")

@@ -1,7 +1,7 @@
 """The outcome of a start for the metadata log, and the node's first image of the cluster.
 
-The log is always opened as after an unclean stop, from offset 0 on. Then the newest snapshot counts where it ends
-beyond the log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore,
+A node always opens the log as after an unclean stop, from offset 0 on. A snapshot that ends after the log replaces the
+log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore,
 KafkaRaftClient, KRaftControlRecordStateMachine and RecordsSnapshotReader; QuorumController for the replay.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.metadata.replay import Break
-    from kdump.broker_start.log_dir_files import LogDirFiles
+    from kdump.broker_start.log_folder import LogDirFiles
     from kdump.broker_start.release import StartRelease
     from kdump.log_dirs.partition import Segment
 
@@ -42,21 +42,21 @@ TOPIC_ID: Final = bytes(15) + b"\x01"
 
 
 class MetadataStart(NamedTuple):
-    """The metadata log after its start: ``image`` is None if no state is known."""
+    """The metadata log after a start; ``image`` is None if no metadata is known."""
 
     log: LogStart
     image: ClusterImage | None
     fatal: tuple[StartCause, ...]
     is_whole: bool
-    """Whether nothing of it is missing for all that the folder shows."""
+    """Whether the log has no truncated or missing segment, by its folder."""
     voters: tuple[int, ...] = ()
-    """The nodes of the quorum as ``quorum-state`` has them."""
+    """The nodes of the quorum in ``quorum-state``."""
 
 
 class Opening(NamedTuple):
-    """Options to open a metadata log, and known facts: the next offset of a valid log, the image of a complete one.
+    """How to open a metadata log. ``limit``: bytes of the largest batch.
 
-    ``limit`` are bytes that one batch may take.
+    ``sound_end`` is the next offset of a log that is known to be valid, ``image`` the image of a complete log.
     """
 
     release: StartRelease
@@ -65,7 +65,7 @@ class Opening(NamedTuple):
     image: ClusterImage | None = None
 
     def image_at(self, end: int) -> ClusterImage | None:
-        """Return the image of the log below ``end`` where it is known, and the release can read all that it holds."""
+        """Return the known image of the log below ``end``; None if there is none or an older release must read it."""
         is_known = self.image is not None and self.sound_end == end == self.image.end_offset
         return self.image if is_known and self.release.is_newest else None
 
@@ -105,7 +105,7 @@ def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
 
 
 def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[StartCause]]:
-    """Return the voters of the file, and why it keeps the node from starting."""
+    """Return the voters in ``quorum-state``, and the cause if it stops the node."""
     name = file_names.QUORUM_STATE
     if name not in folder.inside:
         return (), []
@@ -118,7 +118,7 @@ def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[S
 def _with_snapshots(
     folder: log_folder.LogFolder, loaded: LogStart, of: Opening, fatal: list[StartCause]
 ) -> MetadataStart:
-    """Truncate the log to the newest snapshot where that ends beyond it; load the image."""
+    """Drop the log if the newest snapshot ends after it; load the image."""
     begin, end = loaded.log_start_offset or 0, loaded.log_end_offset or 0
     found = [
         SnapshotFile(int(named["offset"]), int(named["epoch"]), folder.files, entry.path, folder.limit)
@@ -147,14 +147,14 @@ def _with_snapshots(
     if not (newest or end):
         text = "the metadata log is empty: a node that is the only controller begins a new one, without any topic"
         cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=folder.name, text=text)
-        return MetadataStart(log_folder.with_causes(loaded, cause), None, tuple(fatal), is_whole=False)
+        return MetadataStart(loaded.with_causes(cause), None, tuple(fatal), is_whole=False)
     if whole is None:
         image, broken = _replay(newest, segments, end, of.release, folder)
     else:
         image, broken = whole, [] if newest is None else list(_snapshot(newest, of.release))
     if not is_whole and not fatal:
         text = f"the metadata log ends at offset {end}: what was decided later is forgotten"
-        loaded = log_folder.with_causes(loaded, StartCause(code=Code.METADATA_LOG_SHORT, file=folder.name, text=text))
+        loaded = loaded.with_causes(StartCause(code=Code.METADATA_LOG_SHORT, file=folder.name, text=text))
     return MetadataStart(loaded, image, (*fatal, *broken), is_whole)
 
 
@@ -165,7 +165,7 @@ def _is_beyond(
     folder: log_folder.LogFolder,
     whole: ClusterImage | None,
 ) -> bool:
-    """Return whether a snapshot ends beyond the log (``truncateToLatestSnapshot``)."""
+    """Return whether a snapshot ends after the log (``truncateToLatestSnapshot``)."""
     if whole is not None and newest.epoch <= whole.epoch and newest.end_offset <= end:
         return False
     epoch = max((entry.epoch for entry in folder.epochs if entry.start_offset < end), default=0)
@@ -180,14 +180,11 @@ def _is_beyond(
 
 
 def _dropped(loaded: LogStart, segments: list[Segment], newest: SnapshotFile) -> LogStart:
-    """Return the log after it was dropped in favour of a snapshot."""
-
+    """Return the result for a log that is dropped because of a newer snapshot."""
     from kdump.recovery.segment_end import lost
 
     text = f"{newest.name} ends at offset {newest.end_offset}, beyond the log: the log is dropped"
-    cuts = tuple(
-        log_folder.cut_of(lost(each, 0, text)._replace(code="snapshot-ahead")) for each in segments if each.size
-    )
+    cuts = tuple(lost(each, 0, text)._replace(code=Code.SNAPSHOT_AHEAD) for each in segments if each.size)
     return loaded._replace(
         outcome=StartOutcome.TRUNCATED if cuts or loaded.cuts else loaded.outcome,
         log_start_offset=newest.end_offset,
@@ -204,11 +201,11 @@ def _replay(
     release: StartRelease,
     folder: log_folder.LogFolder,
 ) -> tuple[ClusterImage, list[StartCause]]:
-    """Return the image of the newest snapshot and of the log from there on, and what the node ends at."""
+    """Return the image of the newest snapshot and the records after it, and the causes that stop the node."""
     broken: list[StartCause] = []
 
     def breaks(found: Break) -> None:
-        if found.record:  # a gap in the offsets is not looked at
+        if found.record:  # a node does not check for gaps in the offsets
             broken.append(
                 StartCause(code=Code.METADATA_REPLAY_BROKEN, file=folder.name, text=found.text, offset=found.offset)
             )
@@ -235,7 +232,7 @@ def _replay(
 
 
 def _batches(segment: Segment, end: int) -> Iterator[Batches]:
-    """Yield the batches of a segment up to the first that is not valid, and below the offset ``end``."""
+    """Yield the batches of a segment below offset ``end``, up to the first damage."""
     with segment.open() as source:
         for region in walk(source, runs=DATA):
             if not isinstance(region, Batches):
@@ -246,7 +243,7 @@ def _batches(segment: Segment, end: int) -> Iterator[Batches]:
 
 
 def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCause]:
-    """Yield why a node that reads a snapshot ends; a batch that the file's end cuts off is not read."""
+    """Yield the cause if a snapshot stops the node. A truncated batch at the end is not read."""
     count = 0
     with snapshot.files.open(snapshot.path) as source:
         source.limit = snapshot.limit
@@ -273,7 +270,7 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
 
 
 def bootstrap(log_dir: LogDirFiles) -> Iterator[StartCause]:
-    """Yield why ``bootstrap.checkpoint`` keeps a node from starting (BootstrapDirectory)."""
+    """Yield the cause if ``bootstrap.checkpoint`` stops the node (BootstrapDirectory)."""
     name = file_names.BOOTSTRAP_SNAPSHOT
     entry = log_dir.entry(name)
     if entry is None:

@@ -1,4 +1,4 @@
-"""The differences between releases at a start, as data: the metadata records and levels that they read."""
+"""The release of the broker that would start: the metadata records that it can read, and its other differences."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ NEWEST: Final = ".".join(map(str, max(LAST_MINORS.items())))
 
 
 class StartRelease(NamedTuple):
-    """The release of the broker that would start: its name as given, and its number."""
+    """A release: its name as given, and its number."""
 
     name: str
     number: tuple[int, ...]
 
     @property
     def highest_level(self) -> int:
-        """The highest level of metadata.version that it knows."""
+        """The highest level of metadata.version that it supports."""
         known = (level for level, name in LEVEL_NAMES.items() if _minor(name) <= self.number[:2])
         return max(known, default=0)
 
     @property
     def searches_bases(self) -> bool:
-        """Whether a segment is searched by the base offsets of its batches (KAFKA-18989), not by their last offsets."""
+        """Whether it searches a segment by base offsets of batches (KAFKA-18989), not by last offsets."""
         return self.number >= (4, 1)
 
     @property
     def ends_leaderships(self) -> bool:
-        """Whether all partitions of a broker that was killed lose their leader when it registers again (measured)."""
+        """Whether all partitions of a killed broker lose their leader when it registers again (measured)."""
         return self.number >= (4, 0)
 
     @property
     def is_newest(self) -> bool:
-        """Whether it reads all that kdump reads."""
+        """Whether it is the newest release that kdump knows."""
         return self.number[:2] == max(LAST_MINORS.items())
 
     def too_new(self, found: Batches, file: str) -> Iterator[StartCause]:
-        """Yield why the release cannot read a batch, or a run of batches, of the metadata log: the first reason."""
+        """Yield the first reason why the release cannot read batches of the metadata log, if there is one."""
         if self.is_newest:
             return
         messages = by_type(cluster_metadata.MESSAGES, "Record", self.number)
@@ -68,7 +68,7 @@ class StartRelease(NamedTuple):
 
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:
-    """Return why a release cannot read a record, by its frame."""
+    """Return why a release cannot read a record; empty if it can. Type and version are the bytes 1 and 2."""
     if len(value) < 3 or value[0] != frame.CURRENT or max(value[1:3]) > 0x7F:
         return ""
     number, version = value[1], value[2]
@@ -81,7 +81,7 @@ def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int
 
 
 def _minor(name: str) -> tuple[int, ...]:
-    """Return 4.2-IV1 as (4, 2)."""
+    """Return (4, 2) for 4.2-IV1."""
     return tuple(int(part) for part in name.partition("-")[0].split("."))
 
 

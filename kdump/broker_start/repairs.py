@@ -1,4 +1,4 @@
-"""Advice and commands for each cause that stops a broker's start or takes a log dir offline."""
+"""Advice and repair commands for each cause that stops a broker or takes a log dir offline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.topics import id_text
-from kdump.checks.aside import aside, metadata_command
+from kdump.checks.repair_commands import aside, metadata_command
 from kdump.errors import many
 from kdump.findings.codes import Code
 from kdump.internal_topics import CLUSTER_METADATA
@@ -32,7 +32,7 @@ MOVED: Final = frozenset(
         Code.FOLDER_IS_FILE,
     }
 )
-"""Causes that are mended by moving their file away: a broker starts without it, and rebuilds what it needs."""
+"""Causes that end when the file is moved away: a broker starts without it."""
 ADVICE: Final = {
     Code.FOREIGN_FOLDER: "Move the folder out of the log dir.",
     Code.NAME_NO_OFFSET: "Move the file out of the log dir.",
@@ -59,16 +59,16 @@ ADVICE: Final = {
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
 """Causes that end when ``meta.properties`` is written."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
-"""A word for the shell: the line of a new cluster id."""
+"""A shell word that makes the line of a new cluster id."""
 SOLE_NODE: Final = ": 'only for the sole node of a cluster, if its old cluster id is not found' && "
-"""The label of a command with a new cluster id, as a command that does nothing: on one of several nodes it is wrong."""
+"""A shell command without effect: a label for a command that is wrong on one of several nodes."""
 
 
 class Repairs:
-    """Words and commands for one broker.
+    """Advice and commands for one broker.
 
-    ``ids`` has the ids of topics by name. ``nodes`` are the brokers of the metadata log with their directory ids.
-    ``directories`` has the directory.id of each log dir, by its path as shown.
+    ``ids``: topic name -> id. ``nodes``: broker id -> its registered directory ids. ``directories``: shown path of a
+    log dir -> its directory.id.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Repairs:
         self._start, self._ids, self._nodes, self._directories = start, ids, nodes, directories
 
     def advice(self, cause: StartCause) -> str:
-        """Return the advice in words; empty if the cause already contains it."""
+        """Return the advice; empty if there is none."""
         text = ADVICE.get(cause.code, "")
         if cause.code is Code.METADATA_REPLAY_BROKEN:
             text = text.format(later=self._later(cause))
@@ -100,7 +100,7 @@ class Repairs:
         return text
 
     def commands(self, cause: StartCause) -> Iterator[str]:
-        """Yield shell commands that take the cause away."""
+        """Yield shell commands that remove the cause."""
         file = cause.file
         if file is None:
             return
@@ -123,7 +123,7 @@ class Repairs:
             yield from self._begin_with_a_snapshot(cause)
 
     def _later(self, cause: StartCause) -> str:
-        """Return a text on the metadata records that are lost with the broken one."""
+        """Return a text on the metadata records after the broken one, which are lost with it."""
         ends = [log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA]
         end = max((each for each in ends if each is not None), default=None)
         lists = "kdump metadata --events lists them"
@@ -136,7 +136,7 @@ class Repairs:
 
     @property
     def _node(self) -> int | None:
-        """The node.id in the files, or None."""
+        """The node.id by the files, or None."""
         return self._start.node_id if self._start.node_id is not None else next(iter(self._nodes), None)
 
     @property
@@ -145,7 +145,7 @@ class Repairs:
         return len(self._nodes) == 1
 
     def _lines(self, cause: StartCause) -> list[str]:
-        """Return the lines of a ``meta.properties``, with a placeholder for each value that no file has."""
+        """Return the lines of ``meta.properties``, with a placeholder for each unknown value."""
         node = str(self._node) if self._start.node_id is not None or self._is_alone else "N (of server.properties)"
         cluster = self._start.cluster_id or "ID"
         directory = self._directory(cause)
@@ -157,7 +157,7 @@ class Repairs:
         ]
 
     def _directory(self, cause: StartCause) -> str | None:
-        """Return the id that the metadata log has of the log dir, where all others are known."""
+        """Return the registered directory id that belongs to no other log dir; None unless there is exactly one."""
         file = posixpath.dirname(_properties(cause.file or ""))
         known = {each for path, each in self._directories.items() if posixpath.normpath(path) != file}
         left = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]
@@ -174,7 +174,7 @@ class Repairs:
         yield f"{label}printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
 
     def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
-        """Yield how the only controller goes on with what was decided before the record that does not replay."""
+        """Yield the commands with which the only controller starts from a snapshot below the broken record."""
         file = cause.file or ""
         folder = file if posixpath.basename(file).startswith(CLUSTER_METADATA) else posixpath.dirname(file)
         log_dir = posixpath.dirname(folder) or "."
@@ -188,5 +188,5 @@ class Repairs:
 
 
 def _properties(file: str) -> str:
-    """Return the path of ``meta.properties``, from the path of a log dir or of the file itself."""
+    """Return the path of ``meta.properties`` for the path of a log dir or of the file itself."""
     return file if file.endswith(file_names.META_PROPERTIES) else posixpath.join(file, file_names.META_PROPERTIES)

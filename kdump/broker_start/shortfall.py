@@ -1,8 +1,8 @@
-"""Records that log dirs should hold and do not: partitions that have no folder, and logs that are empty.
+"""Finds partitions that lack all their records: their folder is missing, or their log is empty.
 
-All evidence in the files counts: the assignment in the metadata log, high watermarks and recovery points, producer
-snapshots, indexes, leader epochs, and offsets that groups have committed. No log is read: ``kdump check`` finds records
-that are missing at the end of a log which holds others.
+The evidence is in other files: the assignment in the metadata log, checkpoints, producer snapshots, indexes, leader
+epochs, and offsets that groups have committed. Logs are not read. ``kdump check`` finds records that are missing at the
+end of a log that is not empty.
 """
 
 from __future__ import annotations
@@ -23,64 +23,94 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.broker_start.log_dir_files import LogDirFiles
+    from kdump.broker_start.log_folder import LogDirFiles
     from kdump.broker_start.start import BrokerDirs
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
 
 
 class Shortfall(NamedTuple):
-    """A partition that lacks all its records. ``missing`` is their number, 0 where no file has it."""
+    """A partition that lacks all its records. ``missing`` is their number, 0 if unknown."""
 
     topic: str
     partition: int
     file: str
-    """The folder, or where it should be."""
+    """The path of the folder, also of a missing one."""
     text: str
     missing: int
     strays: str
-    """The -stray folder that holds records of it, empty for none."""
+    """The -stray folder with records of it, or an empty text."""
 
 
-def in_words(reached: Mapping[str, int]) -> str:
-    """Return the offsets that files have a log reach to, by the file in words, for a sentence."""
+def evidence_text(reached: Mapping[str, int]) -> str:
+    """Return proven end offsets with the kinds of files, for a sentence."""
     return ", ".join(f"{what}: {offset}" for what, offset in reached.items() if offset)
 
 
 def absent_text(name: str, broker: str, where: str, reached: Mapping[str, int]) -> str:
-    """Return the sentence on a partition that is assigned to this broker and has no folder."""
+    """Return the sentence for a partition that is assigned to this broker and has no folder."""
     most = max(reached.values(), default=0)
-    gone = f"{many_are(most, 'record')} missing ({in_words(reached)})" if most else "a start begins an empty log"
+    gone = f"{many_are(most, 'record')} missing ({evidence_text(reached)})" if most else "a start begins an empty log"
     if reached and not most:
         gone = "it was empty"
     return f"{name} is assigned to {broker}{where}, and no folder holds it: {gone}"
 
 
 def missing_text(end: int, reached: Mapping[str, int]) -> str:
-    """Return the sentence on a log that ends before offsets that were written."""
+    """Return the sentence for a log that ends at ``end`` although higher offsets were written."""
     most = max(reached.values())
     return (
         f"{many_are(most - end, 'record')} missing: the log ends at offset {end}, and offsets up to {most} were "
-        f"written ({in_words(reached)})"
+        f"written ({evidence_text(reached)})"
     )
 
 
-def committed_offsets(partitions: Iterable[Partition]) -> dict[tuple[str, int], int]:
-    """Return the highest offset that a group has committed, by topic and partition.
+class CommittedOffsets:
+    """The highest offset that a group has committed for each partition; read when one is first requested."""
 
-    ``partitions`` are those of ``__consumer_offsets``.
+    def __init__(self, partitions: Iterable[Partition]) -> None:
+        """``partitions`` are any; those of ``__consumer_offsets`` are read."""
+        self._partitions = partitions
+
+    @cached_property
+    def _offsets(self) -> dict[tuple[str, int], int]:
+        found: dict[tuple[str, int], int] = {}
+        for part in self._partitions:
+            if part.topic == consumer_offsets.TOPIC:
+                for key, offset in committed(consumer_offsets.TOPIC, part, {}):
+                    found[key] = max(offset, found.get(key, 0))
+        return found
+
+    def of(self, topic: str, number: int) -> dict[str, int]:
+        """Return the offset as evidence of a partition's end; or none."""
+        offset = self._offsets.get((topic, number), 0)
+        return {"committed by a group": offset} if offset > 0 else {}
+
+
+def offsets_of(data: bytes | None) -> dict[tuple[str, int], int]:
+    """Return the offsets of a checkpoint by partition; or none if the file is absent or broken: a check reports it."""
+    try:
+        entries = () if data is None else checkpoints.read(data)
+    except DamageError:
+        return {}
+    return {(str(topic), number or 0): offset for topic, number, offset in entries}
+
+
+def checkpointed(reads: Iterable[Callable[[str], bytes | None]]) -> dict[tuple[str, int], dict[str, int]]:
+    """Return the offsets that log dirs have checkpointed for each partition, by the kind of checkpoint.
+
+    Each function of ``reads`` returns a file of one log dir.
     """
-    found: dict[tuple[str, int], int] = {}
-    for part in partitions:
-        for key, offset in committed(consumer_offsets.TOPIC, part, {}):
-            found[key] = max(offset, found.get(key, 0))
+    found: dict[tuple[str, int], dict[str, int]] = {}
+    for read in reads:
+        for what, name in (
+            ("high watermark", file_names.HIGH_WATERMARKS),
+            ("recovery point", file_names.RECOVERY_POINTS),
+        ):
+            for key, offset in offsets_of(read(name)).items():
+                of_partition = found.setdefault(key, {})
+                of_partition[what] = max(offset, of_partition.get(what, 0))
     return found
-
-
-def of_groups(offsets: Mapping[tuple[str, int], int], topic: str, number: int) -> dict[str, int]:
-    """Return the offsets that groups committed, as evidence of the partition's end."""
-    offset = offsets.get((topic, number), 0)
-    return {"committed by a group": offset} if offset > 0 else {}
 
 
 def shortfalls(
@@ -89,9 +119,9 @@ def shortfalls(
     takes: Callable[[str, int], bool],
     fail: Callable[[UnreadableError], None] = lambda _: None,
 ) -> Iterator[Shortfall]:
-    """Yield the partitions that lack all their records, of those that ``takes`` wants.
+    """Yield the partitions that lack all their records, of those that ``takes`` selects.
 
-    ``places`` are log dirs, ``partitions`` the folders that were found there. ``fail`` takes what cannot be read.
+    ``places`` are log dirs, ``partitions`` the folders that were found there. ``fail`` receives unreadable files.
     """
     known = {part.files.shown(part.folder): part for part in partitions}
     for broker in brokers(places, StartOptions()):
@@ -116,6 +146,8 @@ class _BrokerShortfalls:
                 if parsed is not None:
                     folder = log_folder.LogFolder.of(each, entry, StartOptions().limit)
                     self._folders.setdefault((parsed.topic, parsed.partition), []).append(folder)
+        self._committed = CommittedOffsets(folder.partition for held in self._folders.values() for folder in held)
+        self._log_starts: dict[LogDirFiles, dict[tuple[str, int], int]] = {}
 
     def all(self) -> Iterator[Shortfall]:
         for (topic, number), folders in sorted(self._folders.items()):
@@ -125,23 +157,20 @@ class _BrokerShortfalls:
             yield from self._absent(self._image, self._node)
 
     def _empty(self, topic: str, number: int, folders: list[log_folder.LogFolder]) -> Iterator[Shortfall]:
-        """Yield that the folder in use of a partition holds no batch, though offsets were written."""
+        """Yield the shortfall if the folder in use has no batch although offsets were written."""
         in_use = [folder for folder in folders if not folder.parsed.state]
         for folder in in_use if len(in_use) == 1 else ():
             part = self._known.get(folder.name) or folder.partition
             logs = [each for each in part.segments if each.path.endswith(f".{file_names.LOG}")]
             if any(each.size for each in logs) or any(each.path.endswith(file_names.SWAP) for each in part.segments):
                 continue
-            end = max(
-                [each.base_offset or 0 for each in logs]
-                + [self._marks(folder.log_dir, file_names.LOG_STARTS).get((topic, number), 0)]
-            )
+            end = max([each.base_offset or 0 for each in logs] + [self._log_start(folder.log_dir, topic, number)])
             reached = evidence_of(folder.partition, epochs_of(folder.partition)) | self._reached(topic, number)
             if max(reached.values(), default=0) > end:
                 yield self._of(topic, number, folder.name, missing_text(end, reached), max(reached.values()) - end)
 
     def _absent(self, image: ClusterImage, node: int) -> Iterator[Shortfall]:
-        """Yield the partitions that the metadata log assigns to these log dirs, and that no folder in use holds."""
+        """Yield a shortfall for each partition that metadata assigns to these log dirs and that has no folder."""
         here = {found.directory_id: each for each, found in self._ids.items() if found.directory_id is not None}
         for name, topic in sorted(image.topics.by_name.items()):
             for number, state in sorted(topic.partitions.items()):
@@ -158,7 +187,7 @@ class _BrokerShortfalls:
                 if log_dir is None and (
                     int.from_bytes(directory, "big") >= NO_DIRECTORIES or not any(reached.values())
                 ):
-                    continue  # it lies in a log dir that was not given, or may do
+                    continue  # it may be in a log dir that was not given
                 if reached and not any(reached.values()):
                     continue  # it was empty
                 where = "" if log_dir is None else f" in {log_dir.name}"
@@ -167,7 +196,6 @@ class _BrokerShortfalls:
                 yield self._of(name, number, file, text, max(reached.values(), default=0))
 
     def _of(self, topic: str, number: int, file: str, text: str, missing: int) -> Shortfall:
-        """Return a shortfall, with the -stray folder that holds records of the partition."""
         held = [
             folder.name
             for folder in self._folders.get((topic, number), ())
@@ -179,44 +207,18 @@ class _BrokerShortfalls:
         )
 
     def _reached(self, topic: str, number: int) -> dict[str, int]:
-        """Return the offsets that checkpoints and groups have of a partition, by the file in words."""
-        reached: dict[str, int] = {}
-        for what, name in (
-            ("high watermark", file_names.HIGH_WATERMARKS),
-            ("recovery point", file_names.RECOVERY_POINTS),
-        ):
-            for each in self.dirs:
-                offset = self._marks(each, name).get((topic, number))
-                if offset is not None:
-                    reached[what] = max(offset, reached.get(what, 0))
-        return reached | of_groups(self._committed, topic, number)
+        """Return the offsets that checkpoints and groups prove for a partition, by the kind of file."""
+        return self._checkpointed.get((topic, number), {}) | self._committed.of(topic, number)
 
-    def _marks(self, log_dir: LogDirFiles, name: str) -> dict[tuple[str, int], int]:
-        """Return the offsets of a checkpoint of a log dir; or none if the file is absent or broken."""
-        found = self._read.get((log_dir, name))
+    def _log_start(self, log_dir: LogDirFiles, topic: str, number: int) -> int:
+        found = self._log_starts.get(log_dir)
         if found is None:
-            try:
-                data = log_dir.read(name) if name in log_dir.entries else None
-                entries = () if data is None else checkpoints.read(data)
-                found = {(str(entry[0]), int(entry[1] or 0)): entry.offset for entry in entries}
-            except DamageError:  # a check of the log dir reports it
-                found = {}
-            self._read[log_dir, name] = found
-        return found
+            found = self._log_starts[log_dir] = offsets_of(log_dir.read_if_present(file_names.LOG_STARTS))
+        return found.get((topic, number), 0)
 
     @cached_property
-    def _read(self) -> dict[tuple[LogDirFiles, str], dict[tuple[str, int], int]]:
-        return {}
-
-    @cached_property
-    def _committed(self) -> dict[tuple[str, int], int]:
-        """The highest offset that a group has committed, by topic and partition. Few log dirs need it."""
-        return committed_offsets(
-            folder.partition
-            for (topic, _), folders in self._folders.items()
-            for folder in folders
-            if topic == consumer_offsets.TOPIC
-        )
+    def _checkpointed(self) -> dict[tuple[str, int], dict[str, int]]:
+        return checkpointed(each.read_if_present for each in self.dirs)
 
     @cached_property
     def _image(self) -> ClusterImage | None:

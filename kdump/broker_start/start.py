@@ -1,7 +1,7 @@
-"""A dry start: what a broker does with its log dirs when it starts, worked out from the files alone.
+"""A dry start: the actions of a broker on its log dirs when it starts, worked out from the files alone.
 
-:func:`dry_start` takes the log dirs of one broker, :func:`brokers` finds which log dirs are one broker's. No answer
-depends on the clock, and nothing is written. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
+:func:`brokers` groups log dirs by broker, :func:`dry_start` works out the start of one. Neither reads the clock or
+writes anything. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
 ``isStrayReplica``, ``recoverAbandonedFutureLogs``, ``getOrCreateLog``), ReplicaManager and BrokerMetadataPublisher.
 """
 
@@ -11,7 +11,7 @@ import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.broker_start import ids, log_folder, metadata_log, release
-from kdump.broker_start.log_dir_files import LogDirFiles
+from kdump.broker_start.log_folder import LogDirFiles
 from kdump.broker_start.outcome import (
     CONTROLLERS_HAVE_IT,
     BrokerStart,
@@ -42,14 +42,14 @@ METADATA_DIR: Final = "metadata.log.dir"
 CLEANER: Final = "log.cleaner.enable"
 INTERVAL: Final = "index.interval.bytes"
 NO_DIRECTORIES: Final = 100
-"""Directory ids below this number name no log dir (UNASSIGNED, LOST, MIGRATING)."""
+"""Directory ids below this number stand for no log dir (UNASSIGNED, LOST, MIGRATING)."""
 UNASSIGNED: Final = bytes(16)
 """``DirectoryId.UNASSIGNED``."""
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED, None})
 
 
 class StartOptions(NamedTuple):
-    """The release of the broker that would start, its configs and its node.id, and bytes that one batch may take."""
+    """The release, configs and node.id of the broker that would start; ``limit``: bytes of the largest batch."""
 
     release: release.StartRelease = release.of(release.NEWEST)
     configs: Mapping[str, str] = {}
@@ -58,18 +58,18 @@ class StartOptions(NamedTuple):
 
 
 class BrokerDirs(NamedTuple):
-    """The log dirs of one broker, in order. ``is_complete``: these are all of its log dirs."""
+    """The log dirs of one broker, in order. ``is_complete``: it has no others."""
 
     log_dirs: tuple[LogDirFiles, ...]
     is_complete: bool
 
 
 def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[BrokerDirs]:
-    """Return the brokers whose log dirs are given.
+    """Return the log dirs grouped by broker.
 
-    With a node.id among the configs they are one broker's. Else log dirs with the same node.id and cluster.id are,
-    unless they have the same directory.id and share a partition: those are copies of one. A log dir without
-    ids is a broker of its own.
+    With a node.id among the configs all are of one broker. Else those with the same node.id and cluster.id are. Log
+    dirs with the same directory.id that share a partition are copies of one, so each is a broker of its own. A log dir
+    without ids is a broker of its own too.
     """
     dirs = [LogDirFiles(files, path) for files, path in places]
     if options.node_id is not None:
@@ -100,7 +100,7 @@ def _broker_of(log_dir: LogDirFiles) -> object:
 
 
 def _copies(held: Sequence[LogDirFiles], other: LogDirFiles) -> bool:
-    """Return whether a log dir is another copy of one of these."""
+    """Return whether a log dir is a copy of one of ``held``."""
     return any(bool(_partitions(each) & _partitions(other)) and _directory(each) == _directory(other) for each in held)
 
 
@@ -119,11 +119,11 @@ def dry_start(
     known: Mapping[str, int] | None = None,
     image: ClusterImage | None = None,
 ) -> BrokerStart:
-    """Return the result of one broker's start. ``known`` has the next offset of logs that were read before and are
-    valid, by the folder's path as shown; ``image`` is that of a metadata log all of whose records replay.
+    """Return the result of one broker's start.
 
-    A file that kdump cannot read leaves open what hangs on it. Raises UsageError for a metadata.log.dir that is not
-    among the log dirs.
+    ``known`` has the next offset of logs that are known to be valid, by the shown path of the folder. ``image`` is the
+    image of a metadata log if all its records replay. An unreadable file is listed in ``unknown`` of the result. Raises
+    UsageError for a metadata.log.dir that is not among the log dirs.
     """
     return _BrokerRun(broker, options, known or {}, image).run()
 
@@ -147,10 +147,10 @@ class _BrokerRun:
         self.image: ClusterImage | None = None
         self.voters: tuple[int, ...] = ()
         self.decides = True
-        """Whether the node's own metadata log decides which partitions it has."""
+        """Whether the node's own metadata log determines its partitions."""
         self.node_id: int | None = None
         self.is_kraft = True
-        """Whether metadata and partition.metadata decide what is stray."""
+        """Whether the metadata log and partition.metadata determine which folders are stray."""
 
     def _metadata_dir(self) -> LogDirFiles:
         given = self.options.configs.get(METADATA_DIR)
@@ -231,7 +231,7 @@ class _BrokerRun:
             return ids.DirIds(log_dir, None, cause)
 
     def _metadata_log(self) -> MetadataStart | None:
-        """Open the metadata log; set whether its image decides the start."""
+        """Open the metadata log; set whether its image determines the start."""
         try:
             known = self.known.get(self.metadata_dir.shown(metadata_log.FOLDER))
             of = metadata_log.Opening(self.options.release, self.options.limit, known, self.whole_image)
@@ -265,7 +265,7 @@ class _BrokerRun:
         return self._is_controller() and (not voters or voters == [self.node_id])
 
     def _voter_ids(self) -> list[int]:
-        """Return the controllers of the quorum, of the metadata log or its ``quorum-state``; empty where none has."""
+        """Return the controllers of the quorum by the metadata log or ``quorum-state``; empty if neither has them."""
         return (self.image.voter_ids if self.image is not None else []) or list(self.voters)
 
     def _try(self, act: Callable[[], object]) -> None:
@@ -323,7 +323,7 @@ class _BrokerRun:
                 self.loaded.append((log_dir, folder, log))
 
     def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> dict[tuple[str, int], int]:
-        """Return the offsets of a checkpoint. Unless it is read ``late``, a broken one takes its log dir offline."""
+        """Return the offsets of a checkpoint. A broken one takes its log dir offline, unless it is read ``late``."""
         entry = log_dir.entry(name)
         if entry is None or entry.is_folder:
             return {}
@@ -378,13 +378,12 @@ class _BrokerRun:
         )
 
     def _interval(self, topic: str) -> int:
-        """Return the index.interval.bytes of a topic."""
         own = {} if self.image is None else self.image.configs.topic(topic)
         given = own.get(INTERVAL, self.options.configs.get(f"log.{INTERVAL}", self.options.configs.get(INTERVAL)))
         return int(given) if given is not None and given.isdecimal() else DEFAULT_INTERVAL
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return the log as stray where it is (``LogManager.isStrayReplica``)."""
+        """Return the log, marked as stray if it is (``LogManager.isStrayReplica``)."""
         topic = None if self.image is None else self.image.topics.by_name.get(log.topic)
         log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
         if folder.parsed.state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER}:
@@ -394,7 +393,7 @@ class _BrokerRun:
             return log
         if not self.decides and log.topic_id is not None:
             return log._replace(outcome=None)
-        return log_folder.with_causes(log, cause)._replace(outcome=StartOutcome.STRAY)
+        return log.with_causes(cause)._replace(outcome=StartOutcome.STRAY)
 
     def _is_assigned(self, log: LogStart) -> bool | None:
         if self.image is None or not self.decides:
@@ -426,10 +425,10 @@ class _BrokerRun:
             return StartCause(code=Code.NOT_ASSIGNED, file=folder.name, text=text)
         return None
 
-    # what hangs on several folders
+    # facts that depend on several folders
 
     def _twice(self) -> None:
-        """Look for partitions that two folders in use hold."""
+        """Add the fatal causes for partitions with two folders in use."""
         met: dict[tuple[str, int, str], log_folder.LogFolder] = {}
         for _, folder, log in self.loaded:
             state = folder.parsed.state
@@ -446,7 +445,7 @@ class _BrokerRun:
                 self.fatal.append(StartCause(code=Code.TWO_FOLDERS, file=folder.name, text=text))
 
     def _promote(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Look for future folders that take the current one's place at once (``recoverAbandonedFutureLogs``)."""
+        """Let future folders replace the current ones if metadata assigns them (``recoverAbandonedFutureLogs``)."""
         for number, (log_dir, folder, log) in enumerate(self.loaded):
             if folder.parsed.state != file_names.FUTURE_FOLDER or log.outcome is not StartOutcome.FUTURE:
                 continue
@@ -467,10 +466,10 @@ class _BrokerRun:
                 continue
             text = f"it takes the place of {name}: the metadata assigns the partition to this log dir"
             cause = StartCause(code=Code.PROMOTED, file=folder.name, text=text)
-            self.loaded[number] = (log_dir, folder, log_folder.with_causes(log, cause))
+            self.loaded[number] = (log_dir, folder, log.with_causes(cause))
             for at, other_dir, other in current:
-                gone = other._replace(outcome=StartOutcome.DELETED, log_start_offset=None, log_end_offset=None)
-                self.loaded[at] = (other_dir, self.loaded[at][1], log_folder.with_causes(gone, cause))
+                gone = other.not_served(StartOutcome.DELETED).with_causes(cause)
+                self.loaded[at] = (other_dir, self.loaded[at][1], gone)
 
     def _assigned_directory(self, log: LogStart) -> bytes | None:
         topic = None if self.image is None or log.topic_id is None else self.image.topics.by_id.get(log.topic_id)
@@ -480,7 +479,7 @@ class _BrokerRun:
         return state.directories[state.replicas.index(self.node_id)]
 
     def _assign(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Begin empty logs for partitions that the metadata assigns to the broker and no folder in use holds."""
+        """Create empty logs for partitions that metadata assigns to the broker and that have no folder in use."""
         if self.image is None or not self.decides or self.node_id is None:
             return
         used = {
@@ -502,7 +501,7 @@ class _BrokerRun:
     def _create(
         self, topic: Topic, number: int, directory: bytes, directories: Mapping[LogDirFiles, bytes | None]
     ) -> None:
-        """Begin an empty log, in the log dir that the metadata names where there is such one."""
+        """Create an empty log, in the log dir that metadata assigns if it is given."""
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, and no folder in use holds it"
         is_named = int.from_bytes(directory, "big") >= NO_DIRECTORIES
@@ -525,15 +524,14 @@ class _BrokerRun:
             text = f"the metadata assigns {name} to a log dir that is not among the given ones"
             cause = StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text)
             self.unknown.append(cause)
-            self.more.append(log._replace(outcome=None, log_start_offset=None, log_end_offset=None, causes=(cause,)))
+            self.more.append(log.not_served(None)._replace(causes=(cause,)))
             return
         if (is_elsewhere and self.offline) or (target is not None and target in self.offline):
             held = any((other.topic, other.partition) == (topic.name, number) for _, _, other in self.loaded)
             if not held and not any(name in _names(each) for each in self.offline):
                 text = f"{text}: its log dir is offline"
                 cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=None, text=text)
-                gone = log._replace(outcome=StartOutcome.OFFLINE, log_start_offset=None, log_end_offset=None)
-                self.more.append(gone._replace(causes=(cause,)))
+                self.more.append(log.not_served(StartOutcome.OFFLINE)._replace(causes=(cause,)))
             return
         place = target or next((each for each in self.dirs if each not in self.offline), None)
         beside = None if place is None else place.entry(name)
@@ -541,21 +539,22 @@ class _BrokerRun:
             code = Code.FOLDER_IS_DANGLING if place.is_dangling(beside) else Code.FOLDER_IS_FILE
             text = f"FileAlreadyExistsException: {place.shown(name)}: a log of {name} cannot be begun there"
             self.offline.setdefault(place, StartCause(code=code, file=place.shown(name), text=text))
-            log = log._replace(outcome=StartOutcome.OFFLINE, log_start_offset=None, log_end_offset=None)
+            log = log.not_served(StartOutcome.OFFLINE)
         self.more.append(log._replace(log_dir=None if place is None else place.name))
 
     def _begin_elsewhere(self, directories: Mapping[LogDirFiles, bytes | None], failed: Sequence[LogDirFiles]) -> None:
-        """Begin empty logs for partitions of log dirs that are offline.
+        """Create empty logs in a live log dir for partitions of the ``failed`` log dirs.
 
-        The first image makes the broker leader of its partitions in the order of a HashMap. The first one whose log dir
-        is not online has no log: NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``, and all
-        later partitions and all followers stay unknown to the broker. Then the controller takes the ``failed`` log
-        dirs out (``ReplicationControlManager.handleDirectoriesOffline``): each partition of them that loses its leader,
-        or a replica in sync, is new to the broker and comes without a log dir (``TopicDelta.localChanges``). An empty
-        log is begun in a live one (``Partition.createLogInAssignedDirectoryId``). Before 4.0 that holds for log dirs
-        that fail while logs are loaded: those that were offline before the broker registered are not taken out. Since
-        4.0 all partitions of a broker that was killed lose their leader when it registers again, so it holds for those
-        log dirs too. Without a leader, as after a clean stop, all partitions are known.
+        The first image makes the broker leader of its partitions, in the order of a HashMap. The first partition whose
+        log dir is offline has no log: NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``, and
+        the broker does not learn of any later partition or follower. Then the controller marks the failed log dirs
+        offline (``ReplicationControlManager.handleDirectoriesOffline``). Each of their partitions that loses its leader
+        or an in-sync replica is now new to the broker, without a log dir (``TopicDelta.localChanges``). The broker
+        creates an empty log for it (``Partition.createLogInAssignedDirectoryId``).
+
+        Before 4.0 this happens for log dirs that fail while logs are loaded, not for those that were offline before the
+        broker registered. Since 4.0 it happens for both: all partitions of a killed broker lose their leader when it
+        registers again. After a clean stop the broker leads no partition, so it learns of all of them.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
         if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:
@@ -594,7 +593,7 @@ class _BrokerRun:
                     yield topic, number, state.directories[state.replicas.index(self.node_id)]
 
     def _loses_replica(self, topic: Topic, number: int) -> bool:
-        """Return whether a partition changes when the replica goes offline (``generateLeaderAndIsrUpdates``)."""
+        """Return whether a partition changes if this replica goes offline (``generateLeaderAndIsrUpdates``)."""
         state = topic.partitions[number]
         return state.leader == self.node_id or (self.node_id in state.isr and len(state.isr) > 1)
 
@@ -616,7 +615,7 @@ class _BrokerRun:
         )
 
     def _late_checkpoints(self) -> None:
-        """Read the checkpoints that are read once the logs are loaded: high watermarks, and the cleaner's."""
+        """Read the checkpoints that a broker reads after it has loaded the logs: high watermarks, cleaner offsets."""
         for each in self.dirs:
             if each in self.offline or not each.is_folder:
                 continue
@@ -639,22 +638,21 @@ class _BrokerRun:
                     self.offline.setdefault(each, StartCause(code=code, file=each.shown(name), text=str(damage)))
 
     def _fail_whole(self) -> None:
-        """End the broker where the metadata log dir, or the last log dir, goes offline."""
+        """Add the fatal causes if the metadata log dir or all log dirs are offline."""
         if self.metadata_dir in self.offline:
             self.fatal.append(self.offline[self.metadata_dir])
         if self.offline and all(each in self.offline for each in self.dirs):
             self.fatal += self.offline.values()
 
     def _shown(self, log_dir: LogDirFiles, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return a log as it is once log dirs have gone offline."""
+        """Return a log, marked as offline if its log dir is."""
         if log_dir not in self.offline:
             return log
-        gone = log._replace(outcome=StartOutcome.OFFLINE, log_start_offset=None, log_end_offset=None)
         cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=folder.name, text=f"its log dir {log_dir.name} is offline")
-        return log_folder.with_causes(gone, cause, self.offline[log_dir])
+        return log.not_served(StartOutcome.OFFLINE).with_causes(cause, self.offline[log_dir])
 
     def _of_dirs_not_loaded(self, logs: Sequence[LogStart]) -> Iterator[LogStart]:
-        """Yield the folders of log dirs that were offline from the beginning."""
+        """Yield the partition folders of log dirs that went offline before their logs were loaded."""
         have = {(log.log_dir, log.folder) for log in logs}
         for each, cause in self.offline.items():
             for name in sorted(_names(each)):
@@ -670,7 +668,7 @@ class _BrokerRun:
 
 
 def _is_old(log_dir: LogDirFiles) -> bool:
-    """Return whether nothing in a log dir is of KRaft: brokers of 0.8 wrote no meta.properties, later ones write it."""
+    """Return whether a log dir has no trace of KRaft: a broker of 0.8 wrote no meta.properties."""
     if _names(log_dir) & {metadata_log.FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)

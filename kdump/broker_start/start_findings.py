@@ -1,7 +1,7 @@
-"""A dry start as findings: why a broker does not start, what the start loses, and what is missing already.
+"""The findings of a dry start: why a broker does not start, the records that a start loses, and missing records.
 
-What is missing is judged by all files of the log dirs: high watermarks and recovery points, producer snapshots, leader
-epochs, and the assignment in the metadata log. A partition that has none of its records is the gravest finding.
+Records are missing if other files prove higher or lower offsets than the log has: checkpoints, producer snapshots,
+leader epochs, and the assignment in the metadata log. A partition without any of its records is the gravest finding.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
-from kdump.broker_start.shortfall import absent_text, in_words, missing_text
-from kdump.checks.aside import aside, metadata_command, swaps_aside
+from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text
 from kdump.checks.everything import COPY_OF_A_RUNNING_BROKER
+from kdump.checks.repair_commands import aside, metadata_command, swaps_aside
 from kdump.errors import many, many_are
 from kdump.findings import ALONE, Finding, Level, salvage
 from kdump.findings.codes import Code
@@ -38,56 +38,55 @@ SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOut
 
 
 class Everything:
-    """A set that holds whatever is asked for."""
+    """A set that contains all objects."""
 
     def __contains__(self, _: object) -> bool:
         return True
 
 
 class LogEvidence(NamedTuple):
-    """The facts about logs in their files, by folder path: the end offset, the records, and evidence.
-
-    ``evidence`` is the least end offset that each file proves, by a description of the file.
-    """
+    """The offsets of a log, and what other files prove about them. ``size`` is in bytes."""
 
     start: int | None = None
     end: int | None = None
     size: int = 0
     evidence: Mapping[str, int] = {}
+    """Kind of file -> the least end offset that it proves."""
     first: Mapping[str, int] = {}
-    """The offset that each file has the log begin at, or before it, by the file in words."""
+    """Kind of file -> the offset at or before which the log began, as it proves."""
     base: int = 0
     """The base offset of the first segment."""
     is_reported: bool = False
-    """Whether a finding reports already that the log ends too early."""
+    """Whether the check has a finding on the missing end of the log."""
     recovers: bool = False
-    """Whether a finding advises to let the broker recover the log."""
+    """Whether a finding of the check advises to let the broker recover the log."""
 
 
 class Context(NamedTuple):
-    """Facts of the files that a dry start is compared with."""
+    """The facts that a dry start is compared with. Those of the metadata log are empty without one."""
 
     facts: Mapping[str, LogEvidence]
+    """By the path of the partition folder."""
     marks: Callable[[str, int], Mapping[str, int]]
-    """Name of a checkpoint -> its offset of a partition without a folder."""
+    """Returns the end offsets that checkpoints and groups prove for a partition, by the kind of file."""
     replicas: Mapping[tuple[str, int], tuple[int, ...]]
-    """The nodes of the replicas of each partition, of the metadata log."""
+    """The nodes of each partition's replicas, by the metadata log."""
     ids: Mapping[str, bytes]
-    """The ids of topics by name, of the metadata log."""
+    """Topic name -> topic id, by the metadata log."""
     nodes: Mapping[int, tuple[str, ...]] = {}
-    """The brokers that the metadata log has, with the directory ids of their log dirs."""
+    """Broker id -> registered directory ids, by the metadata log."""
     directories: Mapping[str, str] = {}
-    """The directory.id of each log dir, by its path as shown."""
+    """Shown path of a log dir -> its directory.id."""
     is_kraft: bool = True
-    """Whether a folder has ``partition.metadata``: else the log dirs may be those of an old broker."""
+    """Whether any folder has ``partition.metadata``; else the log dirs may be of an old broker."""
     compacted: Container[str] = Everything()
-    """The topics that are compacted, of the metadata log; all of them without one."""
+    """The compacted topics, by the metadata log; all topics without one."""
     is_complete: bool = False
-    """Whether the paths are all log dirs of the broker for certain."""
+    """Whether the paths are certainly all log dirs of the broker."""
     takes: Callable[[str, int], bool] = lambda _topic, _number: True
-    """Whether a partition is asked for."""
+    """Whether --topic and --partition select a partition."""
     tiered: Container[str] | None = None
-    """The topics whose logs are in remote storage too, of the metadata log; None without one."""
+    """The topics with remote storage, by the metadata log; None without one."""
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
@@ -114,11 +113,11 @@ class _StartFindings:
         if self.start.node_id is None and self.start.fatal:
             for log in self.start.logs:
                 yield from self._hidden(log, self._facts(log))
-            return  # what is assigned to a broker without an id is not known
+            return  # the partitions of a broker without an id are unknown
         yield from self._partitions()
 
     def _partitions(self) -> Iterator[Finding]:
-        """Yield the findings on partitions that a start empties or makes stray."""
+        """Yield the findings on partitions, and on a missing metadata log."""
         forgotten = self._metadata_is_empty() and not self._controllers_have_it()
         if forgotten and self._metadata_is_here():
             yield self._forgotten()
@@ -140,7 +139,7 @@ class _StartFindings:
             yield self._absent(absent)
 
     def _counts(self, cause: StartCause) -> bool:
-        """Whether a cause is one: brokers of 0.8, and copies of their folders, have no ``meta.properties``."""
+        """Return False for a missing ``meta.properties`` that is normal: a broker of 0.8 has none, nor has a copy."""
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 
@@ -177,34 +176,29 @@ class _StartFindings:
         )
 
     def _metadata_is_empty(self) -> bool:
-        return any(
-            cause.code in {Code.METADATA_LOG_EMPTY}
-            for log in self.start.logs
-            if log.topic == CLUSTER_METADATA
-            for cause in log.causes
-        )
+        return any(_has(log, Code.METADATA_LOG_EMPTY) for log in self.start.logs if log.topic == CLUSTER_METADATA)
 
     def _controllers_have_it(self) -> bool:
-        """Whether the node is a broker alone, which takes the metadata from the controllers."""
+        """Return whether the node is not a controller, so that it fetches the metadata from the controllers."""
         return any(cause.text == CONTROLLERS_HAVE_IT for cause in self.start.unknown)
 
     def _metadata_is_here(self) -> bool:
-        """Whether the paths have, or must have, the metadata log: its folder is there, or they are all log dirs."""
+        """Return whether the metadata log is or should be in the paths."""
         folders = (log for log in self.start.logs if log.topic == CLUSTER_METADATA and log.folder is not None)
         return self.context.is_complete or any(folders)
 
     def _bootstrap(self) -> str | None:
-        """Return the file by which a log dir was formatted for a metadata log, where there is no metadata log."""
+        """Return the path of a bootstrap.checkpoint whose log dir lacks the metadata log, or None."""
         causes = (cause for cause in self.start.unknown if cause.code is Code.METADATA_ELSEWHERE)
         found = next((cause.file for cause in causes if cause.file is not None), None)
         is_one = found is not None and posixpath.basename(found) == file_names.BOOTSTRAP_SNAPSHOT
         return found if is_one and any(log.topic_id is not None for log in self.start.logs) else None
 
     def _elsewhere_metadata(self) -> Finding:
-        """Report that the start depends on a file outside the paths.
+        """Report that the metadata log is not in the paths.
 
-        ``kafka-storage.sh format`` puts a bootstrap.checkpoint where the metadata log belongs (in each log dir before
-        3.9): there it is missing, and the check is no all-clear.
+        ``kafka-storage.sh format`` writes a bootstrap.checkpoint into the log dir of the metadata log (before 3.9, into
+        each log dir). If there is one, the metadata log is missing, and the level is LOG.
         """
         bootstrap = self._bootstrap()
         count = sum(log.topic_id is not None for log in self.start.logs)
@@ -239,7 +233,7 @@ class _StartFindings:
         return self.context.facts.get(log.path or "", LogEvidence())
 
     def _records(self, log: LogStart) -> int:
-        """Return how many offsets a log spans, as its files or the start have it."""
+        """Return the number of offsets of a log, by its files or else by the start."""
         facts = self._facts(log)
         end = facts.end if facts.end is not None else log.log_end_offset
         first = max(facts.start or 0, log.log_start_offset or 0) if facts.end is None else facts.start
@@ -262,12 +256,12 @@ class _StartFindings:
         cause = log.causes[0] if log.causes else None
         code = None if cause is None else cause.code
         others = self.by_partition[log.topic, log.partition]
-        is_second = any(other.outcome in SERVED for other in others)  # made a replica, two would end the broker
+        is_second = any(other.outcome in SERVED for other in others)  # two replicas of one partition stop the broker
         wanted = not is_second and (log.is_assigned or (log.is_assigned is None and log.assigned_id is not None))
         served = f"{many_are(records, 'record')} then not served"
         becomes = f"a start renames {name} to {name}.UUID-stray"
         if log.is_assigned is None and log.assigned_id is None and not self.context.is_complete:
-            return  # no metadata log has the assignment
+            return  # the assignment is unknown
         if not records and not (code is Code.NO_TOPIC_ID and wanted):
             return
         file = (cause.file if cause is not None else None) or where
@@ -320,7 +314,6 @@ class _StartFindings:
         commands = []
         if live is not None and live.path is not None:
             commands.append(aside(live.path))
-            target = posixpath.join(posixpath.dirname(where), name)
         commands.append(f"mv {shell_path(where)} {shell_path(target)}")
         if log.topic_id is None and topic_id is not None:
             commands.append(metadata_command(target, id_text(topic_id)))
@@ -339,11 +332,11 @@ class _StartFindings:
         )
 
     def _created(self, log: LogStart) -> Iterator[Finding]:
-        """Yield that a partition is assigned here and not here."""
+        """Yield the finding on a partition that is assigned to the broker and has no folder."""
         name = f"{log.topic}-{log.partition}"
         others = self.by_partition[log.topic, log.partition]
         if any(other.outcome is StartOutcome.STRAY and self._records(other) for other in others):
-            return  # the stray folder's finding has it
+            return  # reported with the stray folder
         reached = self.context.marks(log.topic, log.partition)
         most = max(reached.values(), default=0)
         directory = self.context.directories.get(log.log_dir or "")
@@ -371,10 +364,10 @@ class _StartFindings:
         )
 
     def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:
-        """Report an empty log in a live log dir; records in a folder of the offline one count there."""
+        """Report an empty log in a live log dir. Records in a folder of the offline one are reported with that."""
         held = any(other.outcome is StartOutcome.OFFLINE for other in self.by_partition[log.topic, log.partition])
         most = 0 if held else max(reached.values(), default=0)
-        missing = f", and {many_are(most, 'record')} missing ({in_words(reached)})" if most else ""
+        missing = f", and {many_are(most, 'record')} missing ({evidence_text(reached)})" if most else ""
         return Finding(
             level=Level.LOG,
             file=posixpath.join(log.log_dir or self.start.log_dirs[0], name),
@@ -410,7 +403,7 @@ class _StartFindings:
         for cut in swapped:
             is_compaction = cut.superseded == cut.records and log.topic in self.context.compacted
             if not cut.records or (is_compaction and not cut.is_replaced_by_nothing):
-                continue  # all that goes, a compaction removes; without it, to move the file away costs nothing
+                continue  # compaction removes all that is lost
             yield Finding(
                 level=Level.LOG,
                 file=cut.replaced_by or cut.file,
@@ -437,7 +430,7 @@ class _StartFindings:
         is_in_stray = not self._records(log) and any(
             _named_stray(other) and self._records(other) and other.topic_id in {None, self.context.ids.get(log.topic)}
             for other in self.by_partition[log.topic, log.partition]
-        )  # the finding of that folder has it
+        )  # reported with that folder
         if end is not None and most > end and not facts.is_reported and not swapped and not is_in_stray:
             copy = "" if log.log_dir in self.start.clean else COPY_OF_A_RUNNING_BROKER
             yield Finding(
@@ -453,10 +446,10 @@ class _StartFindings:
             )
 
     def _of_another_topic(self, log: LogStart, where: str, name: str) -> Finding:
-        """Report a folder that has the id of another topic, which has a partition of its number here too.
+        """Report a folder with the id of another topic that has a partition of this number on this broker too.
 
-        It is not stray (``LogManager.isStrayReplica`` looks at the id alone), and the first image cannot be taken:
-        InconsistentTopicIdException. Brokers of 4.3 come up and answer no client.
+        It is not stray, because ``LogManager.isStrayReplica`` compares only the id. Then the first image fails with
+        InconsistentTopicIdException. A broker of 4.3 starts, and answers no client.
         """
         return Finding(
             level=Level.LOG,
@@ -472,7 +465,7 @@ class _StartFindings:
         )
 
     def _begins_late(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield that records are missing before the first segment: no broker deleted them."""
+        """Yield the finding if records before the first segment are missing that no broker deleted."""
         first, deleted = log.log_start_offset or 0, log.checkpoint_start or 0
         tiered = self.context.tiered
         reached = {
@@ -503,7 +496,7 @@ class _StartFindings:
         )
 
     def _start_raised(self, log: LogStart, least: int) -> Finding:
-        """Report a log start offset that no deletion of records made: that moves the first epoch up too."""
+        """Report a log start offset that DeleteRecords did not set: it would have raised the first epoch too."""
         name, first = f"{log.topic}-{log.partition}", log.checkpoint_start or 0
         return Finding(
             level=Level.LOG,
@@ -520,14 +513,14 @@ class _StartFindings:
         )
 
     def _log_start_command(self, log: LogStart, first: int) -> str:
-        """Return the command that corrects the line of a partition in the checkpoint of log starts."""
+        """Return the command that sets the offset of a partition in log-start-offset-checkpoint."""
         line = f"{log.topic} {log.partition}"
         expression = f"s/^{line.replace('.', '[.]')} .*/{line} {first}/"
         checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)
         return f"sed -i.bak {shell_word(expression)} {shell_path(checkpoint)}"
 
     def _hidden(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield that an index of a clean stop hides the end of its log (LogSegment.readNextOffset)."""
+        """Yield the finding if an index makes a broker take a too low log end offset (LogSegment.readNextOffset)."""
         hidden = next((cause for cause in log.causes if cause.code is Code.INDEX_BEYOND_LOG), None)
         if hidden is None or facts.recovers:
             return

@@ -1,23 +1,25 @@
-"""Dry starts with the findings that they make, and the verdict on each broker."""
+"""Dry starts of brokers, each with its findings and its verdict."""
 
 from __future__ import annotations
 
 import posixpath
+from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.answers.metadata.image import image_of
 from kdump.answers.metadata.topics import id_text
 from kdump.answers.topic_configs import compacted_topics, tiered_topics
-from kdump.broker_start.shortfall import committed_offsets, of_groups
+from kdump.broker_start.shortfall import CommittedOffsets, checkpointed
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks.folder import leftover_of
-from kdump.errors import Reporter, UnreadableError
+from kdump.errors import DamageError, Reporter, UnreadableError
 from kdump.findings import of_a_copy
 from kdump.findings.codes import Code
 from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
-from kdump.internal_topics import CLUSTER_METADATA, consumer_offsets
+from kdump.formats import meta_properties
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
@@ -39,9 +41,9 @@ def metadata_image(
     fail: Callable[[UnreadableError], None] = lambda _: None,
     damage: Callable[[str], None] = lambda _: None,
 ) -> ClusterImage | None:
-    """Return the image of the metadata log among partitions; the dry start reports what does not replay.
+    """Return the image of the metadata log among partitions, or None without one.
 
-    ``fail`` takes what cannot be read, ``damage`` what does not replay.
+    ``fail`` receives unreadable files, ``damage`` records that do not replay.
     """
     copies = [part for part in partitions if part.topic == CLUSTER_METADATA]
     if not copies:
@@ -52,19 +54,19 @@ def metadata_image(
 
 
 def known(results: Sequence[CheckedPartition]) -> dict[str, int]:
-    """Return the next offsets of logs that the check found valid: a dry start does not read them again."""
+    """Return the next offset of each log that the check found valid, by folder: a dry start does not read these."""
     return {result.folder: result.sound_end for result in results if result.sound_end is not None}
 
 
 class Started:
-    """A dry start of one broker: what it comes to, and the findings that it makes."""
+    """A dry start of one broker: its result and its findings."""
 
     def __init__(self, result: BrokerStart, found: Sequence[Finding]) -> None:
         self.result, self.findings = result, found
         self.known = self.name
 
     def join(self, found: list[Finding]) -> list[Finding]:
-        """Return the findings that are new to those of the check, ``found``; one of the same file gets the commands."""
+        """Return the findings that are not among ``found``. A fatal one there on the same file gets the commands."""
         new = []
         for one in self.findings:
             same = (at for at, held in enumerate(found) if one.fatal and held.fatal and held.file == one.file)
@@ -77,7 +79,7 @@ class Started:
         return new
 
     def verdict(self, others: Sequence[Finding]) -> StartVerdict:
-        """Return the verdict; ``others`` are the findings of the check in all log dirs."""
+        """Return the verdict. ``others`` are the findings of the check in all log dirs."""
         own = set(self.findings)
         if any(one.code == OPEN and one.is_remark for one in self.findings):
             self.known = f"{self.name} (no metadata log is among the paths)"
@@ -88,13 +90,12 @@ class Started:
 
     @property
     def starts(self) -> bool | None:
-        """Whether the broker comes up; None also where a missing meta.properties may be that of an old broker."""
+        """Whether the broker starts. None if unknown: also if a broker of 0.8 may have written no meta.properties."""
         starts = self.result.starts
         return None if starts is False and not any(one.fatal for one in self.findings) else starts
 
     @property
     def name(self) -> str:
-        """The broker in words."""
         node = self.result.node_id
         return "the broker" if node is None else f"broker {node}"
 
@@ -112,13 +113,17 @@ def started(
     configs: Mapping[str, str],
     wanted: Wanted,
 ) -> Iterator[Started]:
-    """Yield dry starts with the findings that they make, compared with the files of their log dirs."""
-    groups = _Groups(partitions)
+    """Yield each dry start with its findings.
+
+    ``partitions`` are all that were found, ``results`` their checks, ``image`` that of the metadata log.
+    """
+    groups = CommittedOffsets(partitions)
     facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
     for result in found:
         dirs = set(result.log_dirs)
         of_broker = [part for part in partitions if part.files.shown(part.log_dir or ".") in dirs]
-        marks = _marks(of_broker)
+        log_dirs = {part.files.shown(part.log_dir or "."): part for part in reversed(of_broker)}
+        marks = checkpointed(partial(_read, part) for part in log_dirs.values())
         context = Context(
             facts,
             lambda topic, number, marks=marks: {  # type: ignore[misc]  # bound now
@@ -134,7 +139,7 @@ def started(
             },
             {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()},
             {} if image is None else _registered(image),
-            _directories(of_broker),
+            _directories(log_dirs),
             any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),
             Everything() if image is None else compacted_topics(image),
             bool(configs.get("node.id", configs.get("broker.id"))),
@@ -147,9 +152,9 @@ def started(
 
 
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
-    """Return a verdict on each broker; with several brokers, first a line that says so.
+    """Return a verdict on each broker; with several brokers, first a line that lists them.
 
-    ``found`` are all findings; ``unreadable``: something could not be read.
+    ``found`` are all findings. ``unreadable``: a file could not be read.
     """
     if not started:
         return [verdict(found, "a broker")] if any(one.is_grave for one in found) else []
@@ -176,23 +181,8 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
     return [StartVerdict(text, (), is_safe=True), *made]
 
 
-class _Groups:
-    """The offsets that groups have committed, read where a log is empty or has no folder."""
-
-    def __init__(self, partitions: Sequence[Partition]) -> None:
-        self._partitions = partitions
-
-    def of(self, topic: str, number: int) -> dict[str, int]:
-        """Return the greatest one of a partition, in words."""
-        return of_groups(self._offsets, topic, number)
-
-    @cached_property
-    def _offsets(self) -> dict[tuple[str, int], int]:
-        return committed_offsets(part for part in self._partitions if part.topic == consumer_offsets.TOPIC)
-
-
 def _facts(
-    partitions: Sequence[Partition], checked: Mapping[str, CheckedPartition], groups: _Groups
+    partitions: Sequence[Partition], checked: Mapping[str, CheckedPartition], groups: CommittedOffsets
 ) -> Iterator[tuple[str, LogEvidence]]:
     for part in partitions:
         shown = part.files.shown(part.folder)
@@ -212,54 +202,28 @@ def _facts(
 
 
 def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:
-    """Return the brokers of the metadata log, with the directory ids that they registered."""
+    """Return the brokers in the metadata log, with their registered directory ids."""
     return {
         node: tuple(id_text(each) for each in fields.get("logDirs") or ())
         for node, fields in sorted(image.cluster.brokers.items())
     }
 
 
-def _directories(partitions: Sequence[Partition]) -> dict[str, str]:
-    """Return the directory.id of log dirs, by path as shown."""
-    from kdump.errors import DamageError
-    from kdump.formats import meta_properties
-
+def _directories(log_dirs: Mapping[str, Partition]) -> dict[str, str]:
+    """Return the directory.id of log dirs; each is given by its shown path and one of its partitions."""
     found: dict[str, str] = {}
-    for part in partitions:
-        shown = part.files.shown(part.log_dir or ".")
-        if shown in found:
-            continue
-        try:
-            data = part.beside(file_names.META_PROPERTIES)
+    for shown, part in log_dirs.items():
+        with suppress(DamageError):  # the check of the log dir reports it
+            data = _read(part, file_names.META_PROPERTIES)
             text = None if data is None else meta_properties.read(data).directory_id
-        except (DamageError, UnreadableError):  # the check of the log dir reports it
-            continue
-        if text is not None:
-            found[shown] = text
+            if text is not None:
+                found[shown] = text
     return found
 
 
-def _marks(partitions: Sequence[Partition]) -> dict[tuple[str, int], dict[str, int]]:
-    """Return the offsets of the checkpoints of log dirs, by partition."""
-    from kdump.errors import DamageError
-    from kdump.formats import checkpoints
-
-    found: dict[tuple[str, int], dict[str, int]] = {}
-    seen: set[str] = set()
-    for part in partitions:
-        if part.log_dir in seen:
-            continue
-        seen.add(part.log_dir)
-        for what, name in (
-            ("high watermark", file_names.HIGH_WATERMARKS),
-            ("recovery point", file_names.RECOVERY_POINTS),
-        ):
-            try:
-                data = part.beside(name)
-                for entry in () if data is None else checkpoints.read(data):
-                    key = (str(entry[0]), int(entry[1] or 0))
-                    of_part = found.setdefault(key, {})
-                    of_part[what] = max(of_part.get(what, 0), entry.offset)
-            except (DamageError, UnreadableError):  # the check of the log dir reports it
-                continue
-    return found
+def _read(part: Partition, name: str) -> bytes | None:
+    """Return a file of the log dir of a partition, or None if it is absent or unreadable."""
+    try:
+        return part.beside(name)
+    except UnreadableError:  # the check of the log dir reports it
+        return None

@@ -136,7 +136,7 @@ def check(
 
 def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> Finding:
     """Add the repair command to a finding on a file that keeps a broker from starting."""
-    from kdump.checks.aside import aside, metadata_command  # few logs need it
+    from kdump.checks.repair_commands import aside, metadata_command  # few logs need it
 
     folder_name, name = posixpath.split(finding.file)
     if name == file_names.LEADER_EPOCHS:
@@ -324,7 +324,7 @@ def _overflows(part: Partition, end: int | None) -> bool:
 
 def _marker(part: Partition, cut: Cut) -> Finding:
     """Return the finding of a damaged log that a broker does not recover, since it stopped in good order."""
-    from kdump.checks.aside import aside  # few logs need it
+    from kdump.checks.repair_commands import aside  # few logs need it
 
     marker = part.files.shown(posixpath.join(part.log_dir or ".", file_names.CLEAN_SHUTDOWN))
     return Finding(
@@ -373,12 +373,12 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             kind=Code.RECOVERY,
             text=f"{who} would split it first: it holds an offset that does not fit after its base offset",
         )
-    if outcome.fails:
+    if outcome.fails is not None:
         yield Finding(
             level=Level.REMARK if would else Level.LOG,
             file=where,
             kind=Code.RECOVERY,
-            text=f"{who} would not load the log: {outcome.fails}",
+            text=f"{who} would not load the log: {outcome.fails.text}",
         )
     else:
         yield Finding(

@@ -117,7 +117,7 @@ def _beside(
 
 def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
     """Report the effect of a ``.swap`` file that is not a log on a start."""
-    from kdump.checks.aside import aside  # few folders need it
+    from kdump.checks.repair_commands import aside  # few folders need it
 
     target = entry.name.removesuffix(f".{file_names.SWAP}")
     if _is_discarded(partition, entry.name):

@@ -15,7 +15,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
 from kdump.output import files
 from kdump.output.access import of_sources
-from kdump.recovery.rebuild_indexes import Rebuild
+from kdump.recovery.index_builder import Rebuild
 
 if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment

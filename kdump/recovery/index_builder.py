@@ -1,12 +1,13 @@
-"""Fresh ``.index``, ``.timeindex`` and ``.txnindex`` files of a segment, as a broker writes them.
+"""Writes new ``.index``, ``.timeindex`` and ``.txnindex`` files of segments, as a broker does.
 
-Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``), one decision per batch as
-since 3.9 (KAFKA-806).
+Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``). A broker decides for each
+batch whether it gets an entry, since 3.9 (KAFKA-806).
 """
 
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump import kernel
@@ -14,18 +15,28 @@ from kdump.errors import DamageError
 from kdump.formats import offset_index, time_index, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.formats.time_index import NO_TIMESTAMP
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.primitives.wire import INT32_MAX
+from kdump.records.log_entry import check
+from kdump.records.record_batch import Batches
+from kdump.segments import walk
+from kdump.segments.regions import DATA, Trailing
+from kdump.segments.resync import padding, zero_tail
+from kdump.transaction_replay.replay import Replay
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from kdump.formats.txn_index import AbortedTxn
-    from kdump.records.record_batch import Batches, RecordBatch
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.records.record_batch import RecordBatch
     from kdump.transaction_replay.replay import EndedTransaction
 if kernel.COMPILED:
     from kdump.kernel.indexes import add_run
 
 
 class Indexes(NamedTuple):
-    """The bytes of the three files, all without padding. A broker makes no ``.txnindex`` when nothing was aborted."""
+    """The content of the three files, without padding. A broker writes no empty ``.txnindex``."""
 
     offset_index: bytes
     time_index: bytes
@@ -33,32 +44,32 @@ class Indexes(NamedTuple):
 
 
 class IndexBuilder:
-    """Collects the entries of one segment, whose batches come in order; the kernel adds those of runs."""
+    """Collects the index entries of one segment from its batches in order."""
 
     def __init__(self, base_offset: int, *, interval: int = DEFAULT_INTERVAL, first_offsets: bool = False) -> None:
-        """``interval`` is in bytes. ``first_offsets`` names the first offset of a batch, as brokers before 2.0 did."""
+        """``interval`` is in bytes. ``first_offsets``: entries have first offsets of batches, as before 2.0."""
         self.base_offset = base_offset
         self.interval = interval
         self.first_offsets = first_offsets
         self.refuses = False
-        """Whether an entry goes back: a broker that recovers the segment throws InvalidOffsetException."""
+        """Whether entries do not rise: a broker that recovers the segment throws InvalidOffsetException."""
         self.refused_at: int | None = None
-        """The position of the batch whose entry goes back; None too where only closing the segment makes one."""
+        """The position of the batch with such an entry; None if :meth:`close` adds the entry."""
         self.offsets, self.positions = array("q"), array("q")
         """The entries of the ``.index``."""
         self.timestamps, self.time_offsets = array("q"), array("q")
         """The entries of the ``.timeindex``, in ms."""
         self.since = 0
-        """Bytes since the last entry."""
+        """Bytes of log since the last entry."""
         self.highest, self.held_by = NO_TIMESTAMP, base_offset
-        """The greatest timestamp in ms, and the last offset of the batch that has it."""
+        """The largest timestamp in ms, and the last offset of its batch."""
         self._aborted: list[AbortedTxn] = []
 
     def add(self, batches: Batches, ended: EndedTransaction | None = None, *, position: int | None = None) -> None:
-        """Take the next batches, and the transaction that a single one ends.
+        """Add the next batches; ``ended`` is the transaction that a single control batch ends.
 
-        ``position`` is the place in the segment (bytes) of the first one, by default the one where it was read. Raises
-        DamageError where an offset does not fit into the segment.
+        ``position`` is the byte of the segment at which they will be, by default the byte at which they were read.
+        Raises DamageError if an offset does not fit into the segment.
         """
         position = batches.position if position is None else position
         taken = 0 if batches.rows is None else add_run(self, batches.rows, position)
@@ -98,27 +109,27 @@ class IndexBuilder:
 
     @property
     def indexed(self) -> int:
-        """The position of the batch that has the last entry, 0 before the first."""
+        """The position in the last entry, 0 without one."""
         return self.positions[-1] if self.positions else 0
 
     @property
     def timed(self) -> int:
-        """The timestamp of the last time entry in ms, NO_TIMESTAMP before the first."""
+        """The timestamp in the last time entry in ms, NO_TIMESTAMP without one."""
         return self.timestamps[-1] if self.timestamps else NO_TIMESTAMP
 
     def fits(self, offset: int) -> bool:
-        """Return whether an offset fits into the segment: indexes have it relative to the base offset, in 32 bits."""
+        """Return whether an offset fits into the segment: indexes store it relative to the base offset, in 32 bits."""
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def close(self) -> None:
-        """Add the time entry of the largest timestamp, if it is not there."""
+        """Add the time entry of the largest timestamp, unless the index has it."""
         if self.highest > self.timed:
             self.refuses = self.refuses or bool(self.time_offsets and self.held_by < self.time_offsets[-1])
             self.timestamps.append(self.highest)
             self.time_offsets.append(self.held_by)
 
     def finish(self) -> Indexes:
-        """Return the files of the closed segment. Raises DamageError where an entry's position is above 2 GiB."""
+        """Return the files of the closed segment. Raises DamageError for a position above 2 GiB."""
         self.close()
         if self.indexed > INT32_MAX:
             raise DamageError(
@@ -137,5 +148,83 @@ class IndexBuilder:
 def _max_timestamp(batch: RecordBatch) -> int:
     try:
         return batch.max_timestamp
-    except DamageError:  # a message too short for its timestamp: a broker reads on into the next one
+    except DamageError:  # a message too short for its timestamp
         return NO_TIMESTAMP
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebuild:
+    """Rebuilds the indexes of a partition; ``interval`` and ``first_offsets`` are those of :class:`IndexBuilder`.
+
+    ``progress`` receives the number of bytes read.
+    """
+
+    interval: int
+    first_offsets: bool
+    note: Callable[[str], None] = lambda _: None
+    progress: Callable[[int], None] = lambda _: None
+
+    def of(self, partition: Partition) -> Iterator[tuple[Segment, Indexes | DamageError]]:
+        """Yield each segment with its indexes. A segment with an invalid batch comes last, with the error.
+
+        The ``.txnindex`` of later segments depends on it. Raises UnreadableError.
+        """
+        replay = Replay()
+        for segment in partition.segments:
+            try:
+                if segment is partition.segments[0]:
+                    indexes, replay = self._first(partition, segment)
+                else:
+                    indexes, _ = self._read(segment, replay)
+            except DamageError as damage:
+                yield segment, damage
+                return
+            yield segment, indexes
+
+    def _first(self, partition: Partition, segment: Segment) -> tuple[Indexes, Replay]:
+        """Read the first segment. Earlier ones in the folder are read too if their transactions may end in it."""
+        replay = Replay()
+        indexes, aborts = self._read(segment, replay)
+        if (aborts or len(partition.segments) > 1) and (earlier := _earlier(partition, segment)):
+            replay = Replay()
+            for before in earlier:
+                for region in _batches(before, self.note, lambda _: None):
+                    replay.add(region)
+            indexes, _ = self._read(segment, replay)
+        return indexes, replay
+
+    def _read(self, segment: Segment, replay: Replay) -> tuple[Indexes, bool]:
+        """Return the indexes of a segment, and whether it ends aborted transactions."""
+        builder = IndexBuilder(segment.base_offset or 0, interval=self.interval, first_offsets=self.first_offsets)
+        aborts = False
+        for region in _batches(segment, self.note, self.progress):
+            ended = replay.add(region)
+            aborts = aborts or (ended is not None and ended.aborted)
+            builder.add(region, ended)
+        return builder.finish(), aborts
+
+
+def _earlier(partition: Partition, segment: Segment) -> list[Segment]:
+    """Return the segments of the folder that come before this one, in order."""
+    finder = Finder(Wanted(max_batch_bytes=partition.limit))
+    here = [folder for folder in finder.find([partition.folder], partition.files) if folder.folder == partition.folder]
+    base = segment.base_offset or 0
+    return [one for folder in here for one in folder.segments if one.base_offset is not None and one.base_offset < base]
+
+
+def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int], None]) -> Iterator[Batches]:
+    """Yield the batches of a segment. Raises DamageError at the first one that a broker does not accept."""
+    with segment.open() as source:
+        for region in walk.walk(source, runs=DATA):
+            if isinstance(region, Batches):
+                try:
+                    check(region.first)
+                except DamageError as damage:
+                    raise damage.at(region.position) from None
+                yield region
+                done(region.size)
+            elif zero_tail(source, region.position, source.size) == region.position:
+                note(f"{segment.name}: {padding(source, region.position, source.size)} follow the last batch")
+            else:
+                reason = str(region) if isinstance(region, Trailing) else getattr(region, "reason", "")
+                raise DamageError("end of log", f"after the last whole batch {reason}", position=region.position)

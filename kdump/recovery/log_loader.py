@@ -1,16 +1,18 @@
-"""A dry run of loading a partition's log at a broker's start; it changes nothing.
+"""A dry run of loading a partition's log when a broker starts: which segments it recovers, truncates or deletes.
 
-First an interrupted swap is finished: a ``.swap`` file takes the place of the segments that it covers, unread, unless a
-``.cleaned`` file of a lower or equal base offset says that it was not complete.
+First the broker finishes an interrupted swap. A ``.swap`` file replaces the segments whose offsets it covers,
+without a check of its content. A ``.cleaned`` file of a lower or equal base offset shows that the ``.swap`` file is
+incomplete: then it is deleted.
 
-After a clean stop a broker reads no log: only a segment without its ``.index``, or with a ``.txnindex`` that cannot
-be, is recovered. The log ends where the newest segment does, read from its newest index entry on; where nothing of the
-segment lies there, it ends at the segment's base offset. After an unclean stop each segment from the recovery point on
-is read, batch after batch. The first batch that is not valid ends the segment there, and all later ones are deleted.
+After a clean stop the broker recovers only segments without an ``.index`` or with an impossible ``.txnindex``. It reads
+the newest segment from its last index entry on to find the log end offset. If no batch is there, the log ends at the
+base offset of that segment. After an unclean stop the broker reads each segment from the recovery point on. It
+truncates the log at the first invalid batch, and deletes all later segments.
 Sources: Kafka's classes LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
 
-What it believes: every length; any magic above 1 is read as 2 (the magic lies outside the crc); no offset order, but
-the entries of the new index must rise, so that offsets that go back between two index entries cost the whole segment.
+Recovery accepts every size field. It reads any magic above 1 as 2, because the CRC does not cover the magic. It does
+not check the order of offsets, but the entries of the new index must rise. If an offset is lower than that of an
+index entry before it, the whole segment is lost.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
+from kdump.findings.codes import Code
 from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
@@ -27,8 +30,8 @@ from kdump.log_dirs.partition import Segment
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.index_builder import IndexBuilder
-from kdump.recovery.segment_end import FailsError, base_of, indexed_at, lost, read_next_offset
-from kdump.recovery.split_segment import OffsetOverflowError, RefusedError, SegmentSlice, at, split
+from kdump.recovery.segment_end import FailsError, LoadFailure, at, base_of, indexed_at, lost, read_next_offset
+from kdump.recovery.split_segment import OffsetOverflowError, SegmentSlice, split
 from kdump.recovery.swaps import Swaps, after_swaps
 from kdump.segments import walk
 from kdump.segments.regions import DATA, ENDS_INSIDE, Damage
@@ -43,47 +46,39 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """The result of a start for a partition.
+    """The result of a start for a partition. Files are named by their paths as messages show them."""
 
-    ``recovered`` are the segments that would be read; ``log_end_offset`` is the next offset afterwards, or None if
-    ``fails`` says why the broker could not load the log. ``splits`` names the segments that would be split first,
-    since they hold an offset that does not fit after their base offset.
-    """
-
-    clean: bool
-    recovery_point: int
     recovered: tuple[str, ...]
+    """The segments that are read."""
     recovered_bytes: int
     cuts: tuple[Cut, ...]
+    fails: LoadFailure | None
+    """Why the broker cannot load the log, or None."""
+    log_start_offset: int | None
     log_end_offset: int | None
-    fails: str | None = None
-    splits: tuple[str, ...] = ()
-    log_start_offset: int | None = None
-    fails_at: str | None = None
-    """The file at which it fails."""
-    fails_code: str = ""
-    """A word for why: record-size, control-record, split-refused, offset-refused, txn-index-version, log-unreadable."""
-    hidden_by: str | None = None
-    """The ``.index`` whose newest entry points past the end of its log, so that no record of the segment is seen."""
-    discarded: tuple[str, ...] = ()
+    """The first offset and the next offset after the start; None if it fails."""
+    splits: tuple[str, ...]
+    """The segments that are split first: they hold an offset 2^31 or more above their base offset."""
+    hidden_by: str | None
+    """The ``.index`` whose newest entry points past the end of its log: the log then ends at the base offset."""
+    discarded: tuple[str, ...]
     """``.swap`` files that are deleted, because of a ``.cleaned`` file."""
-    swapped: tuple[str, ...] = ()
+    swapped: tuple[str, ...]
     """``.swap`` files that become segments."""
 
 
 class _BackwardsError(Exception):
-    """A rebuilt index would refuse an entry (InvalidOffsetException)."""
+    """An entry of the new index is not above the one before (InvalidOffsetException)."""
 
 
 class _Recovered(NamedTuple):
-    """A segment after its recovery: its valid bytes, why it ends there, the next offset, where its last index entry
-    points to."""
+    """A recovered segment: its valid bytes, the reason for its end, its next offset, the position of its last entry."""
 
     valid: int
     reason: str
     next_offset: int
     indexed: int = 0
-    code: str = "bad-batch"
+    code: Code = Code.BAD_BATCH
 
 
 def dry_run(
@@ -96,16 +91,17 @@ def dry_run(
     sound_end: int | None = None,
     searches_bases: bool = True,
 ) -> Outcome:
-    """Return the result of a start for a partition; ``segments`` include swap files.
+    """Return the result of a start for a partition, whose segments include ``.swap`` files.
 
-    ``clean`` is whether it stopped in good order, ``recovery_point`` and ``log_start`` are what the log dir's
-    checkpoints say of the partition. ``sound_end`` is the next offset of a log all of whose batches are known to be
-    valid and in order: it is not read again. ``searches_bases`` is how the release looks for an offset: by the base
-    offsets of batches, from 4.1 on (KAFKA-18989), or by their last offsets. Raises UnreadableError.
+    ``clean``: the broker had a clean shutdown. ``recovery_point`` and ``log_start`` come from the checkpoints of the
+    log dir. ``interval`` is index.interval.bytes. ``sound_end`` is the next offset of a log whose batches are known to
+    be valid: it is not read again. ``searches_bases``: the release searches an offset by the base offsets of batches
+    (from 4.1 on, KAFKA-18989), not by their last offsets. Raises UnreadableError.
     """
     snapshots = set() if sound_end is not None else _snapshots(partition)  # a valid log needs none
     start = _Start(interval, log_start, snapshots, sound_end, searches_bases)
-    fails, end, begin = None, None, log_start
+    fails: LoadFailure | None = None
+    end, begin = log_start, log_start
     swaps = Swaps([], [], [])
     try:
         swaps = after_swaps(partition, searches_bases)
@@ -118,7 +114,7 @@ def dry_run(
         if left and end < log_start:
             reason = f"the log would end at {end}, before its log start offset {log_start}"
             for each in left:
-                start.cut(each, 0, reason, "start-beyond-end")
+                start.cut(each, 0, reason, Code.START_BEYOND_END)
             left, end = [], log_start
         begin = max(log_start, base_of(left[0])) if left else log_start
         if left and sound_end is None:
@@ -127,24 +123,18 @@ def dry_run(
                 start.replay(left, end)
             start.find_end(left[-1], end)
     except FailsError as failed:
-        fails = failed
-    except RefusedError as refused:
-        fails = FailsError(str(refused), refused.file.removesuffix(f".{file_names.SWAP}"), "split-refused")
+        fails = failed.failure
     return Outcome(
-        clean,
-        recovery_point,
-        tuple(each.name for each in start.read),
-        sum(each.size for each in start.read),
-        tuple(start.cuts),
-        None if fails else end,
-        None if fails is None else str(fails),
-        tuple(start.splits),
-        None if fails else begin,
-        None if fails is None else fails.file,
-        "" if fails is None else fails.code,
-        start.hidden_by if not fails else None,
-        tuple(swaps.discarded),
-        tuple(each.name for each in swaps.segments if each.path.endswith(f".{file_names.SWAP}")),
+        recovered=tuple(each.name for each in start.read),
+        recovered_bytes=sum(each.size for each in start.read),
+        cuts=tuple(start.cuts),
+        fails=fails,
+        log_start_offset=None if fails else begin,
+        log_end_offset=None if fails else end,
+        splits=tuple(start.splits),
+        hidden_by=None if fails else start.hidden_by,
+        discarded=tuple(swaps.discarded),
+        swapped=tuple(each.name for each in swaps.segments if each.path.endswith(f".{file_names.SWAP}")),
     )
 
 
@@ -168,7 +158,7 @@ class _Start:
         self._done: dict[int, _Recovered] = {}
 
     def load(self, segments: list[Segment]) -> list[Segment]:
-        """Recover what has no valid index of its own; return the segments, which a split may have changed."""
+        """Recover segments without a valid index; return all segments after splits."""
         number = 0
         while number < len(segments):
             each = segments[number]
@@ -176,13 +166,13 @@ class _Start:
                 if base_of(each) not in self._done and _loads_by_recovery(each):
                     self.recover(each, segments[:number], loading=True)
             except OffsetOverflowError as error:
-                segments, number = self._split(segments, error), 0  # the broker begins again
+                segments, number = self._split(segments, error), 0  # the broker loads all segments again
                 continue
             number += 1
         return segments
 
     def _split(self, segments: list[Segment], error: OffsetOverflowError) -> list[Segment]:
-        """Return the segments after a split; those of another base offset keep their place in the log."""
+        """Return the segments after a split. Other segments of the same base offsets are replaced."""
         parts = split(error)
         self.splits.append(error.segment.name)
         self.snapshots.discard(base_of(error.segment))
@@ -191,63 +181,60 @@ class _Start:
         return sorted([*rest, *parts], key=base_of)
 
     def recover(self, each: Segment, before: list[Segment], *, loading: bool) -> bool:
-        """Recover a segment after those ``before`` it; return whether it is cut."""
+        """Recover a segment; return whether it is truncated. ``before`` are the segments before it."""
         self.read.append(each)
         if self.sound_end is not None:
             return False
         if self.replay(before, base_of(each)) and loading and before:
-            self.find_end(
-                before[-1], base_of(each)
-            )  # what comes later is not loaded yet: there the broker looks for it
+            self.find_end(before[-1], base_of(each))  # later segments are not loaded yet
         try:
             done = _recover(each, self.interval)
         except _BackwardsError as reason:
             if loading:
-                raise FailsError(f"{each.name}: {reason}", each.name, "offset-refused") from None
-            done = _Recovered(0, str(reason), base_of(each), code="offsets-go-back")
+                raise FailsError(f"{each.name}: {reason}", each.name, Code.OFFSET_REFUSED) from None
+            done = _Recovered(0, str(reason), base_of(each), code=Code.OFFSETS_GO_BACK)
         self._done[base_of(each)] = done
         self.snapshots.add(done.next_offset)
         self.cut(each, done.valid, done.reason, done.code)
         return done.valid < each.size
 
     def recover_from(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
-        """Recover what is not flushed for certain; return the segments that stay."""
+        """Recover the segments that may not be flushed; return the segments that are kept."""
         while True:
             try:
                 return self._recover_once(segments, recovery_point)
             except OffsetOverflowError as error:
-                segments = self._split(segments, error)  # the broker begins again
+                segments = self._split(segments, error)  # the broker recovers again
 
     def _recover_once(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
-        """Do so up to the first segment whose offsets do not fit: then OffsetOverflowError is raised."""
+        """Do the same once. Raises OffsetOverflowError at a segment that must be split."""
         below = [number for number, each in enumerate(segments) if base_of(each) <= recovery_point]
         for number in range(below[-1] if below else 0, len(segments)):
             each = segments[number]
             if base_of(each) not in self._done and self.recover(each, segments[:number], loading=False):
                 for later in segments[number + 1 :]:
                     reason = f"{each.name} is truncated, and all later segments are deleted"
-                    self.cut(later, 0, reason, "later-segment")
+                    self.cut(later, 0, reason, Code.LATER_SEGMENT)
                 return segments[: number + 1]
         return segments
 
-    def cut(self, each: Segment, position: int, reason: str, code: str) -> None:
-        """Note what goes when a file is cut at ``position``; valid batches after it are counted."""
+    def cut(self, each: Segment, position: int, reason: str, code: Code) -> None:
+        """Note the loss if a segment is truncated at byte ``position``."""
         if position < each.size:
             begin = each.start
             others = (cut for cut in self.cuts if cut.file != each.name or not 0 <= cut.position - begin < each.size)
             self.cuts = [*others, lost(each, position, reason)._replace(code=code)]
 
     def keep_snapshots(self, segments: list[Segment]) -> None:
-        """Forget the producer snapshots that are of no segment, but the newest (``removeStraySnapshots``)."""
+        """Drop producer snapshots that belong to no segment, except the newest (``removeStraySnapshots``)."""
         bases = {base_of(each) for each in segments}
         newest = max((offset for offset in self.snapshots if offset not in bases), default=-1)
         self.snapshots &= bases | ({newest} if newest >= max(bases) else set())
 
     def replay(self, segments: list[Segment], end: int) -> bool:
-        """Read the batches from the newest producer snapshot up to the offset ``end``: their lengths must be right.
+        """Read the batches from the newest producer snapshot up to offset ``end`` (``rebuildProducerState``).
 
-        Return whether there was anything to read. (``UnifiedLog.rebuildProducerState``; a segment that has been
-        recovered is valid.)
+        Return whether there are any. Raises FailsError for a wrong size field. Recovered segments are not read again.
         """
         start = max((offset for offset in self.snapshots if self.log_start < offset <= end), default=self.log_start)
         if start >= end:
@@ -265,7 +252,7 @@ class _Start:
             for region in walk.walk(source, indexed_at(each, start) if base_of(each) < start else 0, runs=DATA):
                 fault = ""
                 if isinstance(region, Damage):
-                    raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, "record-size")
+                    raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, Code.RECORD_SIZE)
                 if not isinstance(region, Batches):
                     return
                 if searching:
@@ -274,12 +261,13 @@ class _Start:
                     except DamageError as damage:
                         fault = damage.reason
                 if fault or (fault := _marker_fault(each, region.first)):
-                    raise FailsError(f"{at(each, region.position)}: {fault}", each.name, "control-record")
+                    raise FailsError(f"{at(each, region.position)}: {fault}", each.name, Code.CONTROL_RECORD)
 
     def find_end(self, last: Segment, end: int) -> None:
-        """Look for the log's end as the broker does for its producers: it decompresses wrappers after the last entry.
+        """Search offset ``end`` from the last index entry on, as the broker does for its producer state.
 
-        (``FileRecords.searchForOffsetFromPosition`` asks every batch for its base offset.)
+        Raises FailsError for a wrapper that cannot be decompressed: ``FileRecords.searchForOffsetFromPosition`` reads
+        the base offset of each batch.
         """
         known = self._done.get(base_of(last))
         start, stop = (known.indexed, known.valid) if known else (indexed_at(last, end), last.size)
@@ -290,10 +278,9 @@ class _Start:
                         region.base_offset  # noqa: B018  reading it decompresses the wrapper
                     except DamageError as damage:
                         text = f"{at(last, region.position)}: {damage.reason}"
-                        raise FailsError(text, last.name, "log-unreadable") from None
+                        raise FailsError(text, last.name, Code.LOG_UNREADABLE) from None
 
     def next_offset(self, each: Segment) -> int:
-        """Return the offset after the last batch of a segment."""
         if known := self._done.get(base_of(each)):
             return known.next_offset
         if self.sound_end is not None and each in self.read:
@@ -305,7 +292,7 @@ class _Start:
 
 
 def _snapshots(partition: Partition) -> set[int]:
-    """Return the offsets of the producer snapshots that can be read."""
+    """Return the offsets of the valid producer snapshots."""
     found = set()
     for entry in partition.others:
         stem, _, suffix = entry.name.partition(".")
@@ -313,13 +300,13 @@ def _snapshots(partition: Partition) -> set[int]:
             try:
                 producer_snapshot.read(read_file(partition.files, entry.path))
             except DamageError:
-                continue  # the broker deletes it, and takes an older one
+                continue  # the broker deletes it, and reads an older one
             found.add(int(stem))
     return found
 
 
 def _is_padded(each: Segment) -> bool:
-    """Return whether a segment has the name that a broker opens for its base offset."""
+    """Return whether a segment has the file name that a broker opens for its base offset."""
     name = posixpath.basename(each.path).partition(".")[0]
     return not name.isdecimal() or len(name) == STEM
 
@@ -329,7 +316,7 @@ STEM: Final = 20
 
 
 class _Empty(Segment):
-    """The empty segment that a broker begins where a name has too few digits: it opens the name that has them all."""
+    """The empty segment that a broker creates if a name has too few digits: it opens the name with 20 digits."""
 
     __slots__ = ()
 
@@ -338,26 +325,26 @@ class _Empty(Segment):
         return cls(each.files, each.path, 0, each.base_offset, {}, limit=each.limit, start=each.size)
 
     def open(self) -> OpenSource:
-        """Open nothing: the end of the file."""
+        """Open an empty range at the end of the file."""
         return SegmentSlice(Segment.open(self), self.start, 0)
 
 
 def _loads_by_recovery(each: Segment) -> bool:
-    """Return whether a segment is recovered after any stop: no ``.index``, or an impossible ``.txnindex``."""
+    """Return whether a segment is recovered even after a clean stop: no ``.index``, or an impossible ``.txnindex``."""
     if file_names.INDEX not in each.siblings:
         return True
-    for entry in txn_index.entries(each.sibling(file_names.TXN_INDEX) or b""):  # what follows the last is not read
+    for entry in txn_index.entries(each.sibling(file_names.TXN_INDEX) or b""):
         if entry.shown_version > txn_index.CURRENT_VERSION:
             name = each.files.shown(each.siblings[file_names.TXN_INDEX])
             text = f"{name}: Unexpected aborted transaction version {entry.shown_version}"
-            raise FailsError(text, name, "txn-index-version")
+            raise FailsError(text, name, Code.TXN_INDEX_VERSION)
         if entry.last_offset < base_of(each):
             return True
     return False
 
 
 def _recover(each: Segment, interval: int) -> _Recovered:
-    """Read a segment as LogSegment.recover does."""
+    """Recover a segment as ``LogSegment.recover`` does."""
     index = IndexBuilder(base_of(each), interval=interval)
     valid, next_offset = 0, base_of(each)
     reason = ""
@@ -385,7 +372,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
 
 
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
-    """Yield the regions that Kafka's own reader finds; the offsets of a run fit into the segment."""
+    """Yield the regions of a segment. A run with an offset that does not fit is yielded batch by batch."""
     for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and not all(map(index.fits, region.column("last_offset"))):
             yield from region.batches()
@@ -398,7 +385,7 @@ def _goes_back(offset: int, position: int) -> str:
 
 
 def _invalid(region: RecordBatch) -> str:
-    """Return why ``ensureValid`` refuses a batch; empty when it does not."""
+    """Return why ``ensureValid`` rejects a batch; empty if it accepts it."""
     smallest = (
         record_layout.BATCH_HEADER.size
         if region.magic >= record_layout.MAGIC_2
@@ -410,7 +397,7 @@ def _invalid(region: RecordBatch) -> str:
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
-    """Return why the batch ends the recovery after it: a marker that cannot be read."""
+    """Return why recovery ends after a batch: its transaction marker cannot be read. Empty if it can."""
     if not region.is_control or region.producer_id is None or region.producer_id < 0:
         return ""
     try:
@@ -418,7 +405,7 @@ def _marker_fault(each: Segment, region: RecordBatch) -> str:
             key = control.read_key(record.key)
             if key.type not in control.MARKERS:
                 text = f"{at(each, region.position)}: a control batch of a producer holds no transaction marker"
-                raise FailsError(text, each.name, "control-record")
+                raise FailsError(text, each.name, Code.CONTROL_RECORD)
             control.read_marker(record.value)
             break
     except DamageError as damage:

@@ -1,4 +1,4 @@
-"""The recovery of one segment at a start: the offset after its last batch, and the loss if it is truncated.
+"""Where one segment ends for a broker that starts, and the records that are lost if it is truncated.
 
 Source: Kafka's class LogSegment (``readNextOffset``, ``translateOffset``) as of 4.2.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError
+from kdump.findings.codes import Code
 from kdump.formats.offset_index import OffsetIndex
 from kdump.log_dirs import file_names
 from kdump.records.record_batch import Batches
-from kdump.recovery.split_segment import at
 from kdump.segments import resync, walk
 from kdump.segments.regions import DATA, Damage
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Cut(NamedTuple):
-    """The bytes that one file would lose: ``size`` bytes, from ``position`` to its end.
+    """The end of a ``.log`` file that a start removes: ``size`` bytes from ``position`` on.
 
-    ``first_offset`` and ``last_offset`` span the offsets of the valid batches in it, ``records`` is their number; None
-    and 0 where there are none.
+    ``first_offset`` and ``last_offset`` are those of the valid batches in it (None without any), ``records`` is the
+    number of records in these batches.
     """
 
     file: str
@@ -33,31 +33,43 @@ class Cut(NamedTuple):
     first_offset: int | None
     last_offset: int | None
     records: int
-    code: str = "bad-batch"
-    """A word for the reason: bad-batch, offsets-go-back, later-segment, swapped or start-beyond-end."""
+    code: Code = Code.BAD_BATCH
     replaced_by: str | None = None
-    """The ``.swap`` file that takes the place of these bytes."""
+    """The ``.swap`` file that replaces these bytes."""
     superseded: int = 0
-    """Of the records those that a compaction removes too: their key comes again later, or they are aborted."""
+    """The number of these records that compaction removes too: aborted ones, and those with a newer value."""
     is_replaced_by_nothing: bool = False
-    """Whether the ``.swap`` file is empty."""
+    """Whether the ``.swap`` file is empty, as a power failure leaves it."""
+
+
+class LoadFailure(NamedTuple):
+    """The reason why a broker does not load a log, and the file at which it throws."""
+
+    text: str
+    file: str
+    code: Code
 
 
 class FailsError(Exception):
-    """The broker would throw, and not load the log: at ``file``, for the reason that ``code`` is the word for."""
+    """The broker throws and does not load the log."""
 
-    def __init__(self, text: str, file: str, code: str) -> None:
+    def __init__(self, text: str, file: str, code: Code) -> None:
         super().__init__(text)
-        self.file, self.code = file, code
+        self.failure = LoadFailure(text, file, code)
 
 
 def base_of(each: Segment) -> int:
-    """Return the base offset in a segment's name, 0 without one."""
+    """Return the base offset of a segment, 0 without one."""
     return each.base_offset or 0
 
 
+def at(segment: Segment, position: int) -> str:
+    """Return the text for a byte of a segment: the file as it is today, and the byte in it."""
+    return f"{segment.name}, byte {segment.start + position}"
+
+
 def lost(each: Segment, position: int, reason: str) -> Cut:
-    """Return the loss when a segment is truncated at ``position``; it counts the valid batches after it."""
+    """Return the loss if a segment is truncated at byte ``position``. All valid batches after it count."""
     first = last = None
     records = 0
     with each.open() as source:
@@ -71,7 +83,7 @@ def lost(each: Segment, position: int, reason: str) -> Cut:
 
 
 def _span(region: Batches) -> tuple[int, int, int]:
-    """Return the first offset, the last one and the number of records."""
+    """Return the first offset, the last offset and the number of records."""
     if region.first.count is not None:
         return region.least("base_offset"), region.greatest("last_offset"), sum(region.column("records_count"))
     try:
@@ -82,24 +94,24 @@ def _span(region: Batches) -> tuple[int, int, int]:
 
 
 def indexed_at(each: Segment, offset: int) -> int:
-    """Return where a look-up of ``offset`` in the segment's own index begins to read."""
+    """Return the byte from which a broker that searches ``offset`` reads the log, by the ``.index``."""
     data = each.sibling("index")
     return _position(each, OffsetIndex(data, base_of(each)).lookup(offset).position) if data else 0
 
 
 def _position(each: Segment, position: int) -> int:
-    """Return a position that an index names. A broker throws where it is negative."""
+    """Return the position of an index entry. Raises FailsError for a negative one, as a broker does."""
     if position >= 0:
         return position
     name = each.files.shown(each.siblings[file_names.INDEX])
     text = f"{name}: an entry has the position {position} (IllegalArgumentException)"
-    raise FailsError(text, name, "index-unreadable")
+    raise FailsError(text, name, Code.INDEX_UNREADABLE)
 
 
 def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
-    """Return the offset after the last batch as ``LogSegment.readNextOffset`` reads it.
+    """Return the offset after the last batch as ``LogSegment.readNextOffset`` reads it: from the newest index entry on.
 
-    It reads from the newest entry of the index on. None: it finds nothing there, and takes the base offset.
+    None if no batch is found there: the broker then uses the base offset of the segment.
     """
     data = each.sibling(file_names.INDEX) or b""
     index = OffsetIndex(data, base_of(each))
@@ -112,11 +124,11 @@ def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
             if isinstance(region, Batches):
                 try:
                     highest = region.greatest(searched)
-                except DamageError as damage:  # to ask for its base offset decompresses a wrapper
+                except DamageError as damage:  # its base offset is inside a compressed wrapper
                     text = f"{at(each, region.position)}: {damage.reason}"
-                    raise FailsError(text, each.name, "log-unreadable") from None
+                    raise FailsError(text, each.name, Code.LOG_UNREADABLE) from None
                 found = found or highest >= target
                 next_offset = region.last_offset + 1
             elif isinstance(region, Damage):
-                raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, "record-size")
+                raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, Code.RECORD_SIZE)
     return next_offset if found or next_offset > target else None

@@ -1,8 +1,10 @@
-"""Splits a segment with an offset too far above its base offset, as a broker does.
+"""Splits a segment that holds an offset too far above its base offset (2^31 or more), as a broker does when it starts.
 
-The batches go unchanged into segments that each begin with the first batch that the one before could not take. Then
-the broker begins to load the log again. Sources: Kafka's classes LogLoader (``retryOnOffsetOverflow``), LocalLog
-(``splitOverflowedSegment``) and LogSegment (``appendFromFile``) as of 4.2; KAFKA-6264.
+The batches are copied unchanged. Each new segment begins with the first batch that does not fit into the one before.
+Then the broker loads the log again from the beginning.
+
+Sources: Kafka's classes LogLoader (``retryOnOffsetOverflow``), LocalLog (``splitOverflowedSegment``) and LogSegment
+(``appendFromFile``) as of 4.2; KAFKA-6264.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.errors import DamageError
+from kdump.findings.codes import Code
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
-from kdump.log_dirs.file_names import INDEX, TIME_INDEX
+from kdump.log_dirs.file_names import INDEX, SWAP, TIME_INDEX
 from kdump.log_dirs.partition import Segment
 from kdump.records.record_batch import RecordBatch
+from kdump.recovery.segment_end import FailsError, at
 from kdump.segments.regions import Damage
 from kdump.segments.walk import walk
 
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OffsetOverflowError(Exception):
-    """A segment holds an offset that does not fit: ``indexed`` is where the last entry of its new index points to."""
+    """A segment holds an offset that does not fit; ``indexed`` is the position in the last entry of its new index."""
 
     def __init__(self, segment: Segment, position: int, offset: int, indexed: int) -> None:
         begins = f"a segment that begins at {segment.base_offset or 0}"
@@ -30,21 +34,17 @@ class OffsetOverflowError(Exception):
         self.segment, self.indexed = segment, indexed
 
 
-class RefusedError(Exception):
-    """The broker cannot split the segment ``file``, and throws."""
-
-    def __init__(self, text: str, file: str) -> None:
-        super().__init__(text)
-        self.file = file
+def _refused(text: str, segment: Segment) -> FailsError:
+    return FailsError(text, segment.name.removesuffix(f".{SWAP}"), Code.SPLIT_REFUSED)
 
 
 class SplitPart(Segment):
-    """A segment that a split made: the bytes of a file from ``start`` on. It has an index without entries."""
+    """A new segment of a split: bytes of the old file from ``start`` on. Its indexes are empty."""
 
     __slots__ = ()
 
     def open(self) -> OpenSource:
-        """Open that part of the file. Raises UnreadableError."""
+        """Open these bytes. Raises UnreadableError."""
         return SegmentSlice(Segment.open(self), self.start, self.size)
 
     def sibling(self, suffix: str) -> bytes | None:
@@ -53,7 +53,7 @@ class SplitPart(Segment):
 
 
 class SegmentSlice:
-    """Bytes of an open source, as a source of their own."""
+    """A range of bytes of an open file, as a file."""
 
     def __init__(self, source: OpenSource, start: int, size: int) -> None:
         self._source, self._start = source, start
@@ -70,17 +70,12 @@ class SegmentSlice:
         return self._source.read(self._start + position, max(0, min(size, self.size - position)))
 
 
-def at(segment: Segment, position: int) -> str:
-    """Return a place in a segment for people: the file as it is today, and the byte in it."""
-    return f"{segment.name}, byte {segment.start + position}"
-
-
 def split(error: OffsetOverflowError) -> list[SplitPart]:
-    """Return the segments that a broker makes of the one with the offset that does not fit. Raises RefusedError."""
+    """Return the new segments for the one of ``error``. Raises FailsError where the broker cannot split it."""
     whole, place = error.segment, str(error)
     if not _overflows(whole, error.indexed):
         text = f"{place}: the broker would try to split it, and fail, since the last offset is not too high"
-        raise RefusedError(text, whole.name)
+        raise _refused(text, whole)
     parts: list[SplitPart] = []
     start, base = 0, -1
     with whole.open() as source:
@@ -88,7 +83,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
             if not isinstance(region, RecordBatch):
                 where = at(whole, region.position)
                 text = f"{place}: the broker would try to split it, and fail at what is no batch ({where})"
-                raise RefusedError(text, whole.name)
+                raise _refused(text, whole)
             if base >= 0 and 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 continue
             if base >= 0:
@@ -96,11 +91,11 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
             try:
                 start, base = region.position, region.base_offset
             except DamageError as damage:
-                raise RefusedError(f"{at(whole, region.position)}: {damage.reason}", whole.name) from None
+                raise _refused(f"{at(whole, region.position)}: {damage.reason}", whole) from None
             if base < 0 or not 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 where = at(whole, region.position)
                 text = f"{place}: the broker would try to split it, and fail at the batch of {where}"
-                raise RefusedError(text, whole.name)
+                raise _refused(text, whole)
         parts.append(_part(whole, start, whole.size, base))
     return parts
 
@@ -111,16 +106,16 @@ def _part(whole: Segment, start: int, end: int, base: int) -> SplitPart:
 
 
 def _overflows(segment: Segment, indexed: int) -> bool:
-    """Return whether the last offset does not fit, which is what a broker asks before it splits (``hasOverflow``).
+    """Return whether the last offset does not fit (``hasOverflow``): only then does a broker split a segment.
 
-    It reads from the last entry of the index that it was building, and finds nothing where all offsets lie below it.
+    The broker reads from the last entry of its new index on, and finds no batch if all offsets are below that entry.
     """
     base = segment.base_offset or 0
     last, found = base - 1, False
     with segment.open() as source:
         for region in walk(source, indexed):
             if isinstance(region, Damage):
-                raise RefusedError(f"{at(segment, region.at)}: {region.reason}", segment.name)
+                raise _refused(f"{at(segment, region.at)}: {region.reason}", segment)
             if isinstance(region, RecordBatch):
                 last = region.last_offset
                 found = found or indexed > 0 or last >= base

@@ -1,4 +1,4 @@
-"""Interrupted swaps of segments, which a start finishes: the files that are replaced, and those that are deleted.
+"""Interrupted swaps of segments by the log cleaner, which a start finishes: the files that it replaces or deletes.
 
 Source: Kafka's classes LogLoader (``removeTempFilesAndCollectSwapFiles``) and LogCleaner (``shouldRetainRecord``).
 """
@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
+from kdump.findings.codes import Code
 from kdump.formats import txn_index
 from kdump.log_dirs import file_names
 from kdump.log_dirs.partition import index_swaps, with_index_swaps
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Swaps(NamedTuple):
-    """The segments that are loaded, what goes by it, and the ``.swap`` files that are deleted."""
+    """The segments after the swaps, the bytes that are lost, and the ``.swap`` files that are deleted."""
 
     segments: list[Segment]
     cuts: list[Cut]
@@ -33,7 +34,7 @@ class Swaps(NamedTuple):
 
 
 def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
-    """Finish an interrupted swap, if its cleaning had finished (``removeTempFilesAndCollectSwapFiles``)."""
+    """Return the log after a start has finished an interrupted swap. The swap is dropped if cleaning was incomplete."""
     live: list[Segment] = []
     swaps: list[Segment] = []
     cleaned: list[int] = []
@@ -66,7 +67,7 @@ def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
 
 
 def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
-    """Return a swapped segment with its index files: those of the segment that it is renamed over stay."""
+    """Return a swapped segment with its index files. Those of a segment that it overwrites stay."""
     return swap if under is None else swap._replace(siblings=under.siblings | swap.siblings)
 
 
@@ -75,7 +76,7 @@ AT_ONCE: Final = 1 << 20
 
 
 def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return the lost bytes of segments that swap files replace: all bytes that the swap files do not have."""
+    """Return the bytes of replaced segments that the swap files do not have."""
     cuts: list[Cut] = []
     left = _same_bytes(gone, swaps)
     for number, each in enumerate(gone):
@@ -84,7 +85,7 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
             continue
         swap = next((swap for swap in swaps if base_of(swap) == base_of(each)), swaps[min(number, len(swaps) - 1)])
         cut = lost(each, _border(each, max(left, 0)), f"{swap.name} takes its place, unread")
-        cuts.append(cut._replace(code="swapped", replaced_by=swap.name, is_replaced_by_nothing=not swap.size))
+        cuts.append(cut._replace(code=Code.SWAPPED, replaced_by=swap.name, is_replaced_by_nothing=not swap.size))
         left = 0
     if not all(_is_of(gone, swap) for swap in swaps):
         return cuts
@@ -97,7 +98,7 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
 
 
 def _border(each: Segment, position: int) -> int:
-    """Return where the batch begins that holds the byte at ``position``: without its end it is lost."""
+    """Return the start of the batch that contains byte ``position``: an incomplete batch is lost."""
     with each.open() as source:
         for region in walk.walk(source, runs=DATA):
             if not isinstance(region, Batches):
@@ -109,7 +110,7 @@ def _border(each: Segment, position: int) -> int:
 
 
 def _same_bytes(gone: list[Segment], swaps: list[Segment]) -> int:
-    """Return how many bytes two rows of segments have in common at their beginning."""
+    """Return how many bytes at the beginning of two sequences of segments are equal."""
     same, old, new = 0, _bytes_of(gone), _bytes_of(swaps)
     one = other = b""
     while True:
@@ -131,16 +132,15 @@ def _bytes_of(segments: list[Segment]) -> Iterator[bytes]:
 
 
 def _count(each: Segment) -> int:
-    """Return how many records the batches of a segment hold."""
     return lost(each, 0, "").records
 
 
 MOST_KEYS: Final = 1 << 18
-"""Keys that are looked for at a time: of more none is counted as superseded."""
+"""The most keys that are searched. With more keys, records of keys count as lost."""
 
 
 def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return cuts with the number of their records that a compaction removes too: or none if a swap file is damaged."""
+    """Return cuts with the number of records that compaction removes too; 0 if a swap file is damaged."""
     if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts
     dropped = _dropped(gone, left)
@@ -150,7 +150,7 @@ def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
 
 
 def _is_of(gone: list[Segment], swap: Segment) -> bool:
-    """Return whether a swap file is as a cleaner writes it: valid batches, with rising offsets of those segments."""
+    """Return whether a swap file is as a cleaner writes it: valid batches with rising offsets of segments ``gone``."""
     last = max((batch.last_offset for each in gone for batch in _batches(each) if batch is not None), default=-1)
     after = base_of(swap)
     for batch in _batches(swap):
@@ -161,7 +161,7 @@ def _is_of(gone: list[Segment], swap: Segment) -> bool:
 
 
 def _batches(each: Segment) -> Iterator[RecordBatch | None]:
-    """Yield the valid batches of a segment, None for what is none."""
+    """Yield the valid batches of a segment, and None for each other region."""
     with each.open() as source:
         for region in resync.read(source, 0, on_error="resync", runs=DATA):
             if isinstance(region, Batches):
@@ -171,7 +171,7 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
 
 
 def _dropped(gone: list[Segment], left: list[Segment]) -> dict[str, int]:
-    """Return how many records of each segment are not in those that are left, and need not be: by compaction."""
+    """Return how many records of each segment are missing in ``left`` because of compaction, by file."""
     kept = {record.offset for _, record in _records(left)}
     found: dict[str, int] = {}
     wanted: dict[bytes, list[tuple[int, str]]] = {}
@@ -199,7 +199,7 @@ def _dropped(gone: list[Segment], left: list[Segment]) -> dict[str, int]:
 
 
 def _records(segments: Iterable[Segment]) -> Iterator[tuple[RecordBatch, Record]]:
-    """Yield the records of valid batches, with their batch."""
+    """Yield each record of a valid batch, with the batch."""
     for each in segments:
         with each.open() as source:
             for region in resync.read(source, 0, on_error="resync", runs=DATA):

@@ -21,8 +21,8 @@ from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_salvage import slice_segment
 from kdump.log_salvage.slice_segment import SliceRange
+from kdump.recovery.index_builder import Rebuild
 from kdump.recovery.log_loader import dry_run
-from kdump.recovery.rebuild_indexes import Rebuild
 from kdump.segments.log_end import end_of_log
 from testing import GOLDEN, forge
 from tests.helpers.log_dirs import write

@@ -85,7 +85,7 @@ def test_a_log_that_ends_before_its_start_is_emptied(tmp_path):
 
 
 def test_what_keeps_a_broker_from_loading_the_log(tmp_path):
-    assert "does not fit into a segment" in start(tmp_path, {100: one(7)}).fails
+    assert "does not fit into a segment" in start(tmp_path, {100: one(7)}).fails.text
 
 
 def test_a_swap_is_finished_unless_its_cleaning_was_not(tmp_path):
@@ -132,12 +132,12 @@ def test_what_is_cut_after_a_split_is_reported_by_its_place_in_the_file(tmp_path
 def test_what_cannot_be_split_is_not_loaded(tmp_path, data):
     outcome = start(tmp_path, {0: data})
     assert outcome.log_end_offset is None
-    assert "the broker would try to split it" in outcome.fails or "record size" in outcome.fails
+    assert "the broker would try to split it" in outcome.fails.text or "record size" in outcome.fails.text
 
 
 def test_an_offset_below_the_base_offset_cannot_be_split_away(tmp_path):
     outcome = start(tmp_path, {5: one(0) + one(6)})
-    assert "fail" in outcome.fails
+    assert "fail" in outcome.fails.text
 
 
 def test_the_report_shows_a_split(tmp_path):
@@ -190,4 +190,4 @@ def test_a_name_with_too_few_digits_begins_an_empty_segment(tmp_path):
 def test_a_negative_position_in_an_index_ends_the_start(tmp_path):
     bad = (0).to_bytes(4, "big") + (-5).to_bytes(4, "big", signed=True)
     outcome = start(tmp_path, {**SOUND, f"{4:020}.index": bad}, clean=True, indexed=False)
-    assert (outcome.fails_code, outcome.fails_at[-len("4.index") :]) == ("index-unreadable", "4.index")
+    assert (outcome.fails.code, outcome.fails.file[-len("4.index") :]) == ("index-unreadable", "4.index")

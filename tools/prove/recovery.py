@@ -119,7 +119,7 @@ def prove(broker: Broker, names: list[str], rng: random.Random) -> int:
     foretold = foretell(broker.logs, points)
     for name, outcome in foretold.items():
         if outcome.fails:  # it would take the whole log dir down, and all other cases with it
-            print(f"left out  {name}  {reported[name]}: {outcome.fails}")
+            print(f"left out  {name}  {reported[name]}: {outcome.fails.text}")
             for log in (broker.logs / name).glob("*.log"):
                 log.write_bytes(b"")
     ends = recovered(broker, points)
