@@ -19,6 +19,8 @@ from kdump.printers.endings import COLUMNAR, WHOLE, PrintOptions
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
     from kdump.arrow.typed import TypedColumns
     from kdump.primitives.encodings import Encoding
     from kdump.printers.colours import Paint
@@ -43,6 +45,28 @@ TABLE_BATCH: Final = (
 )
 MARK: Final = "crcValid"
 """The column that marks damaged batches."""
+
+
+def named_columns(
+    fields: Sequence[str], known: Iterable[Column], hidden: Collection[str], *, decodes: bool
+) -> tuple[Column, ...]:
+    """Return the columns that --fields names: of ``known``, and fields of decoded payloads.
+
+    Raises UsageError for unknown and ``hidden`` columns, for fields of payloads that are not decoded, and for a name
+    that would break the heads of columns.
+    """
+    names = [part.strip() for part in ",".join(fields).split(",")]
+    of_payloads = [column for column in map(rows.decoded_field, names) if column is not None]
+    if of_payloads and not decodes:
+        raise UsageError(f"--fields {of_payloads[0].name} is a field of a decoded payload: add --decode auto")
+    for column in of_payloads:
+        if not column.name.isprintable():
+            raise UsageError(f"--fields {column.name!r}: a name holds a character that cannot be printed")
+    columns = tuple(option_values.one_of(fields, (*known, *of_payloads), lambda column: column.name, "column"))
+    for column in columns:
+        if column.name in hidden or (column.scope == rows.FIELD and column.name.partition(".")[0] in hidden):
+            raise UsageError(f"--fields {column.name}: --keys-only and --no-payload leave that out")
+    return columns
 
 
 class DumpOptions:
@@ -192,10 +216,11 @@ class DumpOptions:
         known = self._known
         if self.decode != "none":
             has_columns = self.output in COLUMNAR or self.is_column_file
-            if self.batches or not (has_columns or self.filter.decoded):
+            is_shown = (has_columns or self.ending == "text") and not self.count
+            if self.batches or not (is_shown or self.filter.decoded):
                 raise UsageError(
-                    "--decode needs records in jsonl, json, csv, table, parquet or arrow, or --key or --grep in "
-                    "any format"
+                    "--decode shows records in text, jsonl, json, csv, table, parquet and arrow; in other formats and "
+                    "with --count it needs --key or --grep"
                 )
             if self.redact and not self.redact_fields:
                 raise UsageError(shared.DECODE_NEEDS_FIELDS)
@@ -206,33 +231,13 @@ class DumpOptions:
         if self.no_payload:
             hidden |= shared.KEY_COLUMNS
         if self.fields:
-            columns = tuple(
-                option_values.one_of(self.fields, (*known, *self._of_payloads()), lambda column: column.name, "column")
-            )
-            for column in columns:
-                if column.name in hidden or (column.scope == rows.FIELD and column.name.partition(".")[0] in hidden):
-                    raise UsageError(f"--fields {column.name}: --keys-only and --no-payload leave that out")
-            return columns
+            return named_columns(self.fields, known, hidden, decodes=self.decode != "none")
         names = {column.name for column in known}
         if self.output == "table":
             names = set(TABLE_BATCH if self.batches else TABLE_RECORD)
             if self.decode != "none":
-                names = names - {"key", "value"} | {"decoded"}
+                known = rows.with_decoded_payloads(known)
         return tuple(column for column in known if column.name in names - hidden)
-
-    def _of_payloads(self) -> list[Column]:
-        """Return the columns of --fields that are fields of decoded payloads.
-
-        Raises UsageError without --decode, and for a name that would break the heads of columns.
-        """
-        names = [part.strip() for part in ",".join(self.fields).split(",")]
-        columns = [column for column in map(rows.decoded_field, names) if column is not None]
-        if columns and self.decode == "none":
-            raise UsageError(f"--fields {columns[0].name} is a field of a decoded payload: add --decode auto")
-        for column in columns:
-            if not column.name.isprintable():
-                raise UsageError(f"--fields {column.name!r}: a name holds a character that cannot be printed")
-        return columns
 
     @property
     def ending(self) -> str:
@@ -250,6 +255,7 @@ class DumpOptions:
             template=self.template or "",
             delimiter="\\n" if self.delimiter is None else self.delimiter,
             redactor=redactor,
+            decodes=self.decode != "none",
         )
 
     @property

@@ -6,13 +6,14 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
 from kdump.command_line import option_values, session
 from kdump.command_line import options as shared
-from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD
+from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD, named_columns
 from kdump.command_line.limit_options import in_paths
 from kdump.errors import DamageError, ExitStatus, UsageError, discard
 from kdump.log_dirs.finder import Finder, Wanted
@@ -52,6 +53,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="A line per field, JSON lines, or a table of a few columns.",
 )
+@click.option(
+    "--fields",
+    multiple=True,
+    metavar="A,B,...",
+    help="Only these columns of the record, in this order.",
+    shell_complete=shared.in_list(lambda _: [column.name for column in rows.RECORD]),
+)
 @shared.add(shared.DECODE)
 @shared.add(shared.PRIVACY)
 @shared.add(shared.LIMITS)
@@ -62,6 +70,7 @@ def command(
     batch: bool,
     hexdump: bool,
     output: str,
+    fields: tuple[str, ...],
     decode: str,
     max_batch_bytes: int,
     **given: Any,
@@ -86,17 +95,19 @@ def command(
     found = re.fullmatch(r"(?:(.+)-(\d+))?@(\d+)", what, re.ASCII)
     if found is None:
         raise UsageError(f"{what!r} names no record: orders-0@1234 is partition 0 of orders, offset 1234")
-    if hexdump and (output != "text" or decode != "none"):
-        raise UsageError("--hexdump has a form of its own: leave -o and --decode away")
+    if hexdump and (output != "text" or decode != "none" or fields):
+        raise UsageError("--hexdump has a form of its own: leave -o, --fields and --decode away")
     offset = int(found[3])
     run = session.Session()
-    fields = shared.redacted_fields(given["redact"], decode)
+    redacted = shared.redacted_fields(given["redact"], decode)
     hide = Hide(
         no_payload=given["no_payload"],
-        redactor=shared.redactor(redact=bool(given["redact"]), file=given["redact_key"], fields=fields),
-        decode=decode != "none" and (bool(fields) or not given["redact"]),
+        redactor=shared.redactor(redact=bool(given["redact"]), file=given["redact_key"], fields=redacted),
+        decode=decode != "none" and (bool(redacted) or not given["redact"]),
         secrets=None if given["show_secrets"] else Secrets(),
+        fields=fields,
     )
+    hide.columns  # noqa: B018  it refuses what is no column
     wanted = Wanted(max_batch_bytes=max_batch_bytes, remote=shared.remote_storage(given))
     partitions = partitions_of(found[1], found[2], paths, run, wanted)
     decoder = None
@@ -169,12 +180,16 @@ class Hide:
     """Whether records have the column ``decoded``."""
     secrets: Secrets | None = None
     """The function that hides passwords and credentials; None shows them."""
+    fields: tuple[str, ...] = ()
+    """The columns to show; empty for all."""
 
-    @property
+    @cached_property
     def columns(self) -> tuple[rows.Column, ...]:
-        """The columns of a record that are shown."""
+        """The columns of a record that are shown. Raises UsageError for unknown fields."""
         left_out = shared.KEY_COLUMNS | shared.VALUE_COLUMNS if self.no_payload else frozenset()
         known = (*rows.RECORD, rows.DECODED) if self.decode else rows.RECORD
+        if self.fields:
+            return named_columns(self.fields, known, left_out, decodes=self.decode)
         return tuple(column for column in known if column.name not in left_out)
 
     def found(self, item: SelectedBatch) -> SelectedBatch:
@@ -241,7 +256,7 @@ def show(
         item = item._replace(records=whole(item.batch))
     item = hide.found(item)
     if output == "table":
-        _tables(item, hide.columns, batch=offset is None)
+        _tables(item, hide, batch=offset is None)
         return
     from kdump.printers.jsonl import JsonLines
 
@@ -262,17 +277,19 @@ def show(
             _pieces(out, column, cell_in_pieces(column, item, record, "auto"))
 
 
-def _tables(item: SelectedBatch, columns: tuple[rows.Column, ...], *, batch: bool) -> None:
+def _tables(item: SelectedBatch, hide: Hide, *, batch: bool) -> None:
     """Print tables of the batch, if it was selected, and of its records."""
     from kdump.printers.table import Tables
 
-    few = {"decoded" if name == "value" and rows.DECODED in columns else name for name in TABLE_RECORD}
-    shown = [column for column in columns if column.name in few]
+    columns: Sequence[rows.Column] = hide.columns
+    if not hide.fields:
+        shown = rows.with_decoded_payloads(columns) if hide.decode else columns
+        columns = [column for column in shown if column.name in TABLE_RECORD]
     if batch:
         header = Tables(sys.stdout, [column for column in rows.BATCH if column.name in TABLE_BATCH], batches=True)
         header.found(item)
         header.end()
-    records = Tables(sys.stdout, shown)
+    records = Tables(sys.stdout, columns)
     records.found(item)
     records.end()
 

@@ -11,7 +11,7 @@ from kdump.primitives.encodings import Encoding, to_text
 from kdump.primitives.terminal import path_text
 from kdump.printers import json_text
 from kdump.rows import values
-from kdump.rows.columns import DAMAGE
+from kdump.rows.columns import DAMAGE, SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +26,7 @@ LONGEST: Final = 200
 """Characters of a cell of a table that are shown."""
 NUMBERS: Final = frozenset({"int", "long"})
 """Types of columns whose cells are never shortened."""
+SHOWN_SCOPE: Final = SHOWN[0].scope
 PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
 """Source of an encoding column -> the payload with that encoding."""
 
@@ -63,6 +64,10 @@ def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: E
     if column.source in PAYLOAD_OF:
         data: bytes | None = getattr(record, PAYLOAD_OF[column.source])
         return None if data is None else to_text(data, encoding).encoding
+    if column.scope == SHOWN_SCOPE:
+        from kdump.printers import decoded_words  # few runs decode
+
+        return decoded_words.cell(column.source, item, record, encoding)
     return _shown(column, values.value(column, item, record), encoding)
 
 
@@ -99,6 +104,9 @@ def cell_in_pieces(
         data: bytes | None = getattr(record, PAYLOAD_OF[column.source])
         text = None if data is None else to_pieces(data, encoding).encoding
         return None if text is None else lambda: iter((text,))
+    if column.scope == SHOWN_SCOPE:
+        made = cell(column, item, record, encoding)
+        return None if made is None else lambda: iter((made,))
     value = values.value(column, item, record)
     if isinstance(value, bytes) and len(value) >= PIECE:
         return to_pieces(value, encoding).texts

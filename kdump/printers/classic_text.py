@@ -20,7 +20,7 @@ from kdump.rows.redaction import PREFIX
 from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from kdump.primitives.encodings import Encoding
     from kdump.records.magic_0_1 import Message
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class DumpText:
     """Prints batches and records like the newest DumpLogSegments; each damaged range has its own line.
 
-    ``keys`` and ``values`` say which payloads are printed.
+    ``keys`` and ``values`` say which payloads are printed. With ``decodes`` decoded ones follow their record.
     """
 
     shows_damage = True
@@ -48,6 +48,7 @@ class DumpText:
         values: bool = True,
         encoding: Encoding = "auto",
         redactor: Redactor | None = None,
+        decodes: bool = False,
     ) -> None:
         self.out, self.batches, self.values, self.redactor = out, batches, values, redactor
         options = Options(print_data_log=keys or values, deep_iteration=not batches)
@@ -63,7 +64,9 @@ class DumpText:
                 self._decoders = Decoders(decode, decode, "hash", PREFIX.encode(), redactor.key)
         elif decode is not java_text:
             self._decoders = Decoders(decode, decode, encoding)
-        self._by_kernel = batches or redactor is None or decode is java_text
+        self._sides = ("key",) * (decodes and keys) + ("value",) * (decodes and values)
+        """The sides that are also printed decoded."""
+        self._by_kernel = batches or (not self._sides and (redactor is None or decode is java_text))
         """Whether the kernel writes the payloads that are printed."""
         self._printer: _Printer | None = None
 
@@ -79,7 +82,7 @@ class DumpText:
             printer.batch(item.batch, deep=not self.batches)
         else:
             for one in item.each(batches=self.batches):
-                self._records(printer, one.batch, one.records)
+                self._records(printer, one)
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
         """Return the first lines of a run if they can be made; a thread may call this."""
@@ -88,13 +91,20 @@ class DumpText:
             return None
         return printer.make(run)
 
-    def _records(self, printer: _Printer, batch: RecordBatch, records: Sequence[Record]) -> None:
-        printer.header(batch)
-        for record in () if self.batches else records:
+    def _records(self, printer: _Printer, item: SelectedBatch) -> None:
+        printer.header(item.batch)
+        if self._sides and self.redactor is not None:
+            item = self.redactor(item)  # with the decoded fields, which the printer does not know
+        for record in () if self.batches else item.records:
             try:
-                printer.record(batch, record)
+                printer.record(item.batch, record)
             except DamageError as damage:  # a control record with an invalid value
                 self.out.write(f" {damage.reason}\n".encode())
+            if self._sides:
+                from kdump.printers import decoded_words  # few runs decode
+
+                for line in decoded_words.lines(item, record, self._sides):
+                    self.out.write(line)
 
     def lost(self, item: DamagedRange) -> None:
         self._of(item)
@@ -126,7 +136,8 @@ class DumpText:
         """Return the printer of another segment."""
         if self._printer is not None:
             self._printer.end()
-        return _Printer(self._run, name, self._decoders, self.redactor, values=self.values)
+        redactor = None if self._sides else self.redactor
+        return _Printer(self._run, name, self._decoders, redactor, values=self.values)
 
 
 def _title(name: str) -> bytes:

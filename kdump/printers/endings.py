@@ -92,6 +92,8 @@ class PrintOptions(NamedTuple):
     """What follows each value of ``raw``."""
     redactor: Redactor | None = None
     """What hashes payloads."""
+    decodes: bool = False
+    """Whether the classic text has decoded keys and values."""
 
 
 def _text(out: BinaryIO, options: PrintOptions) -> Printer:
@@ -104,6 +106,7 @@ def _text(out: BinaryIO, options: PrintOptions) -> Printer:
         values=options.values,
         encoding=options.encoding,
         redactor=options.redactor,
+        decodes=options.decodes,
     )
 
 

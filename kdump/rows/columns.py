@@ -9,7 +9,10 @@ means Kafka's null, or that this magic has no such field.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 VERSION: Final = 1
 """The version of these names and types: adding an optional column keeps it, every other change raises it."""
@@ -190,6 +193,19 @@ DECODED: Final = Column(
     optional=True,
 )
 """The column after those of a record that ``kdump dump --decode auto`` adds."""
+
+SHOWN: Final = (
+    Column("key", "json", "shown.key", "The decoded key, or the key as text.", nullable=True),
+    Column("value", "json", "shown.value", "The decoded value, or the value as text.", nullable=True),
+)
+"""The columns of a table with --decode in place of the stored key and value."""
+
+
+def with_decoded_payloads(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return columns of records with SHOWN in place of the stored key and value."""
+    shown = {column.name: column for column in SHOWN}
+    return tuple(shown.get(column.name, column) for column in columns)
+
 
 FIELD: Final = "field"
 """The scope of a column that is a field of a decoded key or value."""

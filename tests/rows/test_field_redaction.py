@@ -104,7 +104,7 @@ def logs(tmp_path_factory):
 
 CONSUMED = ["key.group", "key.topic", "value.metadata"]
 TEXTS = [
-    *(["-o", form] for form in ("jsonl", "json", "csv", "table")),
+    *(["-o", form] for form in ("jsonl", "json", "csv", "table", "text")),
     *(["-o", form, "--fields", "offset,value.email,value.lines,key,value"] for form in ("jsonl", "csv", "table")),
     *(["-o", form, "--encoding", way] for form in ("jsonl", "csv") for way in ("hex", "base64", "json")),
     ["-o", "arrow"],

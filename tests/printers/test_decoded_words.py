@@ -1,0 +1,121 @@
+"""Decoded keys and values in text and tables."""
+
+import json
+import os
+import re
+import struct
+
+import pytest
+
+from testing import forge
+from testing.processes import kdump
+from tests.helpers import log_dirs
+from tests.schemas.test_store import schema
+
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "shop.Order",
+        "fields": [{"name": "id", "type": "long"}, {"name": "x", "type": "string"}],
+    }
+)
+ORDER = b"\0\0\0\0\1\x0e\x02a"
+WINDOW = struct.pack(">qi", 1_789_999_980_000, 0)
+SESSION = struct.pack(">qq", 1_790_000_001_351, 1_789_999_980_000)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("logs")
+    versions = [schema("orders-value", 1, 1, AVRO), schema("old-value", 1, 2, '"int"', deleted=True)]
+    made = [forge.record(*pair, offset=offset) for offset, pair in enumerate(versions)]
+    log_dirs.write(folder, "_schemas-0", {0: forge.batch(made, count=2)})
+    records = [
+        (b"k", ORDER),
+        (b"k", ORDER + b"zz"),
+        (b"\0\0\0\0\2\2", ORDER[:-1]),
+        (None, b"\0\0\0\0\x09a"),
+        (b"k", b"1"),
+    ]
+    made = [forge.record(*pair, offset=offset) for offset, pair in enumerate(records)]
+    log_dirs.write(folder, "orders-0", {0: forge.batch(made, count=len(made))})
+    keys = [b"c\n1" + WINDOW, b"c2" + SESSION, struct.pack(">qb", 1_789_999_980_000, 1) + b"c3"]
+    made = [forge.record(key, b"v", offset=offset) for offset, key in enumerate(keys)]
+    log_dirs.write(folder, "app-s-changelog-0", {0: forge.batch(made, count=len(made))})
+    return folder
+
+
+ORIGIN = "  decoded value (avro, schema id 1, orders-value version 1, shop.Order): "
+
+
+def decoded_lines(out):
+    return [line for line in out.decode().splitlines() if line.startswith("  decoded")]
+
+
+def test_text_has_a_line_for_each_decoded_side(logs):
+    done = kdump("dump", logs, "--topic", "orders", "--decode", "auto")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert decoded_lines(done.stdout) == [
+        ORIGIN + '{"id":7,"x":"a"}',
+        ORIGIN + '{"id":7,"x":"a"} (trailing-bytes: 2 bytes are left after the value)',
+        "  decoded key (avro, schema id 2, old-value version 1 soft-deleted): 1",
+        "  decoded value (avro, schema id 1, orders-value version 1): "
+        "payload-invalid: a length of 1 where 0 bytes are left",
+        "  decoded value (schema id 9): schema-missing: no schema of _schemas has the id 9",
+    ]
+    plain = kdump("dump", logs, "--topic", "orders").stdout
+    assert b"".join(line for line in done.stdout.splitlines(True) if not line.startswith(b"  decoded")) == plain
+    in_processes = kdump("dump", logs, "--topic", "orders", "--decode", "auto", "--jobs", "2")
+    assert (in_processes.stderr, in_processes.stdout) == (b"", done.stdout)
+
+
+def test_text_leaves_out_sides_that_are_not_printed(logs):
+    done = kdump("dump", logs, "--topic", "orders", "--decode", "auto", "--keys-only")
+    assert decoded_lines(done.stdout) == ["  decoded key (avro, schema id 2, old-value version 1 soft-deleted): 1"]
+    assert decoded_lines(kdump("dump", logs, "--topic", "orders", "--decode", "auto", "--no-payload").stdout) == []
+
+
+def test_windows_of_keys(logs):
+    done = kdump("dump", logs, "--topic", "app-s-changelog", "--decode", "auto")
+    assert decoded_lines(done.stdout) == [
+        '  decoded key (@ 2026-09-21T14:13:00.000Z): "c\\n1"',
+        '  decoded key (@ 2026-09-21T14:13:00.000Z/2026-09-21T14:13:21.351Z): "c2"',
+        '  decoded key (@ 2026-09-21T14:13:00.000Z left): "c3"',
+    ]
+    table = kdump("dump", logs, "--topic", "app-s-changelog", "--decode", "auto", "-o", "table").stdout.decode()
+    for text in (
+        "c\\n1 @ 2026-09-21T14:13:00.000Z ",
+        "c2 @ 2026-09-21T14:13:00.000Z/2026-",
+        "c3 @ 2026-09-21T14:13:00.000Z left",
+    ):
+        assert text in table
+
+
+@pytest.mark.parametrize("kernel", ["on", "off"])
+def test_tables_show_the_data_in_place_of_the_bytes(logs, kernel):
+    env = os.environ | {"KDUMP_KERNEL": kernel}
+    done = kdump("dump", logs, "--topic", "orders", "--decode", "auto", "-o", "table", env=env)
+    head, _, *rows = [re.split(r" {2,}", line.strip()) for line in done.stdout.decode().splitlines() if line.strip()]
+    assert head == ["topic", "partition", "offset", "timestamp", "key", "value"]
+    broken = "(payload-invalid: a length of 1 where 0 bytes are left) \\x00\\x00\\x00\\x00\\x01\\x0e\\x02"
+    assert [row[4:] for row in rows] == [
+        ["k", '{"id":7,"x":"a"}'],
+        ["k", '(trailing-bytes: 2 bytes are left after the value) {"id":7,"x":"a"}'],
+        ["1", broken],
+        ["null", "(schema-missing: no schema of _schemas has the id 9) \\x00\\x00\\x00\\x00\\ta"],
+        ["k", "1"],
+    ]
+    got = kdump("get", "orders-0@2", "--in", logs, "--decode", "auto", "-o", "table").stdout.decode()
+    assert broken in got
+
+
+def test_get_prints_chosen_fields(logs):
+    chosen = ["--decode", "auto", "--fields", "offset,value.x,value.absent"]
+    done = kdump("get", "orders-0@0", "--in", logs, *chosen)
+    assert done.stdout.decode().split() == ["offset", "0", "value.x", "a", "value.absent", "null"]
+    done = kdump("get", "orders-0@0", "--in", logs, "-o", "jsonl", *chosen)
+    assert json.loads(done.stdout) == {"offset": 0, "value.x": "a", "value.absent": None}
+    refused = kdump("get", "orders-0@0", "--in", logs, "--fields", "value.x")
+    assert (refused.returncode, b"add --decode auto" in refused.stderr) == (2, True)
+    refused = kdump("get", "orders-0@0", "--in", logs, "--no-payload", *chosen)
+    assert (refused.returncode, b"--no-payload leave that out" in refused.stderr) == (2, True)
