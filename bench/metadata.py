@@ -24,7 +24,7 @@ from kdump.__main__ import MANY
 from kdump.answers.metadata.image import image_of
 from kdump.errors import Reporter
 from kdump.formats.record_layout import MAGIC_2, BatchHeader
-from kdump.internal_topics import cluster_metadata, frame, interpreter
+from kdump.internal_topics import cluster_metadata, interpreter
 from kdump.internal_topics.schema import by_type
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.primitives.wire import write_unsigned_varint
@@ -42,7 +42,7 @@ NAMES: Final = {number: message.name for number, message in by_type(cluster_meta
 def value(name: str, version: int, /, **fields: object) -> bytes:
     """Return a framed message."""
     message = cluster_metadata.MESSAGES[name]
-    head = b"".join(map(write_unsigned_varint, (frame.CURRENT, message.types.items[-1][0], version)))
+    head = b"".join(map(write_unsigned_varint, (interpreter.FRAME, message.types.items[-1][0], version)))
     return head + interpreter.write(message.struct(version), fields)  # type: ignore[arg-type]  # fields of the schema
 
 

@@ -9,7 +9,8 @@ from kdump.broker_start.outcome import StartCause
 from kdump.dump_log_segments.dialects import LAST_MINORS, known_release
 from kdump.errors import DamageError
 from kdump.findings.codes import Code
-from kdump.internal_topics import cluster_metadata, frame
+from kdump.internal_topics import cluster_metadata
+from kdump.internal_topics.interpreter import FRAME
 from kdump.internal_topics.schema import by_type
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class StartRelease(NamedTuple):
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:
     """Return why a release cannot read a record; empty if it can. Type and version are the bytes 1 and 2."""
-    if len(value) < 3 or value[0] != frame.CURRENT or max(value[1:3]) > 0x7F:
+    if len(value) < 3 or value[0] != FRAME or max(value[1:3]) > 0x7F:
         return ""
     number, version = value[1], value[2]
     message = messages.get(number)

@@ -15,8 +15,7 @@ from kdump.errors import Reporter, discard
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.partition import BY_PATH, with_names
-from kdump.output.pager import paged
-from kdump.output.stdout import open_output
+from kdump.output.stdout import open_output, paged
 from kdump.parallel import costs
 from kdump.primitives import timestamps
 

@@ -16,7 +16,7 @@ from kdump.errors import UnreadableError, UsageError
 from kdump.log_dirs.file_names import folder_name
 from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.filter import GREP_PARTS, KEY_AND_VALUE, RECORD_TYPES, Filter
-from kdump.output import pager
+from kdump.output.stdout import PAGERS
 from kdump.primitives.terminal import harmless_line
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ EVERY_REPLICA: Final[Decorator] = Shared.option(
 
 def _without_pager(_: click.Context, __: click.Parameter, given: bool) -> None:
     if given:
-        os.environ[pager.CHOICES[0]] = ""
+        os.environ[PAGERS[0]] = ""
 
 
 NO_PAGER: Final[Decorator] = Shared.option(
@@ -107,7 +107,7 @@ NO_PAGER: Final[Decorator] = Shared.option(
     is_flag=True,
     expose_value=False,
     callback=_without_pager,
-    help=f"On a terminal, show a long table at once: else {' or '.join(pager.CHOICES)} shows it page by page.",
+    help=f"On a terminal, show a long table at once: else {' or '.join(PAGERS)} shows it page by page.",
 )
 LAYOUT: Final = "kdump.table_layout"
 """The key in the meta of a context for how tables are laid out on a terminal; see answer_terminal.Layout."""

@@ -21,8 +21,7 @@ from kdump.errors import ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
 from kdump.log_reader.reader import PartitionReader
-from kdump.output.pager import paged
-from kdump.output.stdout import open_output
+from kdump.output.stdout import open_output, paged
 from kdump.parallel import costs
 from kdump.parallel.costs import BUDGET, SegmentPart
 from kdump.primitives.encodings import ENCODINGS

@@ -11,8 +11,7 @@ import click
 
 from kdump.command_line.command_help import WHOLE, shared_options
 from kdump.command_line.usage_hints import HintedUsageError
-from kdump.output.pager import paged
-from kdump.output.stdout import is_terminal
+from kdump.output.stdout import is_terminal, paged
 from kdump.primitives.near_names import did_you_mean
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from kdump.errors import ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.findings import Level
 from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
 from kdump.log_dirs.remote import without_secret
-from kdump.output.pager import paged
-from kdump.output.stdout import open_output
+from kdump.output.stdout import open_output, paged
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -297,3 +297,23 @@ StreamsGroupTopologyValue; type 23 from 4.1; versions 0 from 4.1; flexible 0+
             sourceTopicRegex         []int16
             repartitionSourceTopics  []int16
 """)
+
+MEMBER_MESSAGES: Final = SchemaText("""
+ConsumerProtocolSubscription; versions 0-1 before 3.4, 0-3
+    topics                   []string
+    userData                 bytes   null  = null
+    ownedPartitions          []TopicPartition  1+
+        topic                string
+        partitions           []int32
+    generationId             int32   2+  = -1
+    rackId                   string  3+  null 3+  = null
+ConsumerProtocolAssignment; versions 0-1 before 3.4, 0-3
+    assignedPartitions       []TopicPartition
+        topic                string
+        partitions           []int32
+    userData                 bytes   null  = null
+""")
+"""The bytes in ``subscription`` and ``assignment`` of a group member with protocolType "consumer".
+
+Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``.
+"""

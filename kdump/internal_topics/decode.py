@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from kdump.internal_topics import (
     cluster_metadata,
     consumer_offsets,
-    frame,
     remote_log_metadata,
     share_group_state,
     transaction_state,
 )
-from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
+from kdump.internal_topics.interpreter import FRAME, PREVIEW_FRAME, PayloadError, Reader, frame_number, read_fields
 from kdump.internal_topics.schema import by_type
 from kdump.internal_topics.well_formed import read as read_well_formed
 
@@ -162,7 +161,7 @@ def _framed(messages: Mapping[str, MessageSchema]) -> Decoder:
         number: [Candidate(found, PREVIEW_RELEASE)]
         for number, found in by_type(messages, "Record", PREVIEW_RELEASE).items()
     }
-    types = {frame.PREVIEW: preview, frame.CURRENT: current}
+    types = {PREVIEW_FRAME: preview, FRAME: current}
 
     def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
         made_key = _raw(key, "records of this topic have no key")
@@ -170,11 +169,11 @@ def _framed(messages: Mapping[str, MessageSchema]) -> Decoder:
             return DecodedRecord(None, made_key, None)
         reader = Reader(value)
         try:
-            version = frame.read_number(reader, "frame version")
+            version = frame_number(reader, "frame version")
             if version not in types:
                 reason = f"frame version {version} is unknown"
                 return DecodedRecord(None, made_key, Decoded(value, reason=reason, known=False))
-            number, message_version = (frame.read_number(reader, name) for name in ("type", "version"))
+            number, message_version = (frame_number(reader, name) for name in ("type", "version"))
         except PayloadError as error:
             return DecodedRecord(None, made_key, Decoded(value, reason=error.within("frame").reason))
         candidates = types[version].get(number)

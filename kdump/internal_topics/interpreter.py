@@ -345,3 +345,27 @@ def _write_one(slot: Slot, value: Value) -> bytes:
 
 def _write_length(slot: Slot, length: int, kind: str) -> bytes:
     return write_unsigned_varint(length + 1) if slot.compact else FIXED[kind].pack(length)
+
+
+PREVIEW_FRAME: Final = 0
+"""The frame of the KRaft preview in 2.8, whose layouts no later release reads."""
+FRAME: Final = 1
+"""The frame of later releases."""
+_LARGEST: Final = 0x7FFF
+
+
+def frame_number(reader: Reader, name: str) -> int:
+    """Read a number of the frame of a message in ``__cluster_metadata`` or ``__remote_log_metadata``.
+
+    Three unsigned varints stand before the message: the version of the frame (0 in 2.8, 1 since 3.0), the type of the
+    message, its version. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde`` (KIP-631).
+    Raises PayloadError if the number is truncated or does not fit an int16.
+    """
+    position = reader.position
+    try:
+        value = reader.varint()
+    except PayloadError as error:
+        raise PayloadError(f"Error while reading {name}", f"{name}: {error.what}", position) from None
+    if value > _LARGEST:
+        raise PayloadError(f"Value for {name} was too large.", f"{name}: {value} is too large", position)
+    return (value + 0x8000 & 0xFFFF) - 0x8000

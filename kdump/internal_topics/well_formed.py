@@ -10,8 +10,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
-from kdump.internal_topics import cluster_metadata, frame
-from kdump.internal_topics.interpreter import FIXED, LONGEST_STRING
+from kdump.internal_topics import cluster_metadata, interpreter
 from kdump.internal_topics.schema import by_type
 
 if TYPE_CHECKING:
@@ -28,10 +27,12 @@ def read(schema: Struct, data: bytes, start: int) -> Values | None:
 @cache
 def reader(schema: Struct) -> SchemaReader:
     """Return the reader of messages of a known version; it needs the kernel."""
-    return SchemaReader(schema, {kind: layout.size for kind, layout in FIXED.items()}, LONGEST_STRING)
+    return SchemaReader(
+        schema, {kind: layout.size for kind, layout in interpreter.FIXED.items()}, interpreter.LONGEST_STRING
+    )
 
 
-FRAME: Final = 3
+FRAME_BYTES: Final = 3
 """Bytes of a frame whose three numbers are small, as those of all known messages are."""
 
 
@@ -41,7 +42,7 @@ def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
 
     None if the newest release does not know it; there must be a kernel.
     """
-    message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == frame.CURRENT else None
+    message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == interpreter.FRAME else None
     versions = None if message is None else message.versions()
     if message is None or versions is None or not versions.has(head[2]):
         return None
@@ -50,7 +51,7 @@ def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
 
 def is_metadata_record(key: bytes | None, value: bytes | None) -> bool:
     """Return whether a record of the metadata log is well-formed. False leaves it to the interpreter."""
-    if key is not None or value is None or len(value) < FRAME:
+    if key is not None or value is None or len(value) < FRAME_BYTES:
         return False
-    found = metadata_message(value[:FRAME])
-    return found is not None and found[1].read(value, FRAME) is not None
+    found = metadata_message(value[:FRAME_BYTES])
+    return found is not None and found[1].read(value, FRAME_BYTES) is not None

@@ -23,9 +23,9 @@ from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import next_data
-from kdump.log_salvage import merge, one_copy
+from kdump.log_salvage import merge
 from kdump.log_salvage.epoch_history import EpochHistory, noted
-from kdump.log_salvage.one_copy import OutOfOrderError
+from kdump.log_salvage.merge import OutOfOrderError
 from kdump.log_salvage.valid_batches import UNREADABLE, Account
 from kdump.output import files
 from kdump.output.access import of_sources
@@ -167,7 +167,7 @@ def _write_log(
         log, account = _LogWriter(folder, limits, log_start, access, span), Account()
         once = _BytesDone(progress)
         try:
-            log.add_all(one_copy.batches(copies[0], account, once))
+            log.add_all(merge.in_one_pass(copies[0], account, once))
         except OutOfOrderError:
             once.take_back()
             for path in folder.iterdir():

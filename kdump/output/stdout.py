@@ -1,4 +1,4 @@
-"""Standard output in bytes, with its own error, and with control characters escaped on a terminal.
+"""Standard output in bytes: its own error, control characters escaped on a terminal, a pager for long tables.
 
 Also replaces standard streams that were closed when kdump started.
 """
@@ -17,9 +17,11 @@ from kdump.errors import KdumpError
 from kdump.primitives.terminal import PAGED, harmless
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterator
 
     from _typeshed import ReadableBuffer
+
 
 BUFFER: Final = 1 << 18
 PIPE: Final = 1 << 20
@@ -169,3 +171,50 @@ def give_up() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
+
+
+PAGERS: Final = ("KDUMP_PAGER", "PAGER")
+"""Environment variables with the pager; the first one that is set counts. Empty or ``cat``: no pager."""
+PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
+"""Defaults for pagers, if the user sets none: less ends by itself if the text fits on the screen."""
+
+
+@contextmanager
+def paged(*, wanted: bool = True) -> Iterator[None]:
+    """Show the output of the block on a terminal through the user's pager.
+
+    Standard error goes to the pager too, so that it does not write over the page. If the user leaves the pager early,
+    the pipe is closed. Without a terminal or a pager nothing changes.
+    """
+    process = _started_pager() if wanted and is_terminal() else None
+    if process is None or process.stdin is None:
+        yield
+        return
+    try:
+        with sent_to(process.stdin):
+            yield
+    finally:
+        _wait(process)
+
+
+def _started_pager() -> subprocess.Popen[bytes] | None:
+    """Start the pager; return None if there is none."""
+    import shlex  # slow to import, and few runs need them
+    import shutil
+    import subprocess
+
+    named = next((os.environ[name] for name in PAGERS if name in os.environ), "less")
+    words = shlex.split(named)
+    if not words or words == ["cat"] or shutil.which(words[0]) is None:
+        return None
+    return subprocess.Popen(words, stdin=subprocess.PIPE, env=PAGER_DEFAULTS | os.environ)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    """Wait until the user leaves the pager; Ctrl-C does not end it."""
+    while True:
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            continue
+        return

@@ -75,12 +75,12 @@ class DecodedText:
     def _writer(self, decoded: Decoded, payload: bytes) -> AvroText | ProtobufText | None:
         """Return the kernel's writer for other payloads of this schema; few topics have any."""
         if decoded["format"] == "avro":
-            from kdump.schemas.kernel_avro import avro_text
+            from kdump.schemas.kernel_tables import avro_text
 
             avro = cast("AvroReader", self._decoder.reader(decoded["subject"], decoded["version"]))
             return avro_text(avro.schema, quote)
         if decoded["format"] == "protobuf":
-            from kdump.schemas.kernel_protobuf import protobuf_text
+            from kdump.schemas.kernel_tables import protobuf_text
             from kdump.schemas.protobuf import read_indexes
 
             protobuf = cast("ProtobufReader", self._decoder.reader(decoded["subject"], decoded["version"]))

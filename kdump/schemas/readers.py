@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+import json
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
-from kdump.schemas import avro_schema, json_payload
-from kdump.schemas.avro import AvroReader
-from kdump.schemas.errors import MissingReferenceError, SchemaError
+from kdump.schemas import avro_schema
+from kdump.schemas.avro import AvroReader, number
+from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
 from kdump.schemas.proto_descriptor import parse_file
 from kdump.schemas.protobuf import ProtobufReader
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdump.schemas.store import SchemaStore, SchemaVersion
+
 
 Format: TypeAlias = Literal["avro", "protobuf", "json"]
 FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
@@ -59,7 +61,7 @@ class PayloadReader:
             if found.unknown_fields:
                 made["unknownFields"] = sorted(set(found.unknown_fields))
             return made
-        return {"name": None, "data": json_payload.read(payload, position)}
+        return {"name": None, "data": read_json(payload, position)}
 
     def name(self, indexes: Sequence[int]) -> str | None:
         """Return the full name of the schema's record or message, None for one without a name."""
@@ -127,3 +129,53 @@ def fingerprints(store: SchemaStore) -> dict[bytes, SchemaVersion]:
             except SchemaError:
                 continue  # a payload of it could not be decoded either
     return found
+
+
+MAX_DEPTH: Final = 200
+"""How deep a value may be nested. A command prints it inside a line of its own, by a recursive encoder."""
+
+
+def read_json(payload: bytes, position: int) -> Any:
+    """Return the JSON value from a position up to the end of the payload. Raises UndecodableError."""
+    try:
+        text = payload[position:].decode()
+        if text.count("[") + text.count("{") > MAX_DEPTH:
+            _check_depth(text)
+        return json.loads(text, parse_constant=_refuse, parse_float=lambda digits: number(float(digits)))
+    except UnicodeDecodeError as reason:
+        raise UndecodableError(f"the JSON is no UTF-8 ({reason.reason})") from None
+    except json.JSONDecodeError as reason:
+        raise UndecodableError(f"it is no JSON: {reason.msg} at character {reason.pos}") from None
+    except ValueError as reason:
+        raise UndecodableError(f"it is no JSON: {reason}") from None
+    except RecursionError:
+        raise UndecodableError("the JSON is nested too deep") from None
+
+
+def json_text(payload: bytes, position: int) -> str:
+    """Return the same as JSON text in one line without blanks. Raises UndecodableError."""
+    return json.dumps(read_json(payload, position), ensure_ascii=False, separators=(",", ":"))
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise UndecodableError(f"{constant} is no JSON")
+
+
+def _check_depth(text: str) -> None:
+    level, in_text, escaped = 0, False, False
+    for character in text:
+        if in_text:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == '"':
+                in_text = False
+        elif character == '"':
+            in_text = True
+        elif character in "[{":
+            level += 1
+            if level > MAX_DEPTH:
+                raise UndecodableError("the JSON is nested too deep")
+        elif character in "]}":
+            level -= 1

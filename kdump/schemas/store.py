@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.schemas import TOPIC
+from kdump.schemas.framing import guid_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,9 +56,7 @@ class SchemaVersion(NamedTuple):
     @property
     def guid(self) -> str:
         """Its GUID, as record headers carry it."""
-        from kdump.schemas import guid  # hashes with OpenSSL, and few runs ask
-
-        return guid.of_value(self.stored, self.text, _references(self.stored))
+        return guid_of_value(self.stored, self.text, _references(self.stored))
 
     @property
     def context(self) -> str:

@@ -12,7 +12,7 @@ from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER
-from kdump.internal_topics import DECODER_SWITCHES, consumer_offsets, consumer_protocol, remote_log_metadata
+from kdump.internal_topics import DECODER_SWITCHES, consumer_offsets, remote_log_metadata
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields, write
 from kdump.internal_topics.schema import parse
 from kdump.internal_topics.well_formed import reader
@@ -176,7 +176,7 @@ def test_groups_of_the_consumer_protocol_are_the_same(data):
     for version in range(5):
         values = {**data.draw(values_of(GROUP.struct(version))), "protocolType": "consumer"}
         for member in values["members"]:
-            for name, message in consumer_protocol.MESSAGES.items():
+            for name, message in consumer_offsets.MEMBER_MESSAGES.items():
                 inner = data.draw(st.integers(0, 3))
                 bytes_of = write(message.struct(inner), data.draw(values_of(message.struct(inner))))
                 member[name.removeprefix("ConsumerProtocol").lower()] = inner.to_bytes(2, "big") + bytes_of

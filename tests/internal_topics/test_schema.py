@@ -6,7 +6,6 @@ from kdump.dump_log_segments.decoders import java
 from kdump.internal_topics import (
     cluster_metadata,
     consumer_offsets,
-    consumer_protocol,
     control_records,
     remote_log_metadata,
     share_group_state,
@@ -17,7 +16,7 @@ from testing import GOLDEN
 
 TEXTS = [
     consumer_offsets.MESSAGES,
-    consumer_protocol.MESSAGES,
+    consumer_offsets.MEMBER_MESSAGES,
     transaction_state.MESSAGES,
     share_group_state.MESSAGES,
     remote_log_metadata.MESSAGES,

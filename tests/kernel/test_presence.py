@@ -43,8 +43,7 @@ def test_only_what_says_so_in_its_name_needs_the_kernel(zipped, tmp_path):
         "kdump.dump_log_segments.kernel_lines",
         "kdump.printers.kernel_rows",
         "kdump.printers.kernel_tables",
-        "kdump.schemas.kernel_avro",
-        "kdump.schemas.kernel_protobuf",
+        "kdump.schemas.kernel_tables",
         "kdump.segments.kernel_ahead",
     }
 

@@ -35,7 +35,7 @@ LOGICAL = [
 
 
 def writer(schema):
-    from kdump.schemas.kernel_avro import avro_text  # needs the kernel
+    from kdump.schemas.kernel_tables import avro_text  # needs the kernel
 
     return avro_text(schema, quote)
 

@@ -38,7 +38,7 @@ class Both:
     """A message read by the kernel and by the general path."""
 
     def __init__(self, text, name):
-        from kdump.schemas.kernel_protobuf import protobuf_text  # needs the kernel
+        from kdump.schemas.kernel_tables import protobuf_text  # needs the kernel
 
         self.reader = ProtobufReader(text)
         self.writer = protobuf_text(self.reader.find(name), b"\2\0", quote)

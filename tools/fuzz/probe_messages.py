@@ -22,7 +22,6 @@ from kdump.dump_log_segments.decoders import java
 from kdump.internal_topics import (
     cluster_metadata,
     consumer_offsets,
-    consumer_protocol,
     control_records,
     remote_log_metadata,
     share_group_state,
@@ -49,7 +48,7 @@ PACKAGES: Final = (
         remote_log_metadata.MESSAGES,
     ),
     ("org.apache.kafka.common.message", "", control_records.MESSAGES),
-    ("org.apache.kafka.common.message", "", consumer_protocol.MESSAGES),
+    ("org.apache.kafka.common.message", "", consumer_offsets.MEMBER_MESSAGES),
 )
 """The package of the classes, the topic whose records they are ("": none of their own), the messages."""
 

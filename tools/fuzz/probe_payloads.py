@@ -19,7 +19,6 @@ from kdump.internal_topics import (
     DECODER_SWITCHES,
     cluster_metadata,
     consumer_offsets,
-    consumer_protocol,
     remote_log_metadata,
     share_group_state,
     transaction_state,
@@ -89,7 +88,7 @@ def embedded(name: str, rng: random.Random) -> bytes:
     if rng.random() < 0.2:
         return rng.randbytes(rng.randrange(6))
     version = rng.choice((0, 1, 2, 3, 3, 9))
-    schema = consumer_protocol.MESSAGES[f"ConsumerProtocol{name.capitalize()}"].struct(version)
+    schema = consumer_offsets.MEMBER_MESSAGES[f"ConsumerProtocol{name.capitalize()}"].struct(version)
     return version.to_bytes(2, "big") + write(schema, values_of(schema, rng))
 
 

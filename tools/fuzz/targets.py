@@ -36,7 +36,7 @@ from kdump.log_dirs.partition import Partition
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
-from kdump.log_salvage import merge, one_copy
+from kdump.log_salvage import merge
 from kdump.log_salvage.valid_batches import Account
 from kdump.primitives import compression
 from kdump.primitives.wire import Bytes, write_varint
@@ -182,8 +182,8 @@ def _salvage(found: Partition) -> None:
     placed, twice = merge.merge([found])
     content = b"".join(region.raw for region in merge.batches(placed))
     once = Account()
-    with contextlib.suppress(one_copy.OutOfOrderError):
-        if b"".join(region.raw for region in one_copy.batches(found, once)) != content:
+    with contextlib.suppress(merge.OutOfOrderError):
+        if b"".join(region.raw for region in merge.in_one_pass(found, once)) != content:
             raise Broken("one pass over a copy places other batches than two")
         reported = [{**vars(account), "gaps": list(account.gaps)} for account in (once, twice)]
         if reported[0] != reported[1]:

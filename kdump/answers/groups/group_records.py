@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.answers.groups.lines import GroupLine, GroupMemberLine, TaskLine
 from kdump.errors import DamageError
-from kdump.internal_topics import consumer_offsets, consumer_protocol
+from kdump.internal_topics import consumer_offsets
 from kdump.internal_topics.decode import decode
 from kdump.internal_topics.interpreter import Reader, read_fields
 
@@ -147,7 +147,7 @@ def _embedded(name: str, data: bytes) -> Mapping[str, Any] | None:
         return {"assignedPartitions": ()}
     reader = Reader(data)
     try:
-        return read_fields(consumer_protocol.MESSAGES[name].struct(reader.int16()), reader)
+        return read_fields(consumer_offsets.MEMBER_MESSAGES[name].struct(reader.int16()), reader)
     except DamageError:  # other clients keep what they like there; it is shown as not known
         return None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.errors import UsageError
 from kdump.formats.record_layout import CONTROL_FLAG, MAGIC_2, BatchHeader
-from kdump.internal_topics import cluster_metadata, control_records, frame, interpreter
+from kdump.internal_topics import cluster_metadata, control_records, interpreter
 from kdump.primitives.wire import write_unsigned_varint
 from kdump.records import control
 from kdump.records.magic_2 import write_batch, write_record
@@ -98,7 +98,7 @@ def _control(name: str, fields: Fields) -> KeyValue:
 
 def _value(record: SnapshotRecord) -> bytes:
     number = cluster_metadata.MESSAGES[record.name].types.items[-1][0]
-    head = b"".join(map(write_unsigned_varint, (frame.CURRENT, number, record.version)))
+    head = b"".join(map(write_unsigned_varint, (interpreter.FRAME, number, record.version)))
     return head + interpreter.write(record.struct, record.fields)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 from kdump.dump_log_segments.decoders import java
 from kdump.dump_log_segments.decoders.texts import DELETE, Parser, Texts, broken, no_key, unknown
 from kdump.errors import DamageError
-from kdump.internal_topics import consumer_protocol, transaction_state
+from kdump.internal_topics import consumer_offsets, transaction_state
 from kdump.internal_topics.consumer_offsets import MESSAGES
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.primitives.java_hash_order import java_hash, partition_hash
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 CONSUMER: Final = "consumer"
 """The protocol type whose member bytes are decoded."""
-ASSIGNMENT: Final = consumer_protocol.MESSAGES["ConsumerProtocolAssignment"]
+ASSIGNMENT: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolAssignment"]
 NEWEST_ASSIGNMENT: Final = 3
 """The version as which newer ones are read: none of its layouts differs."""
-SUBSCRIPTION: Final = consumer_protocol.MESSAGES["ConsumerProtocolSubscription"].struct(0)
+SUBSCRIPTION: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolSubscription"].struct(0)
 
 
 def offsets_parser(words: OffsetsWords, release: Release) -> Parser:

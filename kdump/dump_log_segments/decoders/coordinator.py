@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from kdump.dump_log_segments.decoders import java
 from kdump.dump_log_segments.decoders.texts import DELETE, SkippingParser, Texts, no_key
-from kdump.internal_topics import consumer_protocol
+from kdump.internal_topics import consumer_offsets
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 from kdump.internal_topics.schema import by_type
 from kdump.internal_topics.transaction_state import STATES
@@ -84,7 +84,7 @@ class CoordinatorParser(SkippingParser):
     def _embedded(self, name: str, value: Value) -> Value:
         reader = Reader(cast("bytes", value), limited=self.limited)
         try:
-            struct = consumer_protocol.MESSAGES[MEMBER_BYTES[name]].struct(reader.int16(), self.release)
+            struct = consumer_offsets.MEMBER_MESSAGES[MEMBER_BYTES[name]].struct(reader.int16(), self.release)
             return java.Json(java.json(struct, read_fields(struct, reader)))
         except PayloadError:
             return value

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from kdump.dump_log_segments.decoders import java
 from kdump.dump_log_segments.decoders.texts import SkippingParser, Texts
-from kdump.internal_topics import frame
-from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
+from kdump.internal_topics.interpreter import PREVIEW_FRAME, PayloadError, Reader, frame_number, read_fields
 from kdump.internal_topics.remote_log_metadata import PARTITION_STATES, SEGMENT_STATES
 from kdump.internal_topics.schema import by_type
 
@@ -121,12 +120,12 @@ def _read(
 
 def _number(reader: Reader, words: FrameWords) -> Callable[[str], int]:
     if words.names_part:
-        return lambda name: frame.read_number(reader, name)
+        return lambda name: frame_number(reader, name)
     return lambda _: (reader.varint() + 0x8000 & 0xFFFF) - 0x8000
 
 
 def _frame_said(version: int, words: FrameWords) -> str:
-    if version == frame.PREVIEW:
+    if version == PREVIEW_FRAME:
         return (
             "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release "
             "of KRaft in 2.8 to newer versions are not supported."

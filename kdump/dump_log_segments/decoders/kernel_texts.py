@@ -20,7 +20,7 @@ from kdump.dump_log_segments.decoders.coordinator import (
 )
 from kdump.dump_log_segments.decoders.framed import FramedParser, MetadataParser, RemoteLogParser, metadata_head
 from kdump.dump_log_segments.decoders.texts import DELETE
-from kdump.internal_topics import consumer_protocol
+from kdump.internal_topics import consumer_offsets
 from kdump.internal_topics.interpreter import FIXED
 from kdump.internal_topics.transaction_state import STATES
 from kdump.internal_topics.well_formed import reader
@@ -143,7 +143,7 @@ def _json_field(slot: Slot, embedded: Release | None) -> FieldText:
 
 def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, StructText]]:
     """Return the reader and writer of a group member's bytes, by version."""
-    message = consumer_protocol.MESSAGES[MEMBER_BYTES[name]]
+    message = consumer_offsets.MEMBER_MESSAGES[MEMBER_BYTES[name]]
     versions = message.versions(release)
     structs = [message.struct(version, release) for version in range(versions.highest + 1)] if versions else []
     return [(reader(struct), json(struct)) for struct in structs]

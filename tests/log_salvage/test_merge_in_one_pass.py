@@ -11,7 +11,7 @@ from kdump.formats import txn_index
 from kdump.formats.record_layout import CONTROL_FLAG, TIMESTAMP_TYPE_FLAG
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
-from kdump.log_salvage import chains, merge, one_copy, writer
+from kdump.log_salvage import chains, merge, writer
 from kdump.log_salvage.valid_batches import Account
 from kdump.parallel import costs
 from kdump.records.control import ABORT
@@ -38,8 +38,8 @@ def once(copy):
     """Return the result of one pass, or None if it takes two."""
     account = Account()
     try:
-        return b"".join(bytes(region.raw) for region in one_copy.batches(copy, account)), reported(account)
-    except one_copy.OutOfOrderError:
+        return b"".join(bytes(region.raw) for region in merge.in_one_pass(copy, account)), reported(account)
+    except merge.OutOfOrderError:
         return None
 
 
@@ -159,8 +159,8 @@ def test_batches_that_are_not_placed_are_not_held(tmp_path, batch):
         copy = segments(tmp_path / str(count), (0, one(0) + b"".join(map(batch, range(1, count)))))
         account = Account()
         tracemalloc.start()
-        with suppress(one_copy.OutOfOrderError):
-            for _ in one_copy.batches(copy, account):
+        with suppress(merge.OutOfOrderError):
+            for _ in merge.in_one_pass(copy, account):
                 pass
         account.lost.clear()
         taken[count] = tracemalloc.get_traced_memory()[1]

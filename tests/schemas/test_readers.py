@@ -1,7 +1,7 @@
 import pytest
 
-from kdump.schemas import json_payload
 from kdump.schemas.errors import UndecodableError
+from kdump.schemas.readers import read_json
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from kdump.schemas.errors import UndecodableError
     ],
 )
 def test_values(payload, value):
-    assert json_payload.read(b"frame" + payload, 5) == value
+    assert read_json(b"frame" + payload, 5) == value
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,10 @@ def test_values(payload, value):
 )
 def test_what_is_no_json_has_a_reason(payload):
     with pytest.raises(UndecodableError):
-        json_payload.read(payload, 0)
+        read_json(payload, 0)
 
 
 def test_brackets_in_texts_are_no_levels():
     text = b'["' + b"[" * 300 + b'\\"{"]'
-    assert json_payload.read(text, 0) == ["[" * 300 + '"{']
-    assert json_payload.read(b"[" * 64 + b"]" * 64, 0)
+    assert read_json(text, 0) == ["[" * 300 + '"{']
+    assert read_json(b"[" * 64 + b"]" * 64, 0)
