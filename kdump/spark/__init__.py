@@ -1,1 +1,1 @@
-"""The same stream for Spark: a data source, an export, and answers on a cluster."""
+"""kdump for Spark: a data source, an export to files and tables, and answers on a cluster."""

@@ -1,4 +1,4 @@
-"""Convert the errors of Spark, of its tasks, of Java, and of a Python without kdump to kdump's own."""
+"""Convert the errors of Spark, of its tasks and of Java to kdump's own, and name a Python that lacks kdump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Spark session for one command, and what must be there for it."""
+"""Start a Spark session for one command, and check before that Java, PySpark and the clients of stores are there."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OURS: Final = {
     # Spark's default, INT96, is read as a time without a zone elsewhere.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-"""Settings of a session that the user did not set."""
+"""Settings of a session, unless the user sets them."""
 
 
 LEAST: Final = (4, 0)
@@ -53,7 +53,7 @@ LEAST: Final = (4, 0)
 
 
 def check_version() -> None:
-    """Raise KdumpError where PySpark or pyarrow is missing or too old, without an import of them."""
+    """Raise KdumpError if PySpark or pyarrow is missing, or PySpark is too old. Imports neither."""
     specs = {name: find_spec(name) for name in ("pyspark", "pyarrow")}
     missing = [name for name, spec in specs.items() if spec is None]
     if missing:
@@ -72,7 +72,7 @@ def check_version() -> None:
 
 
 def check() -> None:
-    """Raise KdumpError that says what to install where Spark cannot run."""
+    """Raise KdumpError with the package to install if PySpark or Java is missing."""
     check_version()
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
@@ -84,11 +84,10 @@ def check() -> None:
         )
 
 
-def start(master: str, settings: Mapping[str, str], said: SaidBySpark | None = None) -> SparkSession:
-    """Return a session on ``master``. Its Python workers are this very Python, unless the user chose another.
+def start(master: str, settings: Mapping[str, str], output: SparkOutput | None = None) -> SparkSession:
+    """Return a session on ``master`` whose executors run this Python, unless the user chose another.
 
-    ``said`` keeps all that Spark itself says from standard output and standard error, unless it does not start.
-    Raises KdumpError when Spark does not start.
+    ``output`` collects Spark's own output; it is printed if Spark does not start. Raises KdumpError then.
     """
     check()
     check_master(master)
@@ -104,7 +103,7 @@ def start(master: str, settings: Mapping[str, str], said: SaidBySpark | None = N
     for name, value in given.items():
         builder = builder.config(name, value)
     try:
-        with nullcontext() if said is None else said.elsewhere():
+        with nullcontext() if output is None else output.redirected():
             spark = builder.getOrCreate()
     except PySparkException as reason:
         raise KdumpError(f"Spark does not start on {master}: {reason} What Spark itself says stands above") from reason
@@ -114,9 +113,9 @@ def start(master: str, settings: Mapping[str, str], said: SaidBySpark | None = N
 
 
 def store_settings(spark: SparkSession) -> dict[str, str]:
-    """Return the settings of stores that a session's Hadoop clients have, keys of credential providers included.
+    """Return the settings of stores of a session's Hadoop clients, with the secrets of credential providers.
 
-    They are those of ``spark.hadoop.*``, of core-site.xml, and of what was set since the start; not Hadoop's defaults.
+    Sources: ``spark.hadoop.*``, core-site.xml, and calls since the start. Hadoop's defaults are left out.
     """
     java: Any = spark.sparkContext._jsc
     hadoop = java.hadoopConfiguration()
@@ -138,17 +137,14 @@ _HADOOP: Final = "spark.hadoop."
 
 
 def use_stores(settings: Mapping[str, str]) -> None:
-    """Let this process, and those it starts, read stores with the settings of a session that does not run yet.
-
-    Without settings of stores nothing changes.
-    """
+    """Let this process and its children read stores with the settings of a session that has not started."""
     found = stores.relevant({name.removeprefix(_HADOOP): value for name, value in settings.items()})
     if found:
         os.environ.setdefault(stores.VARIABLE, json.dumps(found))
 
 
 def configured(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session: those of spark-defaults.conf, and ``settings`` before them."""
+    """Return the settings of spark-defaults.conf, overridden by ``settings``."""
     folder = os.environ.get("SPARK_CONF_DIR") or str(Path(os.environ.get("SPARK_HOME") or os.devnull) / "conf")
     try:
         lines = (Path(folder) / "spark-defaults.conf").read_text("utf-8").splitlines()
@@ -159,9 +155,10 @@ def configured(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_s3(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return Spark's settings for what the environment of AWS says and Hadoop's S3A client does not read.
+    """Return S3A settings from the AWS environment variables that Hadoop's client does not read.
 
-    An endpoint of the user's own gets the bucket in the path, and a region that S3A would not find out, as in PyArrow.
+    With an endpoint of the user's own the bucket is part of the path, and the default region is us-east-1, as in
+    PyArrow.
     """
     name = f"{_HADOOP}fs.s3a."
     own = settings.get(f"{name}endpoint")
@@ -176,9 +173,9 @@ def _of_s3(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_store(path: str, settings: Mapping[str, str]) -> None:
-    """Raise KdumpError where Spark lacks the client of an object store that ``path`` is in, before Spark starts.
+    """Raise KdumpError if Spark has no client for the object store of ``path``.
 
-    A session with jars or packages of its own is not looked into.
+    A session with jars or packages in its settings is not checked.
     """
     scheme = path.partition("://")[0] if "://" in path else ""
     module = _MODULES.get(scheme)
@@ -195,9 +192,9 @@ def check_store(path: str, settings: Mapping[str, str]) -> None:
 
 
 def check_writer(name: str, settings: Mapping[str, str]) -> None:
-    """Raise UsageError for a writer of another library if no setting adds jars or packages to the session.
+    """Raise UsageError if Spark has no writer of this name.
 
-    Jars and packages of the settings may bring any; so may jars in Spark's own folder.
+    A session with jars or packages in its settings is not checked.
     """
     if "." in name or find_spec(f"pyspark_{name}") or _BRINGS & {*settings}:
         return
@@ -236,8 +233,8 @@ def _keep_code_out() -> None:
             os.environ["SPARK_HOME"] = str(chosen[0])
 
 
-class SaidBySpark:
-    """What Spark says, in a file of its own: the end of it is shown where a block fails for a reason of Spark's."""
+class SparkOutput:
+    """Spark's own output in a temporary file. Its last bytes are printed if Spark fails in a ``with`` block."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  Spark writes to it as long as it runs
@@ -245,8 +242,8 @@ class SaidBySpark:
         weakref.finalize(self, self._file.close)
 
     @contextmanager
-    def elsewhere(self) -> Iterator[None]:
-        """Let programs that begin in the block print to the file as long as they run; when it fails, show that."""
+    def redirected(self) -> Iterator[None]:
+        """Redirect the output of programs that start in the block to the file; print it if the block fails."""
         streams = [(number, os.dup(number)) for number in (1, 2)]
         try:
             for number, _ in streams:
@@ -267,12 +264,12 @@ class SaidBySpark:
 
     def _show(self, number: int) -> None:
         """Copy the output since the last call to an open file."""
-        first = max(self._shown, self._size - MOST_SAID)
+        first = max(self._shown, self._size - MOST_SHOWN)
         self._shown = self._size
         os.write(number, os.pread(self._file.fileno(), self._shown - first, first))
 
     def __enter__(self) -> None:
-        """Begin what may fail."""
+        """Do nothing: the end of the block matters."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, SparkFailedError):
@@ -351,15 +348,15 @@ def _end_jobs(spark: SparkSession) -> None:
 
 
 _JOB_ENDS: Final = 100
-"""Checks for cancelled jobs that still run, ten a second."""
+"""Number of checks, ten a second, whether cancelled jobs still run."""
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
     return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
-MOST_SAID: Final = 1 << 16
-"""The most bytes of Spark's output that are shown: the last ones."""
+MOST_SHOWN: Final = 1 << 16
+"""Number of last bytes of Spark's output that are printed."""
 _MASTER: Final = re.compile(r"local(\[(\*|0*[1-9]\d*)(,0*[1-9]\d*)?\])?|spark://[^/]+|yarn|k8s://.+")
 _ANSWER_SECONDS: Final = 5.0
 
@@ -367,7 +364,7 @@ _ANSWER_SECONDS: Final = 5.0
 def check_master(master: str) -> None:
     """Raise UsageError for a master that Spark does not know, KdumpError for one that is unreachable.
 
-    Spark itself ends with a stack, or after minutes.
+    Spark itself would end with a stack trace, or after minutes.
     """
     remote = master if master.startswith("sc:") else os.environ.get("SPARK_REMOTE")
     if remote:
@@ -396,7 +393,7 @@ def _unreachable(address: str) -> str | None:
 
 
 def local_address(master: str) -> dict[str, str]:
-    """Return the settings that keep a session on one machine off the network."""
+    """Return the settings that keep a session on one machine off the network; none for a cluster."""
     if not master.startswith("local"):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -1,4 +1,4 @@
-"""The executors of Spark as workers: they process a list of tasks on any machine."""
+"""Run a list of tasks on the executors of Spark."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ R = TypeVar("R")
 TASKS: Final = 4
 """Spark tasks per concurrent task: with more, uneven tasks balance out."""
 FAN: Final = 16
-"""The most results that the driver merges; of more, executors first merge this many adjacent ones."""
+"""The most results that the driver merges. Executors first merge this many adjacent results."""
 
 
 @dataclass(frozen=True)
 class SparkWorkers:
-    """The executors of a session. ``report`` is called with their progress: the current work, tasks done, all tasks.
+    """The executors of a session.
 
-    ``said`` holds Spark's own output, which is shown only if Spark fails.
+    ``report`` is called with the current work, the number of tasks done, and of all tasks. ``output`` holds Spark's own
+    output, which is printed only if Spark fails.
     """
 
     spark: SparkSession
     report: Callable[[str, int, int], None]
-    said: session.SaidBySpark | None = None
+    output: session.SparkOutput | None = None
 
     @classmethod
     def start(cls, master: str, settings: Mapping[str, str], report: Callable[[str, int, int], None]) -> SparkWorkers:
         """Start Spark on ``master`` and hold its output back. Raises UsageError, KdumpError."""
-        said = session.SaidBySpark()
-        return cls(session.start(master, settings, said), report, said)
+        output = session.SparkOutput()
+        return cls(session.start(master, settings, output), report, output)
 
     @property
     def count(self) -> int:
@@ -54,11 +55,11 @@ class SparkWorkers:
     ) -> Iterator[R]:
         """Yield the result of ``work`` for each task, in order; with ``merge``, merged results of adjacent tasks.
 
-        Relative paths are relative to the current folder if an executor has it. Raises KdumpError if Spark fails.
+        Tasks run in the current folder if the executor has it. Raises KdumpError if Spark fails.
         """
         context = self.spark.sparkContext
         with (
-            self.said or nullcontext(),
+            self.output or nullcontext(),
             errors(),
             session.interruptible(self.spark),
             session.watched(self.spark, "reading", self.report),
@@ -72,7 +73,6 @@ class SparkWorkers:
 
 
 def _here() -> Path | None:
-    """Return the current folder, or None if it is gone."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -80,7 +80,6 @@ def _here() -> Path | None:
 
 
 def _in_folder(work: Callable[[T], R], folder: Path | None, task: T) -> R:
-    """Run a task in the folder of relative paths, if the machine has it."""
     before = _here()
     _go_to(folder)
     try:

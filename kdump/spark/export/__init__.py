@@ -1,1 +1,1 @@
-"""Everything that segments hold, written by Spark: Parquet and more, damage apart, every byte accounted for."""
+"""Export the records of segments by Spark as Parquet, ORC, JSON, CSV or tables, with an account of every input byte."""

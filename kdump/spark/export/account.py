@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 class SplitAccount(NamedTuple):
-    """The outcome of the bytes of one split. ``rows`` is None if the headers alone do not show how many rows it has."""
+    """The batches, rows and bytes of one split by their outcome. ``rows`` is None if headers do not show it."""
 
     batches: int = 0
     rows: int | None = 0
@@ -30,20 +30,19 @@ class SplitAccount(NamedTuple):
     unreadable_bytes: int = 0
 
     def plus(self, other: SplitAccount) -> SplitAccount:
-        """Return the sum."""
         return SplitAccount(*(None if None in pair else sum(pair) for pair in zip(self, other, strict=True)))  # type: ignore[arg-type]  # only rows are None
 
     @property
     def size(self) -> int:
-        """All bytes."""
+        """Bytes of the split."""
         lost = self.damaged_bytes + self.trailing_bytes + self.unreadable_bytes
         return self.batch_bytes + lost + self.padding_bytes
 
 
 def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
-    """Return the account of a split by its headers, or None if they do not show it.
+    """Return the account of a split by its batch headers, or None if they do not show it.
 
-    ``control``: control records are rows. ``filtered``: a filter decides record by record.
+    ``control``: control records are rows. ``filtered``: a filter selects single records, so the rows are unknown.
     """
     summary = split.summary
     if summary is None or not summary.counts_known:
@@ -60,7 +59,7 @@ def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount |
 
 
 def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the files with bytes that a disk or a store did not return to the runs."""
+    """Return the files of these runs with bytes that a disk or a store did not return."""
     return [
         file["file"]
         for run in runs
@@ -72,7 +71,7 @@ def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
 def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable: bool, hint: str) -> None:
     """Raise UsageError if a run that wrote to ``path`` left out unreadable bytes: a new run would hide the gap.
 
-    With ``skip_unreadable`` the gaps of earlier runs with that option are damage, and raise nothing.
+    With ``skip_unreadable`` the runs that had the option too are ignored. ``hint`` ends the message.
     """
     left = unread(run for run in runs if not (skip_unreadable and run["options"].get("skipUnreadable") == "true"))
     if left:
@@ -83,7 +82,7 @@ def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable:
 
 
 class ListedDamage(NamedTuple):
-    """A damaged range as the manifest lists it."""
+    """A damaged range in the manifest."""
 
     file: str
     position: int
@@ -93,7 +92,7 @@ class ListedDamage(NamedTuple):
 
 
 def damaged_ranges(run: dict[str, Any]) -> Iterator[tuple[str, Damage]]:
-    """Yield the file and each damaged range of a run's account. Adjacent rows of one range are merged."""
+    """Yield the file and each damaged range of a run's account. Adjacent entries of one range are merged."""
     for file in run["files"]:
         last: Damage | None = None
         for one in file["damaged"]:
@@ -142,7 +141,7 @@ def manifest(
 
 
 def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the account of a run and its next steps. Each file is one entry."""
+    """Return the account of a run and its next steps, with one entry for each file."""
     files = {file["file"]: file for file in run["files"]}
     for file in [file for step in steps for file in step["files"]]:
         name = file["file"]

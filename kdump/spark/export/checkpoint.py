@@ -33,7 +33,7 @@ class State(NamedTuple):
 
 
 class Checkpoint:
-    """The checkpoint folder of ``output``, which the caller holds. ``settings`` must not differ between runs."""
+    """The checkpoint folder of ``output``, which the caller has locked. ``settings`` must be equal in all runs."""
 
     def __init__(self, output: Output, settings: dict[str, Any]) -> None:
         self._output, self._settings = output, settings
@@ -42,7 +42,7 @@ class Checkpoint:
         self._size = self._manifest_size = 0
 
     def open(self, *, skip_unreadable: bool = False) -> State:
-        """Return the position of the output. Finish the commits of a killed run, delete what it had not committed.
+        """Return the position of the output, after finishing the commits of a killed run and deleting the rest of it.
 
         Raises UsageError if the folder is no such export, has other settings, or lacks bytes that an earlier run could
         not read. With ``skip_unreadable`` such bytes are damage.
@@ -75,7 +75,7 @@ class Checkpoint:
     def commit(
         self, state: State, offsets: Offsets, step: dict[str, Any], staged: tuple[str, Output], *, is_first: bool
     ) -> State:
-        """Move the files of a step to the output; ``staged`` is its folder, by name and as an output.
+        """Move the files of a step to the output. ``staged`` is the name of the step's folder, and the folder.
 
         ``is_first`` marks the first step of a run.
         """
@@ -109,13 +109,12 @@ class Checkpoint:
         return State(number, offsets)
 
     def _finish(self, made: dict[str, Any]) -> None:
-        """Complete the commit of a step."""
         staging = self._output.hidden(made["staging"])
         commit.move(self._output, staging, made["moves"])
         staging.delete()
 
     def write_manifest(self) -> None:
-        """Add the accounts of steps to the manifest, if it lacks any."""
+        """Add the waiting accounts of steps to the manifest."""
         if not self._waiting:
             return
         runs = self._output.runs() or []

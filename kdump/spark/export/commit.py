@@ -39,18 +39,15 @@ Commit: TypeAlias = dict[str, Any]
 
 
 def written(runs: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the files that the accounts of runs name as theirs.
-
-    Raises KeyError for a run of a kdump that did not name them.
-    """
+    """Return the files of the output in the accounts of runs. Raises KeyError for an account that lacks them."""
     return [file["file"] for run in runs for file in run["output"]]
 
 
 def publish(output: Output, staging: Output, commit: Commit, check: Callable[[], None]) -> None:
     """Publish a prepared folder and its manifest as the output or a part of it.
 
-    ``check`` is called before the output changes. It raises if this run must not touch the output any more. An earlier
-    error leaves the output as it was; after a later one, the next run completes the commit.
+    ``check`` is called before the output changes, and raises if this run has lost its lock. An error before leaves the
+    output unchanged; after a later one, the next run completes the commit.
     """
     try:
         names = [name for name in staging.files() if name not in _NEVER_MOVED]
@@ -71,7 +68,7 @@ def publish(output: Output, staging: Output, commit: Commit, check: Callable[[],
 
 
 def _may_be_renamed(output: Output, staging: Output, commit: Commit) -> bool:
-    """Return whether the folder can replace the output as a whole: the output holds no file that must stay."""
+    """Return whether the folder can replace the output by a rename: the output holds no files of others."""
     if not output.renames_whole or staging.path.startswith(f"{output.path}/"):
         return False
     if not output.exists() or output.is_empty():
@@ -107,14 +104,14 @@ def _old(output: Output, name: str) -> Folder:
 
 
 def _clear(output: Output, old: Folder, removes: list[str]) -> None:
-    """Delete an old output. Files that appeared in it at the last moment move to the new one."""
+    """Delete an old output. Files that others added to it during the commit move to the new one."""
     for name in _strangers(old, removes):
         output.take(old, name)
     old.delete()
 
 
 def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
-    """Move the files that are not yet in the output."""
+    """Move files to the output, unless they are there already."""
     for name in names:
         output.take(staging, name)
 
@@ -133,7 +130,7 @@ def _finish(output: Output, staging: Folder, commit: Commit) -> None:
 
 
 def recover(output: Output) -> Commit | None:
-    """Complete and return the commit of a killed run, and delete what killed runs had not committed.
+    """Complete and return the commit of a killed run; delete uncommitted files of killed runs.
 
     Returns None if there is no such commit. Raises KdumpError if a file of the commit is missing.
     """
@@ -148,7 +145,7 @@ def recover(output: Output) -> Commit | None:
 
 
 def clear(output: Output) -> None:
-    """Delete what killed runs have prepared and not committed."""
+    """Delete the uncommitted folders of killed runs."""
     for name in output.hidden_names():
         output.hidden(name).delete()
 

@@ -1,6 +1,6 @@
-"""Records and their account in one pass: tasks return rows to Spark, and report to the driver the kind of every byte.
+"""Return records to Spark, and report the outcome of every byte to the driver in the same pass.
 
-An accumulator carries the report of a task when it ends. It counts once, even if Spark repeats the task.
+An accumulator carries the report of a task. It counts once, even if Spark repeats the task.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kdump.spark.source.planning import Split
 
 TASKS_OF_DAMAGE: Final = 2
-"""The most tasks per core that read damaged bytes."""
+"""The most tasks per core that read damaged ranges."""
 
 
 class Counted(NamedTuple):
@@ -41,7 +41,7 @@ class Counted(NamedTuple):
 
 
 class Counts(AccumulatorParam["dict[int, Counted]"]):
-    """The reports of tasks: the number of each split, and its counts."""
+    """An accumulator of the reports of tasks: the number of each split, and its counts."""
 
     def zero(self, value: dict[int, Counted]) -> dict[int, Counted]:  # noqa: ARG002  Spark's signature
         return {}
@@ -58,7 +58,7 @@ def _updated(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int, Co
 def records(
     spark: SparkSession, splits: list[Split], options: SourceOptions
 ) -> tuple[DataFrame, Accumulator[dict[int, Counted]]]:
-    """Return the records of splits, and the counts of each split, complete once the records are written."""
+    """Return the records of splits, and the counts of each split. The counts are complete once all rows are read."""
     counts = spark.sparkContext.accumulator({}, Counts())
 
     def read(group: list[Split]) -> Iterator[pa.RecordBatch]:
@@ -72,7 +72,7 @@ def records(
 
 
 def damaged(spark: SparkSession, lost: list[tuple[Split, list[Damage]]], options: SourceOptions) -> DataFrame:
-    """Return the damaged ranges with their bytes: nothing else is read again."""
+    """Return the damaged ranges with their bytes. Only these bytes are read again."""
     if not lost:
         return spark.createDataFrame([], schema.ddl(schema.DAMAGED))
 
@@ -90,7 +90,7 @@ def _frame(
     fields: Iterable[ArrowField],
     read: Callable[[Any], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
-    """Return the rows of ``read`` for each group. Each group is one task."""
+    """Return a frame with the rows of ``read`` for each group. Each group is one task."""
     packed = [pickle.dumps(group) for group in groups]
 
     def task(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

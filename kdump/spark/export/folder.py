@@ -28,7 +28,7 @@ _LEFT_BY_SPARK: Final = "_SUCCESS"
 
 
 class Folder:
-    """The folder ``path`` of one Spark session. ``shown`` is its name in messages: by default the path."""
+    """The folder ``path`` of one Spark session. ``shown`` is its name in messages, by default the path."""
 
     def __init__(self, spark: SparkSession, path: str, shown: str = "") -> None:
         self._spark, self.path = spark, path.rstrip("/") or "/"
@@ -49,32 +49,27 @@ class Folder:
 
     @property
     def renames_whole(self) -> bool:
-        """Whether renaming a folder is atomic here."""
         return self._files.getUri().getScheme() in _WHOLE_RENAMES
 
     def beside(self, name: str) -> Folder:
-        """Return the folder ``name`` that has the same parent."""
         return Folder(self._spark, f"{self.path.rpartition('/')[0]}/{name}" if "/" in self.path else name, self.shown)
 
     def inside(self, name: str) -> Folder:
-        """Return the folder ``name`` in this one."""
         return Folder(self._spark, f"{self.path}/{name}", self.shown)
 
     def make(self) -> None:
-        """Make the folder. Raises UnreadableError."""
         with writing(self.shown):
             self._files.mkdirs(self._at(""))
 
     def exists(self, name: str = "") -> bool:
-        """Return whether a file or folder exists; the empty name is the folder itself."""
+        """Return whether a file or folder of this folder exists, or the folder itself."""
         return bool(self._files.exists(self._at(name)))
 
     def is_empty(self) -> bool:
-        """Return whether an existing folder holds nothing."""
         return not self._texts.listStatusIterator(self._at("")).hasNext()
 
     def files(self, folder: str = "", *, deep: bool = True) -> list[str]:
-        """Return the paths of the files in a folder, and of those below if ``deep``. Empty if there is no folder."""
+        """Return the paths of the files in a folder, with those of its folders if ``deep``; none if it does not exist."""
         if not self.exists(folder):
             return []
         root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
@@ -85,7 +80,7 @@ class Folder:
         return sorted(name for name in found if name.rpartition("/")[2] != _LEFT_BY_SPARK)
 
     def folders(self) -> list[str]:
-        """Return the names of the folders in this one. Empty if it does not exist."""
+        """Return the names of the folders in this one; none if it does not exist."""
         if not self.exists():
             return []
         inside = self._files.listStatusIterator(self._at(""))
@@ -96,13 +91,12 @@ class Folder:
         return sorted(found)
 
     def size(self, name: str) -> int:
-        """Return the size of a file in bytes."""
         return int(self._files.getFileStatus(self._at(name)).getLen())
 
     def take(self, source: Folder, name: str) -> None:
-        """Move a file of another folder to the same name in this one, unless it has been moved before.
+        """Move a file of another folder to the same name in this one, unless an earlier run has moved it.
 
-        Raises KdumpError if it cannot be moved, and if another file has that name.
+        Raises KdumpError if it cannot be moved, or another file has that name.
         """
         if not source.exists(name):
             if self.exists(name):
@@ -162,7 +156,6 @@ class Folder:
             folder = folder.rpartition("/")[0]
 
     def read_text(self, name: str) -> str:
-        """Return the content of a file."""
         stream = self._texts.open(self._at(name))
         try:
             return bytes(stream.readAllBytes()).decode()
@@ -180,11 +173,11 @@ class Folder:
         self._replace(self, name + NEW, name)
 
     def take_text(self, source: Folder, name: str) -> None:
-        """Move a text file of another folder over that of the same name in this one."""
+        """Move a text file of another folder to the same name in this one, over an existing file."""
         self._replace(source, name, name)
 
     def text_name(self, name: str) -> str | None:
-        """Return the name of a text file: its own or its :data:`NEW` one, or None if it does not exist."""
+        """Return the name of a text file: its own, or with :data:`NEW` from a killed run; None if it does not exist."""
         return next((one for one in (name, name + NEW) if self.exists(one)), None)
 
     def _replace(self, source: Folder, old: str, name: str) -> None:
@@ -203,7 +196,6 @@ class Folder:
         return f"{folder}{slash}.{last}.crc"
 
     def _create(self, name: str, text: str) -> None:
-        """Write a file; delete it if that fails."""
         try:
             self._fill(self._texts.create(self._at(name), True), text)
         except BaseException:
@@ -211,7 +203,7 @@ class Folder:
             raise
 
     def create_new(self, text: str) -> bool:
-        """Create a file at this path; return False if one exists."""
+        """Create the file at this path; return False if it exists."""
         from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
         try:
@@ -224,7 +216,7 @@ class Folder:
         return True
 
     def overwrite(self, text: str) -> None:
-        """Write a file at this path, over an existing one."""
+        """Write the file at this path, over an existing one."""
         self._fill(self._texts.create(self._at(""), True), text)
 
     @staticmethod
@@ -239,7 +231,7 @@ class Folder:
         return int(self._files.getFileStatus(self._at("")).getModificationTime()) / 1000
 
     def flush(self, names: Iterable[str]) -> None:
-        """Flush files and their folders to the driver's own disk."""
+        """Flush files and their folders to the driver's own disk. Elsewhere nothing is done."""
         local = self.local
         if local is None:
             return
@@ -259,7 +251,7 @@ class Folder:
 
 
 def _take_place(part: Path, target: Path, shown: str, taken: str) -> None:
-    """Move a file or folder on the driver's own disks to ``target``. Raises KdumpError ``taken`` if that exists."""
+    """Move a file or folder to ``target`` on the driver's own disks. Raises KdumpError ``taken`` if that exists."""
     try:
         files.take_place(part, target)
     except FileExistsError:

@@ -1,11 +1,11 @@
-"""Incremental exports: the records since the last run, once or continuously.
+"""Export the new records since the last run, once (``--incremental``) or continuously (``--follow``).
 
 A run consists of steps. Each step plans the new records (:mod:`kdump.spark.source.streaming`), lets Spark write them to
 a folder of its own, checks the counts as any export does, and commits. The commit is one file in the output's
 checkpoint folder. It holds the offsets of the inputs, the files to move into place, and the account.
 
-The next run deletes what a killed step has written, and moves the files that a committed step did not move. So no
-reader finds a row lost or doubled, with or without Spark's own logs.
+The next run deletes the files of a killed step, and finishes the moves of a committed one. So no row is lost or
+doubled, with or without Spark's own logs.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from kdump.spark.export.hold import Hold
 
 PAUSE: Final = 10.0
-"""Seconds between two looks at the log dir."""
+"""Seconds between two listings of the inputs."""
 STEP_BYTES: Final = 16 << 30
-"""Bytes of segments that a step takes at most: what has to be done again when it is killed."""
+"""The most bytes of segments of one step: the work that is repeated after a kill."""
 TRIES: Final = 3
-"""How often a step is planned when files change while it runs."""
+"""The most attempts to plan a step when files change meanwhile."""
 
 
 class HeldOutput(NamedTuple):
@@ -60,7 +60,7 @@ class Added(NamedTuple):
 
 
 class Follower:
-    """One run into one output. ``added`` is what it has committed so far."""
+    """One run into one output. ``added`` is the result of its commits so far."""
 
     def __init__(self, export: job.Export, listener: job.Listener) -> None:
         if export.format not in FORMATS:
@@ -81,7 +81,7 @@ class Follower:
 
     @property
     def added(self) -> Added:
-        """What was committed."""
+        """The result of the commits so far."""
         summary = self._done._replace(
             files=len(self._files),
             seconds=time.monotonic() - self._began,
@@ -90,7 +90,7 @@ class Follower:
         return Added(summary, self._steps, tuple(self._lost))
 
     def run(self, *, forever: bool, pause: float = PAUSE) -> Added:
-        """Write what the output does not hold yet; with ``forever`` look again after each ``pause`` until Ctrl-C.
+        """Write all new records; with ``forever`` list the inputs again after each ``pause`` seconds until Ctrl-C.
 
         Raises as :func:`kdump.spark.export.job.run` does.
         """
@@ -102,7 +102,7 @@ class Follower:
         self._listener.plans("")
         if not found and self._unreadable:
             raise next(iter(self._unreadable.values()))
-        spark = session.start(self._export.master, self._export.conf, session.SaidBySpark())
+        spark = session.start(self._export.master, self._export.conf, session.SparkOutput())
         self._began = time.monotonic()
         with errors():
             register(spark)
@@ -128,7 +128,7 @@ class Follower:
         checkpoint.write_manifest()
 
     def _fail(self, error: UnreadableError) -> None:
-        """Keep an error for the next try; a run that ends raises it, and the next run continues there.
+        """Keep an error of reading for the next attempt, or raise it if the run is to end.
 
         With ``skip_unreadable`` a folder stops before bytes that a failing disk does not return.
         """
@@ -146,9 +146,9 @@ class Follower:
         time.sleep(pause)
 
     def _step(self, place: HeldOutput, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
-        """Take what is new; return the state after it, and whether that was all there was.
+        """Export new records; return the state after them, and whether no new records are left.
 
-        Of a folder in which a task could not read something, the next try reads all bytes before it takes them.
+        If a task cannot read a folder, the next attempt reads all bytes of the folder before it plans them.
         """
         tries = TRIES
         checked: set[str] = set()
@@ -214,7 +214,7 @@ class Follower:
 
 
 def _settings(export: job.Export, options: words.SourceOptions) -> dict[str, Any]:
-    """Return what must be the same in every run into one folder."""
+    """Return the settings that must be equal in all runs into one output."""
     return {
         "format": export.format,
         "partitionBy": list(export.partition_by),
@@ -234,12 +234,12 @@ def _limits(options: words.SourceOptions) -> streaming.TriggerLimits:
 
 
 def _folder_of(error: UnreadableError, advance: streaming.Advance) -> str | None:
-    """Return the folder of a planned segment that could not be read; None for another file."""
+    """Return the partition folder of a planned segment that could not be read; None for another file."""
     return next((key_of(one.partition) for one in advance.taken if one.segment.name == str(error.path)), None)
 
 
 def _has_changed(advance: streaming.Advance, planned: list[planning.Planned]) -> bool:
-    """Return whether a file that was planned is not what it was: deleted, cut back, or written again by compaction."""
+    """Return whether a planned file was deleted, truncated or replaced by compaction."""
     try:
         is_gone = any(one.segment.files.look(one.segment.path) is None for one in advance.taken)
         return is_gone or any(_has_file_changed(segment.splits) for segment in planned)

@@ -1,10 +1,10 @@
 """The lock of an output: one export at a time writes to a folder.
 
 The lock is a small file beside the output that names its holder. Local disks, NFS and HDFS create it atomically. An
-object store may let two exports in: each reads the lock again before it touches the output, and the other one ends.
+object store may let two exports in: each reads the lock again before it changes the output, and one of them ends.
 
-A dead holder on this machine is known by its process. Any other holder touches the file every :data:`BEAT` seconds, and
-counts as dead after :data:`SILENCE` seconds without. Both times are the file system's own: no clocks are compared.
+A dead holder on this machine is found by its process. A live holder touches the file every :data:`BEAT` seconds. It
+counts as dead after :data:`SILENCE` seconds without that. Both times are the file system's own: no clocks are compared.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PAUSE: Final = 0.02
 
 
 class Holder(NamedTuple):
-    """The holder of a lock: a process, its start, the machine (``place``) of its number, and when it locked (UTC)."""
+    """The process that holds a lock: its start, the boot of its machine (``place``), and the time of the lock (UTC)."""
 
     host: str
     place: str
@@ -63,7 +63,7 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str:
-    """Return the start of a process in the machine's own unit, or an empty string if it is unknown."""
+    """Return the start time of a process in clock ticks, or an empty string if it is unknown."""
     try:
         return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -81,7 +81,6 @@ def _lives(pid: int) -> bool:
 
 
 def me() -> Holder:
-    """Return this process as a holder from now on."""
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return Holder(socket.gethostname(), _place(), os.getpid(), _started(os.getpid()), now, uuid.uuid4().hex)
 
@@ -96,7 +95,7 @@ class Lock(Protocol):
         """Return the text of the lock, or None if there is none."""
 
     def touch(self, text: str) -> None:
-        """Update the time of the lock: its holder lives."""
+        """Set the time of the lock to now."""
 
     def age(self) -> float | None:
         """Return the seconds since the lock was touched, or None if there is none."""
@@ -105,11 +104,11 @@ class Lock(Protocol):
         """Remove the lock, if there is one."""
 
     def guard(self) -> Lock:
-        """Return the lock of a process that removes this lock."""
+        """Return the lock of the process that removes this lock."""
 
 
 class LocalLock:
-    """A lock on the driver's own disks, ``path``."""
+    """The lock file ``path`` on the driver's own disks."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -149,7 +148,7 @@ def _drop(path: Path) -> None:
 
 
 class HadoopLock:
-    """A lock on a file system of Hadoop's: the file :data:`LOCK` of ``folder``'s hidden ones."""
+    """The lock file ``lock`` on a file system of Hadoop's."""
 
     def __init__(self, lock: Folder) -> None:
         self._lock = lock
@@ -182,26 +181,25 @@ class HadoopLock:
 
 
 class Hold:
-    """The lock of ``output``, until another process takes it."""
+    """The lock of ``output`` while this process has it."""
 
     def __init__(self, output: Output, place: Lock, holder: Holder) -> None:
         self._output, self._place, self._holder = output, place, holder
 
     def check(self) -> None:
-        """Raise KdumpError if this process has lost the lock: another one took it for dead."""
+        """Raise KdumpError if this process has lost the lock: another process took it for dead."""
         now = _read(self._place.read())
         if now is None or now.token != self._holder.token:
             who = "no process" if now is None else str(now)
             raise KdumpError(f"{self._output.path} is held by {who} now: this export was silent for too long, and ends")
 
     def beat(self) -> None:
-        """Update the time of the lock."""
         self._place.touch(_text(self._holder))
 
 
 @contextmanager
 def held(output: Output) -> Iterator[Hold]:
-    """Lock an output while the block runs. Raises KdumpError that names another holder."""
+    """Lock an output while the block runs. Raises KdumpError with the name of another holder."""
     lock = output.hidden(LOCK)
     local = lock.local
     place: Lock = HadoopLock(lock) if local is None else LocalLock(local)
@@ -250,7 +248,7 @@ def _acquire(output: Output, place: Lock, holder: Holder) -> None:
 
 
 def _bury(place: Lock, text: str, holder: Holder) -> None:
-    """Remove the lock ``text`` of a dead holder: one process at a time, else one removes the next holder's lock."""
+    """Remove the lock ``text`` of a dead holder. Two processes at once might remove a new holder's lock."""
     guard = place.guard()
     if guard.create(_text(holder)):
         try:

@@ -1,4 +1,4 @@
-"""One export from beginning to end: plan, write, account, check."""
+"""Run one export: plan, write, account, check, publish."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from kdump.spark.source.planning import Planned, Split
 
 SURVEY_BYTES: Final = 256 << 20
-"""Bytes of segments whose headers one task walks."""
+"""Bytes of segments whose headers one task reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
     """The settings of an export. ``options`` are those of the source, as text.
 
-    ``target_file_size`` is in bytes; None lets each task write a file into each folder that it has rows for.
-    ``format`` is one of kdump's, or the name of a Spark writer; then ``out`` is the name of a table.
+    ``target_file_size`` is in bytes; with None each task writes one file into each folder that it has rows for.
+    ``format`` is one of kdump's, or the name of a Spark writer; ``out`` is then the name of a table.
     """
 
     paths: tuple[str, ...]
@@ -67,7 +67,7 @@ class Export:
 
 
 class Summary(NamedTuple):
-    """The result of an export. ``seconds`` excludes the start of Spark."""
+    """The counts of an export. ``seconds`` excludes the start of Spark."""
 
     files: int
     batches: int
@@ -80,9 +80,10 @@ class Summary(NamedTuple):
 
 
 class Listener(NamedTuple):
-    """Callbacks: ``note`` gets what is left out, ``progress`` the current work, tasks done, and all tasks.
+    """Callbacks of an export.
 
-    ``done`` gets the result before the commit is forgotten: after a kill the next run reports it again.
+    ``note`` gets sentences about inputs that are left out. ``progress`` gets the current work, tasks done, and all
+    tasks. ``done`` gets the result before the journal is deleted: after a kill the next run reports it again.
     """
 
     note: Callable[[str], None]
@@ -92,13 +93,12 @@ class Listener(NamedTuple):
     """Called with each damaged range of what was written, and its file."""
 
     def damages(self, run: dict[str, Any]) -> None:
-        """Report the damaged ranges of an account; those of a failing disk are errors of the summary."""
+        """Report the damaged ranges of an account. Unreadable bytes are errors of the summary."""
         for file, damage in account.damaged_ranges(run):
             if damage.kind != UNREADABLE:
                 self.damage(file, damage)
 
     def plans(self, text: str) -> None:
-        """Report the progress of listing and planning, which have no total."""
         self.progress(text, 0, 0)
 
 
@@ -112,7 +112,7 @@ def run(export: Export, listener: Listener) -> Summary:
     check(export, adds=False)
     inputs = planning.look(options, listener.note, listener.plans)
     listener.plans("")  # Spark itself prints here
-    spark = session.start(export.master, export.conf, session.SaidBySpark())
+    spark = session.start(export.master, export.conf, session.SparkOutput())
     with errors():
         began = time.monotonic()
         register(spark)
@@ -130,7 +130,7 @@ def run(export: Export, listener: Listener) -> Summary:
 
 
 def check(export: Export, *, adds: bool) -> None:
-    """Raise UsageError or KdumpError for what can be refused before kdump reads a file and starts Spark.
+    """Raise UsageError or KdumpError for a wrong setting before kdump reads a file and starts Spark.
 
     ``adds``: the rows are added to an output of earlier runs.
     """
@@ -149,11 +149,11 @@ def check(export: Export, *, adds: bool) -> None:
 
 
 _LOCAL: Final = re.compile(r"(?:file:(?://)?)?((?!.*://).*)", re.DOTALL)
-"""A path on the driver's own disks, or its URI."""
+"""A path on the driver's own disks, or its ``file:`` URI."""
 
 
 def _is_free(folder: Path) -> bool:
-    """Return whether a path does not exist, or is a folder that an export has not finished."""
+    """Return whether a path does not exist, or holds only an unfinished export."""
     try:
         names = {path.name for path in folder.iterdir()}
         return COMMIT in names or all(name.startswith(".kdump-") for name in names)
@@ -191,7 +191,7 @@ def _forget(output: Output) -> None:
 
 
 def _committed_before(export: Export, output: Output, listener: Listener) -> dict[str, Any] | None:
-    """Complete the commit of a killed export; return its account if it was the same export, else None.
+    """Complete the commit of a killed export; return its account if it was this export, else None.
 
     An export that overwrites runs again, which doubles no rows.
     """
@@ -261,7 +261,7 @@ def source_options(export: Export) -> words.SourceOptions:
 
 
 def needed(export: Export, columns: tuple[str, ...]) -> list[str]:
-    """Return the requested columns, and those that the names of folders need."""
+    """Return the requested columns, and those for the names of folders."""
     made_of = [column for name in export.partition_by for column in FOLDERS[name][1]]
     return list(dict.fromkeys([*columns, *made_of]))
 
@@ -271,7 +271,7 @@ def _surveyed(options: words.SourceOptions) -> words.SourceOptions:
 
 
 def numbered(planned: list[Planned]) -> list[Planned]:
-    """Return the plan with its splits numbered."""
+    """Return the plan with consecutive numbers in its splits."""
     number = count()
     return [
         segment._replace(splits=tuple(replace(split, number=next(number)) for split in segment.splits))
@@ -282,7 +282,7 @@ def numbered(planned: list[Planned]) -> list[Planned]:
 def _survey_there(
     spark: SparkSession, listener: Listener, segments: list[Segment], split_bytes: int, checked: bool
 ) -> list[Survey]:
-    """Survey segments on the executors."""
+    """Read the headers of segments on the executors."""
     if not segments:
         return []
     context = spark.sparkContext
@@ -293,7 +293,7 @@ def _survey_there(
 
 
 class WrittenRows(NamedTuple):
-    """The result of writing: rows, the account of each split, the damaged ranges, and the files.
+    """The result of writing: the number of rows, the account of each split, damaged ranges, files.
 
     ``files`` maps the path of each file of records to its rows, or to None if its format does not count them.
     """
@@ -305,7 +305,6 @@ class WrittenRows(NamedTuple):
 
 
 def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
-    """Return the summary of a run's account."""
     totals = manifest["totals"]
     lost = [(file["file"], one) for file in manifest["files"] for one in file["damaged"]]
     unreadable = {name: UnreadableError(name, one["reason"]) for name, one in lost if one["damage"] == UNREADABLE}
@@ -317,7 +316,7 @@ def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
 
 @dataclass
 class Work:
-    """One plan, written to ``output``."""
+    """A plan that is written to ``output``."""
 
     spark: SparkSession
     export: Export
@@ -338,7 +337,7 @@ class Work:
     def write(self, *, always: bool = True) -> WrittenRows:
         """Write the records and the damaged ranges, and check the count of rows.
 
-        Without damage an empty file is written, unless ``always`` is false.
+        Without damage an empty file of damaged ranges is written, unless ``always`` is false.
         """
         with session.interruptible(self.spark):
             return self._written(always=always)
@@ -363,7 +362,6 @@ class Work:
         return [damage for damage in counted.lost if reading.is_reported(damage, self.options)]
 
     def accounted(self, started: datetime, written: WrittenRows) -> dict[str, Any]:
-        """Return the account of a result."""
         output = [
             {"file": name, "rows": written.files.get(name), "bytes": self.output.size(name)}
             for name in self.output.files()
@@ -420,7 +418,7 @@ class Work:
         return files
 
     def _promised(self, split: Split, counted: counting.Counted) -> int:
-        """Return the rows of a split by its headers; if it is damaged or they do not show it, the rows read."""
+        """Return the rows of a split by its headers, or the rows read if it is damaged or they do not show it."""
         found = None if counted.lost else self._by_headers(split)
         rows = counted.account.rows if found is None or found.rows is None else found.rows
         return rows or 0

@@ -33,7 +33,7 @@ MANIFEST: Final = "_manifest.json"
 DAMAGED: Final = "_damaged"
 CHECKPOINT: Final = "_checkpoint"
 WRITING: Final = "_writing.json"
-"""A file beside the account of a table, for as long as a Spark writer writes the table."""
+"""A file beside the account of a table while a Spark writer writes the table."""
 FORMATS: Final = ("parquet", "orc", "json", "csv")
 """The formats that an export commits and counts itself; others are tables (:class:`Table`)."""
 _WRITE: Final = {
@@ -48,7 +48,7 @@ FOLDERS: Final = {
     "date": ("date", ("timestampMs", "timestamp")),
     "hour": ("hour", ("timestampMs", "timestamp")),
 }
-"""Values of ``--partition-by``: the name of the folders, and the columns that it needs.
+"""Values of ``--partition-by``: the name of the folders, and the columns that they are made of.
 
 The folder of a topic has another name than the column in the files: Spark reads ``topic=001`` as a number.
 """
@@ -65,7 +65,7 @@ _EXPRESSIONS: Final = {
 SHUFFLED: Final = 1.5
 """Bytes of rows in a shuffle per byte in a file: 1 for random bytes, 3 for similar texts."""
 FOOTERS: Final = 8
-"""Footers that are read at the same time."""
+"""The number of footers that are read at the same time."""
 
 
 def exists(path: str) -> UsageError:
@@ -74,14 +74,14 @@ def exists(path: str) -> UsageError:
 
 
 class Output(Folder):
-    """A folder of files in the format ``form``: an output, or a folder that prepares one."""
+    """A folder of files in the format ``form``: an output, or the folder in which one is prepared."""
 
     def __init__(self, spark: SparkSession, path: str, form: str, shown: str = "") -> None:
         super().__init__(spark, path, shown)
         self._format = form
 
     def like(self, path: str, shown: str) -> Output:
-        """Return the folder ``path`` as a folder that prepares this output."""
+        """Return the folder ``path`` in which this output is prepared."""
         return Output(self._spark, path, self._format, shown)
 
     @property
@@ -90,16 +90,17 @@ class Output(Folder):
         return self._format == "parquet" and self.local is not None
 
     def hidden(self, name: str) -> Folder:
-        """Return the hidden folder of that name for this output: beside it, where readers of the output do not list it.
+        """Return a hidden folder of this output: beside it, because readers of the output do not list it there.
 
-        It is inside if the same file system has no place beside it: a mount point, a bucket, a read-only parent.
+        It is inside the output if the same file system has no place beside it: a mount point, a bucket, a read-only
+        parent.
         """
         if not self._has_place_beside:
             return self.inside(f".kdump-{name}")
         return self.beside(f".{self.path.rpartition('/')[2]}.kdump-{name}")
 
     def hidden_names(self) -> list[str]:
-        """Return the names of existing hidden folders that :meth:`staging` has made."""
+        """Return the names of existing folders of :meth:`staging`."""
         if self._has_place_beside:
             parent, _, own = self.path.rpartition("/")
             around, before = Folder(self._spark, parent or ("/" if "/" in self.path else ".")), f".{own}.kdump-"
@@ -130,9 +131,9 @@ class Output(Folder):
 
     @contextmanager
     def staging(self, note: Callable[[str], None]) -> Iterator[tuple[str, Output]]:
-        """Yield the name of a new folder to prepare files in, and the folder. If the block fails, it is deleted.
+        """Yield the name of a new folder in which files are prepared, and the folder. If the block fails, delete it.
 
-        Each name is unique: tasks of a killed driver cannot write into the folder of another run.
+        Each name is unique, so tasks of a killed driver cannot write into the folder of another run.
         """
         name = uuid.uuid4().hex[:_LENGTH]
         made = self.like(self.hidden(name).path, self.path)
@@ -147,7 +148,7 @@ class Output(Folder):
             raise
 
     def rows(self) -> dict[str, int | None]:
-        """Return the number of rows in the footer of each file of records, or None if the format has no footer."""
+        """Return the number of rows in each file of records, from its footer; None if the format has no footer."""
         ends = (f".{self._format}", f".{self._format}.gz")
         names = [name for name in self.files() if name.endswith(ends) and not name.startswith(f"{DAMAGED}/")]
         count = _FOOTERS.get(self._format)
@@ -213,7 +214,7 @@ class Output(Folder):
                 self._spark.conf.set(name, kept)
 
     def write_damaged(self, rows: DataFrame) -> None:
-        """Write the damaged ranges as Parquet, which can hold their bytes."""
+        """Write the damaged ranges as Parquet, because it can hold their bytes."""
         with writing(self.shown):
             rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error").save(f"{self.path}/{DAMAGED}")
 
@@ -224,7 +225,7 @@ class Output(Folder):
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the accounts of the earlier runs into this output.
 
-        Raises UsageError if ``mode`` must not touch the output. Mode ``append`` also refuses an output that lacks
+        Raises UsageError if ``mode`` must not change the output. Mode ``append`` also refuses an output that lacks
         unreadable bytes, unless ``skip_unreadable`` makes them damage.
         """
         if not self.exists() or (self.is_empty() and mode != "append"):
@@ -302,7 +303,7 @@ def beside(table: str) -> str:
 
 
 class Table(Output):
-    """The account of the table ``table``, which the Spark writer ``form`` writes in a save ``mode``."""
+    """The table ``table``, which the Spark writer ``form`` writes in a save ``mode``, and the folder of its account."""
 
     def __init__(self, spark: SparkSession, table: str, form: str, mode: str) -> None:
         super().__init__(spark, beside(table), "parquet")
@@ -314,14 +315,14 @@ class Table(Output):
         return False
 
     def like(self, path: str, shown: str) -> Table:
-        """Return the same table with its account prepared in ``path``."""
+        """Return the same table whose account is prepared in ``path``."""
         made = Table(self._spark, self._table, self._writer, self._mode)
         Output.__init__(made, self._spark, path, "parquet", shown)
         made._account = self
         return made
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
-        """Return the accounts of the runs that wrote here. Raises as :meth:`Output.check`, and if a run was killed."""
+        """Return the accounts of the earlier runs. Raises as :meth:`Output.check`, and if a run was killed."""
         if self.exists(WRITING):
             began = json.loads(self.read_text(WRITING))["began"]
             raise KdumpError(

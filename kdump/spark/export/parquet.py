@@ -1,8 +1,8 @@
-"""Parquet files that the Python workers write: no row goes through Java.
+"""Parquet files that the Python workers write, without a copy of the rows in Java.
 
 The files, their schema and their folders are those of Spark's own writer. Each attempt of a task writes into a folder
-of its own below :data:`PARTS`. The driver moves the files of the attempts that Spark counts to their places in the
-folder that is prepared; the rest is deleted.
+of its own in :data:`PARTS`. The driver moves the files of the attempts that Spark counts to their places in the output,
+and deletes the rest.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 PARTS: Final = "_parts"
 WRITERS: Final = 64
-"""Files that a task has open, at most."""
+"""The most open files of a task."""
 HELD_BYTES: Final = 32 << 20
-"""Bytes of Arrow columns that a task holds for its files, at most."""
+"""The most bytes of Arrow columns that a task holds for its files."""
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 _SUCCESS: Final = "_SUCCESS"
 _DAY_US: Final = 86_400_000_000
@@ -51,7 +51,7 @@ _ESCAPED: Final = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 
 
 class WrittenParts(NamedTuple):
-    """The result of a task: what was read of each split, and the files written, by their places in the output."""
+    """The result of a task: the counts of each split, and the written files by their paths in the output."""
 
     counted: dict[int, counting.Counted]
     folder: str
@@ -61,9 +61,9 @@ class WrittenParts(NamedTuple):
 def write(
     spark: SparkSession, splits: Sequence[Split], options: SourceOptions, output: Output, layout: FolderLayout
 ) -> dict[int, counting.Counted]:
-    """Write the records of splits into the folder ``output`` of the driver's disks; return what was read of each.
+    """Write the records of splits into ``output``, a folder on the driver's disks; return the counts of each split.
 
-    Raises as the tasks do, and UnreadableError where a file cannot be written.
+    Raises as the tasks do, and UnreadableError if a file cannot be written.
     """
     output.make()
     place = output.local
@@ -122,7 +122,7 @@ class FolderLayout:
 
 
 def _floored(times: pa.Array, unit: int) -> pa.Array:
-    """Return in which unit (microseconds) since 1970 each time is, null for a time that is null."""
+    """Return the number of whole units (microseconds) from 1970 to each time; null for a null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -140,7 +140,7 @@ def _escaped(value: object) -> str:
 
 @dataclass(frozen=True)
 class PartsTask:
-    """The work of a task: the splits of a group, read and written."""
+    """A task that reads the splits of a group and writes their records."""
 
     options: SourceOptions
     layout: FolderLayout
@@ -166,7 +166,7 @@ class PartsTask:
 
 
 class PartsFiles:
-    """The files of one attempt of a task, one for each folder at a time."""
+    """The files of one attempt of a task, one open file for each folder."""
 
     def __init__(self, task: PartsTask, stem: str, root: Path) -> None:
         self._task, self._stem, self._root = task, stem, root
@@ -175,7 +175,7 @@ class PartsFiles:
         self.names: list[str] = []
 
     def add(self, folder: str, rows: pa.RecordBatch | None) -> None:
-        """Add rows to the file of a folder; None only makes the file."""
+        """Add rows to the file of a folder; with None only create the file."""
         with _refused(self._task.shown):
             file = self._open.get(folder) or self._made(folder)
             self._open[folder] = self._open.pop(folder, file)  # the last one used comes last
@@ -218,7 +218,7 @@ class PartsFiles:
 
 @contextmanager
 def _refused(shown: str) -> Iterator[None]:
-    """Raise UnreadableError of the output where its disk refuses."""
+    """Raise UnreadableError of the output if its disk refuses."""
     try:
         yield
     except FileNotFoundError as reason:

@@ -1,7 +1,7 @@
-"""The Spark data source ``kdump``: segments as a DataFrame, read where they lie.
+"""The Spark data source ``kdump``: segments as a DataFrame, without a broker.
 
-``spark.read.format("kdump").load(PATH)`` finds it by itself where kdump is installed (package ``pyspark_kdump``);
-elsewhere :func:`register` makes it known to a session.
+``spark.read.format("kdump").load(PATH)`` works where kdump is installed (package ``pyspark_kdump``). Elsewhere
+:func:`register` adds the source to a session.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 SET_BY_SPARK: Final = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE", "SPARK_PYTHON_RUNTIME")
 """Variables that Spark 4 sets for each Python process of a stream, in one map of the source and without a lock.
 
-Two streams that begin at once may break that map, and then no stream of the session works any more
-(OptionalDataException). Where the variables stand in it from the beginning, setting them changes nothing else.
+Two streams that begin at once may break that map, and then no stream of the session works (OptionalDataException). If
+the map has the variables from the start, setting them changes nothing else.
 """
 _ONE: Final = Lock()
 
 
 def register(spark: SparkSession) -> None:
-    """Make the source ``kdump`` known to ``spark``; several streams of it may then begin at the same time.
+    """Add the source ``kdump`` to ``spark``; several of its streams may then begin at the same time.
 
-    The source then reads stores with the session's settings of them (:func:`kdump.spark.session.store_settings`).
-    Raises KdumpError where PySpark is older than 4.0, which has no data sources in Python.
+    It reads stores with the session's settings (:func:`kdump.spark.session.store_settings`). Raises KdumpError if
+    PySpark is older than 4.0, which has no data sources in Python.
     """
     from kdump.log_dirs import stores
     from kdump.spark.session import check_version, store_settings

@@ -1,8 +1,8 @@
-"""The outputs of the Spark source that answer questions: what commands such as ``kdump stats -o jsonl`` print, as rows.
+"""The outputs of the Spark source that answer questions: the lines of commands such as ``kdump stats -o jsonl`` as
+rows.
 
-Tasks of a source cannot merge what they gather. So a task reads all that its lines rest on: each partition or each
-topic with all replicas, or everything. What all tasks must know, configs and transactional ids, the driver reads from
-Kafka's own topics first.
+Tasks of a source cannot merge their collectors. So a task reads all that its lines need: each partition, each topic
+with all replicas, or everything. The driver reads the facts for all tasks first, configs and transactional ids.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ if TYPE_CHECKING:
 DAMAGE: Final = "damage"
 DERIVED: Final = "derived"
 ROWS: Final = 4096
-"""The most rows of one Arrow batch."""
+"""The most rows of an Arrow batch."""
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class SaidLine:
-    """A line that a command prints on standard error and reports by its exit status.
+    """A message of a command on standard error that also sets its exit status.
 
-    ``kind`` is one of three: files that a failing disk does not return, damage, derived files not used.
+    ``kind`` is ``unreadable`` (bytes that a failing disk does not return), ``damage``, or ``derived`` (a file that can
+    be derived from the log and is not used).
     """
 
     kind: ClassVar[str] = UNREADABLE
@@ -58,7 +59,7 @@ class SaidLine:
 class AnswerTask(NamedTuple):
     """The input of a task: partitions, the collector of their records, the states of log dirs; ``at`` is now in ms.
 
-    The task yields ``rows`` unchanged. The task that ``is_first`` also yields the reports that only one task makes.
+    The task yields ``rows`` unchanged. Only the task that ``is_first`` yields the lines that are reported once.
     """
 
     output: str
@@ -75,10 +76,10 @@ class AnswerTask(NamedTuple):
 
 
 class AnswerPlan(Asking):
-    """A question while it is planned: the partitions of what ``options`` name. ``rows`` has damage met so far."""
+    """A question on the driver, with the partitions that ``options`` select. ``rows`` has the damage found so far."""
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
-        """Raises UsageError, and UnreadableError as tasks do."""
+        """Raise UsageError, and UnreadableError as tasks do."""
         self.rows: list[Row] = []
         say = _sayings(self.rows, note, skip=options.skip_unreadable)
         question = question_named(options.output)
@@ -103,7 +104,7 @@ class AnswerPlan(Asking):
 
 
 def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Reporter:
-    """Return what keeps damage as rows, each once, and raises failures but those that :func:`refuse` leaves."""
+    """Return a reporter that adds damage to ``rows``, each message once, and raises errors as :func:`refuse` does."""
 
     def keep(kind: str, text: object) -> None:
         rows.append({"kind": kind, "text": path_text(str(text))})
@@ -118,7 +119,7 @@ def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Rep
 
 
 def columns_of(output: str) -> LineColumns:
-    """Return the columns of an output that answers."""
+    """Return the columns of the output of a question."""
     return LineColumns((*question_named(output).lines, SaidLine))
 
 
@@ -127,11 +128,11 @@ _UNITS: Final[dict[str, Callable[[Partition], object]]] = {
     "topic": lambda partition: partition.topic,
     "everything": lambda _: None,
 }
-"""What the partitions that one task reads together have in common."""
+"""Unit of a question -> the key that partitions of one task share."""
 
 
 def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask]:
-    """Return the tasks that answer what ``options`` asks. Raises UsageError, and UnreadableError as tasks do."""
+    """Return the tasks that answer the question of ``options``. Raises UsageError, and UnreadableError as tasks do."""
     run = AnswerPlan(options, note)
     question = question_named(options.output)
     chosen = question.options(**dict(options.answer))
@@ -162,7 +163,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask
 
 
 def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task. Raises UnreadableError, see :func:`refuse`."""
+    """Yield the rows of a task. Raises UnreadableError as :func:`refuse` does."""
     question = question_named(task.output)
     columns = columns_of(task.output)
     said: list[Row] = []

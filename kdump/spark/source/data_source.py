@@ -1,4 +1,4 @@
-"""The source as Spark sees it: names, schema, partitions, rows."""
+"""The classes that Spark calls: the source, its readers of batches and of streams."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ _FIELDS: Final = {
 
 @contextmanager
 def _harmless() -> Iterator[None]:
-    """Escape control characters in errors: Spark prints them unchanged, and names in them may be anything."""
+    """Escape control characters in errors: Spark prints them unchanged, and names of files may hold any."""
     try:
         yield
     except UnreadableError as error:
@@ -115,7 +115,7 @@ _OF_TASKS: Final = (
     "mode {mode}: damaged ranges give no records; each task names its own in the log of its executor, and "
     '.option("output", "damaged") lists all'
 )
-"""A Python source cannot report from a task to the driver: Spark drops the counts of tasks."""
+"""The note about damage. A Python source cannot report from a task to the driver: Spark drops its counts."""
 
 
 def _say_unused(options: SourceOptions) -> None:
@@ -132,7 +132,7 @@ def _say_damage(options: SourceOptions) -> None:
 
 
 class KdumpReader(Carried, DataSourceReader):
-    """Plans on the driver, reads in the tasks."""
+    """Plans on the driver, reads records, batches, damage or accounts in the tasks."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -171,10 +171,10 @@ class WholeReader(Carried, DataSourceReader):
 
 
 class FilteredReader(KdumpReader):
-    """A reader that gets Spark's filters before it plans: from Spark 4.1 on, if the session enables them."""
+    """A reader that gets Spark's filters before it plans: since Spark 4.1, if the session enables them."""
 
     def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802  Spark's name
-        """Use the filters that avoid reads; return all, so that Spark still applies them to the rows."""
+        """Use the filters that avoid reads; return all, so that Spark also applies them to the rows."""
         self._options = self._options.narrowed(filters)
         return filters
 
@@ -217,9 +217,10 @@ class _StreamReader(Carried):
 
     @_harmless()
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
-        """Return the end of a trigger. Releases that pass neither start nor limit get no limit.
+        """Return the end of a trigger.
 
-        They plan from ``x`` to ``x`` if a stream continues at ``x``, so the last plan is the position of the stream.
+        Releases before 4.2 pass neither start nor limit. They plan from ``x`` to ``x`` if a stream continues at ``x``,
+        so the last plan is the position of the stream.
         """
         if not self._is_reported:
             self._is_reported = True
@@ -247,7 +248,7 @@ class _StreamReader(Carried):
         return [InputPartition(group) for group in planning.group(splits, self._options)]
 
     def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  it is the last one that was planned
-        """Report files that were deleted while they were read: tasks report only to executors."""
+        """Report files that were deleted before tasks read them: tasks cannot report to the driver."""
         self._report_vanished()
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
-"""The output findings of the Spark source: what ``kdump check -o jsonl`` says, as rows.
+"""The output ``findings`` of the Spark source: the lines of ``kdump check -o jsonl`` as rows.
 
-A task checks some partitions, whole: what is wrong in one segment may show in another. What is wrong with a log dir the
-task shows that has its first partition; what does not fit from log dir to log dir is found on the driver.
+A task checks whole partitions, because a finding may depend on several segments. The task with the first partition of a
+log dir reports the findings of that log dir. The driver compares the log dirs with each other.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Row = dict[str, Any]
 class CheckTask(NamedTuple):
     """The partitions that a task checks.
 
-    ``covered`` are log dirs that other tasks check, and their partitions, without files. The task yields ``rows``
-    unchanged. ``how`` holds the facts of the metadata log, ``skip`` is the option ``skipUnreadable``.
+    ``covered`` are log dirs of other tasks, and their partitions, without files. The task yields ``rows`` unchanged.
+    ``how`` holds the facts of the metadata log, ``skip`` is the option ``skipUnreadable``.
     """
 
     partitions: list[Partition]
@@ -96,7 +96,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
 
 
 def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task, for each partition together. Raises UnreadableError, see :func:`refuse`."""
+    """Yield the rows of a task, those of a partition together. Raises UnreadableError as :func:`refuse` does."""
     yield from _batch(task.rows)
     dirs = LogDirs()
     said: set[str] = set()

@@ -1,4 +1,4 @@
-"""Batches of a segment found by their headers: checksums are checked where records are read."""
+"""Find the batches of a segment by their headers, without a check of each checksum."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 FEW_BYTES: Final = 4096
-"""Bytes of a local file that are read at a time where batches are larger."""
+"""Bytes that are read at a time from a local file with larger batches."""
 
 
 def batches(source: Source, start: int, end: int) -> Iterator[RecordBatch]:
-    """Yield the batches between two positions by their headers, and after damage as a reader finds them."""
+    """Yield the batches between two positions (bytes) by their headers, and after damage by a search."""
     for region in regions(source, start, end, strict=False):
         if isinstance(region, RecordBatch):
             yield region
 
 
 def regions(source: Source, start: int, end: int, *, strict: bool = True) -> Iterator[Region]:
-    """Yield batches by their headers; from the first header that makes no sense on, yield the regions of a reader.
+    """Yield batches by their headers; after an invalid header yield the regions of a full read.
 
-    Of batches of magic 2 before that the header alone is in memory. With ``strict`` offsets must rise, and the checksum
-    of the last batch must be right: a broker may be writing it.
+    Batches of magic 2 have only their header in memory. With ``strict`` offsets must rise, and the checksum of the last
+    batch must be right: a broker may be writing it.
     """
     held: RecordBatch | None = None
     for region in _by_length(source, start, end):
@@ -54,9 +54,9 @@ def regions(source: Source, start: int, end: int, *, strict: bool = True) -> Ite
 
 
 def _by_length(source: Source, start: int, end: int) -> Iterator[Region]:
-    """Yield regions by their lengths; of batches of magic 2, as long as there are no others, the headers alone.
+    """Yield regions by their lengths: headers of batches of magic 2, and full regions from another magic on.
 
-    Where batches of a local file are large, nothing else of them is read.
+    Of a local file with large batches only the headers are read.
     """
     is_local = isinstance(source, LocalFile)
     position, loaded, size = start, 0, 0

@@ -1,7 +1,7 @@
-"""The first and last offsets that a query of Kafka's source reads of each partition, by the files.
+"""The first and last offsets that a query of Kafka's source reads of each partition.
 
-The earliest offset is the log start offset, times are looked up as a broker does (:mod:`kdump.answers.time_lookup`).
-The latest is the end of the log: the checkpoint of the high watermark is older than the broker's own value.
+The earliest offset is the log start offset. Times are looked up as a broker does (:mod:`kdump.answers.time_lookup`).
+The latest offset is the end of the log: the checkpoint of the high watermark is older than the broker's own value.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Edges(NamedTuple):
 
 
 def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
-    """Compare the topics and partitions of a query with the files; return notes about partitions with several folders.
+    """Compare the topics and partitions of a query with the files; return notes about partitions in several folders.
 
-    ``lost`` is called with each missing one. Raises UsageError if the query names offsets or times per partition, but
-    not for all.
+    ``lost`` is called with each missing one. Raises UsageError if the query has offsets or times for only some
+    partitions.
     """
     counts = Counter((one.topic or "", -1 if one.partition is None else one.partition) for one in partitions)
     topics = {topic for topic, _ in counts}

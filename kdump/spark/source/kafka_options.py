@@ -40,7 +40,7 @@ _BROKER: Final = "kafka."
 
 
 class KafkaOption(NamedTuple):
-    """One option of Spark's Kafka source: its name, its effect here, and the reason."""
+    """An option of Spark's Kafka source: its name, its effect here, and the reason."""
 
     name: str
     fate: str
@@ -57,7 +57,7 @@ _END: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 _STRATEGY: Final = "startingOffsetsByTimestampStrategy"
 _INCLUDE: Final = "includeHeaders"
 _OF_KEYS: Final = re.compile(r"-key(:\d+)?(#[\w.]+)?$")
-"""A subject that is about keys."""
+"""A subject of keys."""
 _MAX: Final = "maxOffsetsPerTrigger"
 _ISOLATION: Final = "kafka.isolation.level"
 
@@ -110,7 +110,7 @@ OPTIONS: Final = (
     KafkaOption("endingOffsets, endingOffsetsByTimestamp", f"{REFUSED} in a stream", "As Kafka's source does."),
     KafkaOption("endingTimestamp", f"{IGNORED} in a stream", "Kafka's source ignores it too, without a note."),
 )
-"""The effect of each option; the docs show it."""
+"""The effect of each option, for the docs."""
 
 _REFUSED: Final = {
     f"{_BROKER}auto.offset.reset": "startingOffsets says where to begin",
@@ -123,7 +123,7 @@ _IGNORED: Final = {option.name.lower(): option.name for option in OPTIONS if opt
 _OF_ASKED: Final = (*_START[1:], *_END[1:], _STRATEGY, _INCLUDE)
 """Options of Kafka's source that need ``subscribe``, ``subscribePattern`` or ``assign``."""
 NAMES: Final = (*_ASKED, *_OF_ASKED, _MAX)
-"""Options of Kafka's source that have another name here, or none."""
+"""Options of Kafka's source with another name here, or with none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,8 +145,8 @@ class Edge:
 class KafkaQuery:
     """A query of Kafka's source: ``topics``, all topics that match ``pattern``, or ``assigned`` partitions.
 
-    ``strays``: a partition without a record as late as the start time begins at its end. ``asked`` is the option that
-    names the topics. ``unused`` are notes about options that others precede.
+    ``strays``: a partition without a record as late as the start time begins at its end. ``asked`` is the name of the
+    option that selects topics. ``unused`` are notes about options that others override.
     """
 
     asked: str
@@ -159,7 +159,6 @@ class KafkaQuery:
     unused: tuple[str, ...] = ()
 
     def takes(self, name: Name) -> bool:
-        """Return whether the query includes a partition."""
         if name.topic is None:
             return False
         if self.pattern is not None:
@@ -189,7 +188,7 @@ class KafkaQuery:
 
 
 class Translated(NamedTuple):
-    """The options as those of this source, the query of the others, and the names of ignored ones."""
+    """The options of this source, the query, and the names of ignored options."""
 
     given: dict[str, str]
     query: KafkaQuery | None

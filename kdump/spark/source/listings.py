@@ -1,15 +1,15 @@
-"""The segments in the listings of one run, to detect a segment that a later listing lacks.
+"""The listings of one run, to detect a segment that a later listing lacks.
 
 A run lists its inputs more than once. The names and sizes of the other segments may explain why an unread segment is
 gone:
 
-- Retention deletes from the front (``LocalLog.deleteSegments``): no earlier segment is left, and a later one is there.
+- Retention deletes from the front (``LocalLog.deleteSegments``): no earlier segment is left, and a later one exists.
 - Compaction replaces a segment and deletes those that it merges into it (``Cleaner.cleanSegments``): the nearest
   earlier segment has another size or time.
 - A broker that truncates a log shortens the segment before the deleted ones (``LocalLog.truncateTo``, KIP-101): again
   the nearest earlier segment has another size or time.
 
-Any other gap is an error: without one the run would lack records and not report it.
+Any other gap is an error: without it the run would lack records and not report them.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ class ListedSegment(NamedTuple):
 
 @dataclass
 class Listings:
-    """The unread part of the last listing of each partition folder, by its name in messages."""
+    """The unread segments in the last listing of each partition folder."""
 
     _known: dict[str, list[ListedSegment]] = field(default_factory=dict)
     _lacking_now: set[str] = field(default_factory=set)
 
     def remember(self, found: Iterable[Partition]) -> None:
-        """Keep a first listing."""
+        """Keep the first listing."""
         for partition in found:
             self._known[key_of(partition)] = [_listed(segment) for segment in partition.segments]
 
     def accept(self) -> None:
-        """Forget the segments that the last comparison missed: the loss is reported, and the run continues."""
+        """Forget the segments that the last comparison missed: their loss is reported, and the run continues."""
         for key in self._lacking_now:
             self._known.pop(key, None)
 
     def compare(
         self, found: Mapping[str, Partition], marks: Mapping[str, Mark], is_there: Callable[[str], bool]
     ) -> dict[str, UnreadableError]:
-        """Return the folders that lack a segment for no known reason, each with the error that names it.
+        """Return an error for each folder that lacks a segment for no known reason.
 
-        ``marks`` are the positions of the folders; ``is_there`` returns whether a folder that was not found exists. A
-        folder with an error keeps its earlier listing, all others get the new one.
+        ``marks`` are the positions of the folders; ``is_there`` returns whether an unlisted folder exists. A folder
+        with an error keeps its earlier listing, all others get the new one.
         """
         errors: dict[str, UnreadableError] = {}
         for key in [key for key in self._known if key not in found]:

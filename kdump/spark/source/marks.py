@@ -62,7 +62,7 @@ class Mark(NamedTuple):
 
     @property
     def is_untouched(self) -> bool:
-        """Whether this is the start of the stream, and nothing has been taken since."""
+        """Whether this is the start of the stream, before any trigger took bytes."""
         return self.offset is not None and not self.trigger and not self.file
 
     def after(self, segment: Segment, batch: RecordBatch) -> Mark:
@@ -123,7 +123,7 @@ def _position(segment: Segment, offset: int | None) -> int:
 
 
 def holds(segment: Segment, mark: Mark) -> bool:
-    """Return whether a segment is still that of a mark, with the same batch before the mark."""
+    """Return whether a segment is still the one of a mark, with the same batch before the mark."""
     if segment.name != mark.file or segment.size < mark.position:
         return False
     if mark.offset is None:
@@ -167,7 +167,7 @@ def cut_back(partition: Partition, mark: Mark) -> int | None:
 
 
 def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
-    """Return the first offset before ``mark`` that was written under a later leader than the last batch taken."""
+    """Return the first offset before ``mark`` whose batch has a later leader epoch than the last batch taken."""
     found = None
     for segment in reversed(older) if mark.epoch >= 0 else ():
         is_first = True
@@ -186,9 +186,9 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
 def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
     """Return the first offset of another log, by the batch that now holds the last offset taken, or None.
 
-    A batch that holds the next offset too is not the one taken. A batch that ends there, lacks no record and has no
-    delete horizon (KIP-534) is not compacted: another checksum then means another log, as leader epochs show no
-    truncation. Compaction rebuilds wrappers of magic 0 and 1, so they show nothing.
+    A batch that also holds the next offset is another one. A batch that ends at the last offset, lacks no record and
+    has no delete horizon (KIP-534) is not compacted: another checksum then means another log. Compaction rebuilds
+    wrappers of magic 0 and 1, so they show nothing.
     """
     offset = mark.offset or 0
     for batch in _batches(older[-1], offset - 1) if older else ():

@@ -1,7 +1,7 @@
-"""The options of the Spark source, each declared once: name, how its text is read, what it means.
+"""The options of the Spark source, each declared once with its name, parser and meaning.
 
-Names and habits are those of Spark's own Kafka source where it has such an option: ends are exclusive, names are
-found whatever their case.
+Names and conventions are those of Spark's Kafka source where it has such an option: ends are exclusive, and names are
+case-insensitive.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ACCOUNT: Final = "account"
 BATCHES: Final = "batches"
 FINDINGS: Final = "findings"
 ANSWERS: Final = tuple(name for name in QUESTIONS if question_named(name).collector is not None)
-"""Outputs that are what the commands of these names print."""
+"""Outputs with the lines of the command of the same name."""
 OF_WHOLE: Final = (FINDINGS, *ANSWERS)
 """Outputs that always cover whole partitions."""
 NONE: Final = "none"
@@ -57,7 +57,7 @@ _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """What a reader was asked for. Times are ms since 1970, sizes are bytes; None means no limit."""
+    """The options of a reader. Times are ms since 1970, sizes are bytes; None means no limit."""
 
     paths: tuple[str, ...]
     topic: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class SourceOptions:
     schemas: str | None = None
     schemas_topic: str = "_schemas"
     schema: str | None = None
-    """The subject whose types columns have."""
+    """The subject whose types the columns have."""
     split_bytes: int = 128 << 20
     min_partitions: int = 2 * (os.cpu_count() or 1)
     dedupe: bool = False
@@ -93,26 +93,25 @@ class SourceOptions:
     answer: tuple[tuple[str, Any], ...] = ()
     """The given options of a question, by the fields of its dataclass."""
     surveyed: bool = False
-    """Whether the headers must be walked whatever else is asked for."""
+    """Whether the headers must be read whatever the other options are."""
     kafka: KafkaQuery | None = None
-    """What is asked for in the way of Spark's Kafka source."""
+    """The query by the options of Spark's Kafka source."""
     ignored: tuple[str, ...] = ()
-    """The names of options that say nothing here."""
+    """The names of options without an effect here."""
     store: SchemaStore | None = None
-    """The schemas of the log, once the driver has read them."""
+    """The schemas of the log, after the driver has read them."""
     typed_names: tuple[str, ...] = ()
-    """The columns of the subject, once the driver has read the schemas."""
+    """The columns of the subject, after the driver has read the schemas."""
     pushed: Pushed | None = None
-    """What Spark's filters leave of topics and partitions."""
+    """The topics and partitions that Spark's filters leave."""
 
     @property
     def committed(self) -> bool:
-        """Whether only records of committed transactions, and those outside any, are wanted."""
+        """Whether only records of committed transactions, and records outside of transactions, are read."""
         return self.isolation == READ_COMMITTED
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the rows of records."""
         if self.columns:
             return self.columns
         decoded = () if self.decode == NONE else (schema.DECODED.name,)
@@ -120,7 +119,6 @@ class SourceOptions:
 
     @property
     def decodes(self) -> bool:
-        """Whether payloads are decoded."""
         return self.decode != NONE or self.schema is not None
 
     def narrowed(self, filters: Iterable[Any]) -> SourceOptions:
@@ -150,9 +148,9 @@ class SourceOptions:
 
 
 class Option(NamedTuple):
-    """One option: its name, the reader of its text (which raises ValueError), the shape of the text, the meaning.
+    """An option: its name, the parser of its text (which raises ValueError), the shape of the text, the meaning.
 
-    ``of`` are the outputs that it is for, where it is not for most.
+    ``of`` are its outputs, if it is not for most of them.
     """
 
     name: str
@@ -161,11 +159,11 @@ class Option(NamedTuple):
     doc: str
     of: tuple[str, ...] = ()
     parts: Mapping[str, FieldOption] = {}
-    """The options of questions that it is, by output."""
+    """Output -> the option of its question that has this name."""
 
     @property
     def field(self) -> str:
-        """The field of :class:`SourceOptions` that holds it."""
+        """The field of :class:`SourceOptions`."""
         return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", self.name)
 
 
@@ -192,7 +190,7 @@ def size(text: str) -> int:
 
 
 def _time(text: str) -> int:
-    """Read ms since 1970, or ISO 8601 where a time without a zone is UTC."""
+    """Return ms since 1970 from a number, or from ISO 8601 with UTC as the default zone."""
     if re.fullmatch(r"-?\d+", text):
         return int(text)
     moment = datetime.fromisoformat(text)
@@ -258,7 +256,7 @@ _KINDS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "codecs": (lambda text: tuple(map(target, _names(text))), "codecs such as zstd:9, separated by commas"),
     "text": (str, "a text"),
 }
-"""How the text of each kind of value in a question is read, and its shape."""
+"""Kind of a question's option -> the parser of its text, and the shape."""
 
 
 def _kind(words: QuestionOption) -> tuple[Callable[[str], Any], str]:
@@ -266,7 +264,7 @@ def _kind(words: QuestionOption) -> tuple[Callable[[str], Any], str]:
 
 
 def _of_questions() -> list[Option]:
-    """Return the options of the questions that are outputs; one that several have is one option of all of them."""
+    """Return the options of all questions that are outputs. An option of several questions appears once."""
     found: dict[str, Option] = {}
     for output in ANSWERS:
         for part in question_named(output).parts():
@@ -391,13 +389,13 @@ OPTIONS: Final = (
     ),
     *_of_questions(),
 )
-"""What a user may set; ``path`` and ``paths`` are Spark's own."""
+"""The options of users; ``path`` and ``paths`` are Spark's own."""
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
 
 def parse(given: Mapping[str, str]) -> SourceOptions:
-    """Read the options that Spark hands over. Raises UsageError for an unknown name, a bad value and a missing path."""
+    """Parse the options from Spark. Raises UsageError for an unknown name, a bad value and a missing path."""
     given, kafka, ignored = kafka_options.translate({name.lower(): text for name, text in given.items()})
     values: dict[str, Any] = {"paths": _paths(given), "ignored": ignored}
     asked: list[tuple[Option, str]] = []
@@ -423,9 +421,9 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
 
 
 def _of_question(output: str, asked: Iterable[tuple[Option, str]]) -> tuple[tuple[str, Any], ...]:
-    """Return the options of a question by its fields. Raises UsageError for one of another question.
+    """Return the options of a question by the fields of its dataclass. Raises UsageError for another's option.
 
-    An option of other questions that has their default is ignored.
+    An option of other questions with their default value is ignored.
     """
     found = []
     for option, text in asked:
@@ -443,7 +441,7 @@ def _value(option: Option, words: QuestionOption, text: str) -> Any:
 
 
 def read(option: Option, text: str) -> Any:
-    """Read the text of one option. Raises UsageError."""
+    """Parse the text of one option. Raises UsageError."""
     try:
         return option.read(text)
     except ValueError:
@@ -487,11 +485,11 @@ def _agree(options: SourceOptions) -> None:
 
 
 WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_batch_bytes", "skip_unreadable")
-"""Options that those outputs take."""
+"""Options of the outputs that cover whole partitions."""
 
 
 def _check_taken(options: SourceOptions) -> None:
-    """Raise UsageError for an option that the output has no use for, or that would leave out parts of partitions."""
+    """Raise UsageError for an option that the output does not use, or that would leave out parts of partitions."""
     for option in OPTIONS:
         if option.parts:
             continue

@@ -1,7 +1,7 @@
-"""Plans a read: the driver divides the segments into splits before any record is read.
+"""Plan a read: the driver divides the segments into splits before tasks read records.
 
-File names and indexes are enough for offsets and times. The outcome of transactions, and the replica that holds an
-offset, need the headers of all batches (:mod:`kdump.log_reader.header_scan`).
+File names and indexes are enough for offsets and times. The outcomes of transactions, and the choice of a replica, need
+the headers of all batches (:mod:`kdump.log_reader.header_scan`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kdump.spark.source.options import SourceOptions
 
 READERS: Final = 16
-"""Segments of a bucket that are surveyed at the same time: most of the time is waiting."""
+"""Segments of a store that are surveyed at the same time: most of the time is waiting."""
 OPEN_COST: Final = 1 << 16
 """The cost of opening a file, in bytes read."""
 TASK_COST: Final = 4 << 20
@@ -81,23 +81,20 @@ class Split:
 
     @property
     def name(self) -> str:
-        """The path in rows and messages."""
         return path_text(self.files.shown(self.path))
 
     @property
     def size(self) -> int:
-        """Bytes to read."""
         return self.end - self.start
 
     @property
     def file(self) -> SegmentFacts:
-        """The facts of the file for rows."""
         topic = None if self.topic is None else path_text(self.topic)
         return SegmentFacts(self.name, topic, self.partition, self.high_watermark, self.log_start)
 
 
 class Planned(NamedTuple):
-    """A segment and its splits: none if it holds nothing that ``options`` select."""
+    """A segment and its splits; none if ``options`` select no records of it."""
 
     name: str
     topic: str | None
@@ -112,7 +109,7 @@ Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
 
 
 def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
-    """Survey segments: many at the same time over a network, else one after the other."""
+    """Survey segments: many at the same time in a store, else one after the other."""
     remote = all(isinstance(segment.files, RemoteFiles) for segment in segments)
     with ThreadPoolExecutor(READERS if remote else 1) as pool:
         try:
@@ -131,9 +128,9 @@ def plan(
 ) -> list[Planned]:
     """Return all segments of the inputs, in order, with the splits to read.
 
-    The headers are read only if an option needs them. ``note`` is called with each input that is left out, and each
-    invalid file beside the logs. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with the
-    progress of planning. Raises UsageError and UnreadableError.
+    The headers are read only if an option needs them. ``note`` is called with each skipped input, and each invalid file
+    beside the logs. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with the progress of
+    planning. Raises UsageError and UnreadableError.
     """
     partitions = look(options, note) if inputs is None else inputs
     if options.kafka is not None:
@@ -159,7 +156,6 @@ def plan(
 
 
 def _with_progress(partitions: Sequence[T], progress: Callable[[str], None]) -> Iterator[T]:
-    """Yield partitions; report each before it is planned."""
     for number, partition in enumerate(partitions):
         progress(f"planning: {number:,} of {len(partitions):,} partitions")
         yield partition
@@ -168,7 +164,7 @@ def _with_progress(partitions: Sequence[T], progress: Callable[[str], None]) -> 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
     """Return the splits of each task. Small splits are combined, since a task has a cost of its own.
 
-    With enough to read there are about ``min_partitions`` groups, and none exceeds the split size.
+    There are about ``min_partitions`` groups if there are enough bytes. No group exceeds the split size.
     """
     splits = list(splits)
     total = sum(split.size + OPEN_COST for split in splits)
@@ -253,7 +249,7 @@ def look(
 ) -> list[Partition]:
     """Return the partitions of the inputs; ``progress`` is called with the progress of the listing.
 
-    Raises UnreadableError for anything that cannot be read, as Spark's own file sources do: it may hold records.
+    Raises UnreadableError for every unreadable input, as Spark's own file sources do: it may hold records.
     """
 
     def fail(error: UnreadableError) -> None:
@@ -279,7 +275,7 @@ def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], Non
 
 
 def prune(segments: Iterable[Segment], options: SourceOptions) -> list[Segment]:
-    """Return the segments that may hold the selected offsets and times, by their names and time indexes alone."""
+    """Return the segments that may hold the selected offsets and times, by names and time indexes alone."""
     known = list(segments)
     kept = []
     for number, segment in enumerate(known):
@@ -404,7 +400,7 @@ def _opens(segment: Segment) -> bool:
 def _split(
     partition: Partition, segment: Segment, start: int, end: int, file: SegmentFacts, inside: Ranges | None
 ) -> Split:
-    """Return a split that reads the offsets ``inside``, or all if that is None."""
+    """Return a split that reads the offsets ``inside``, or all with None."""
     return Split(
         files=segment.files,
         path=segment.path,
@@ -419,7 +415,7 @@ def _split(
 
 
 def planned(partition: Partition, segment: Segment, splits: list[Split], size: int | None = None) -> Planned:
-    """Return the splits of a segment under the names that rows have; ``size`` is that of the segment if not given."""
+    """Return a segment with its splits. ``size`` is the number of its bytes to read, by default all."""
     topic = None if partition.topic is None else path_text(partition.topic)
     size = segment.size if size is None else size
     return Planned(path_text(segment.name), topic, partition.partition, size, tuple(splits))
@@ -442,7 +438,7 @@ def _may_hold(chunk: ChunkSummary, options: SourceOptions, stable: int | None, o
 def cuts(segment: Segment, split_bytes: int, start: int = 0, stop: int | None = None) -> list[int]:
     """Return the positions that divide a part of a segment: starts of valid batches, about ``split_bytes`` apart.
 
-    The offset index names them where it is valid; else the headers are walked.
+    A valid offset index has such positions; else the headers are read.
     """
     stop = segment.size if stop is None else stop
     if stop - start <= split_bytes:
@@ -483,5 +479,4 @@ def _spaced(positions: Iterable[int], split_bytes: int, start: int, stop: int) -
 
 
 def head(source: log_dirs_files.Source, start: int, end: int) -> bytes:
-    """Return the first bytes of a range, at most HEAD."""
     return bytes(source.read(start, min(HEAD, end - start)))

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 TRAILING: Final = "trailing"
 """The kind of damage of a truncated batch at the end of a file."""
 GROWING: Final = "a broker was writing this batch when the file was listed"
-"""The reason if that batch is whole by now: it ends no job, and is not reported."""
+"""The reason of a batch that was truncated in the listing and is complete now. It ends no job and is not reported."""
 UNREADABLE: Final = "unreadable"
 """The kind of damage of bytes that a failing disk does not return, with ``skipUnreadable``."""
 DAMAGED_BYTES: Final = 8 << 20
-"""The most bytes of one row of the output damaged: a longer range is several rows."""
+"""The most bytes of a row of the output ``damaged``: a longer range becomes several rows."""
 
 
 _FAILFAST_HINT: Final = "mode FAILFAST ends here; PERMISSIVE goes on, and the output damaged has the bytes"
@@ -78,7 +78,8 @@ Content: TypeAlias = BatchContent | DamagedRange | Padding
 def contents(split: Split, source: files.Source, options: SourceOptions, rows: Rows | None = None) -> Iterator[Content]:
     """Yield the batches, damaged ranges and padding of ``split``.
 
-    Batches that ``rows`` can read are added to them and have no items.
+    Batches that ``rows`` can read are added to it and have no items.
+
     Raises UnreadableError at the first damage in the mode FAILFAST, and in every mode if bytes cannot be read: Spark
     then tries again. With ``skip_unreadable`` bytes that a failing disk does not return are one damaged range.
     """
@@ -103,7 +104,7 @@ def contents(split: Split, source: files.Source, options: SourceOptions, rows: R
 
 
 def check_live(split: Split, source: files.Source) -> None:
-    """Raise UnreadableError unless the size and the head of an open file fit the plan."""
+    """Raise UnreadableError unless the size and the first bytes of an open file fit the plan."""
     if source.size < split.end:
         raise _cut_back(split, source.size)
     if source.read(split.start, len(split.head)) != split.head:
@@ -209,7 +210,6 @@ def _cut(region: Padding | Trailing, inside: bool) -> Damage:
 
 
 def damage_text(damage: Damage) -> str:
-    """Return the message for a damaged range."""
     text = f"byte {damage.at}: {damage.reason}"
     if damage.expected is not None or damage.found is not None:
         text += f" (expected {damage.expected}, found {damage.found})"
@@ -225,7 +225,7 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open the file. If a broker has deleted it since, a stream gets None, or DataLossError with ``fail_on_data_loss``.
+    """Open the file of a split. A stream gets None for a deleted file, or DataLossError with ``fail_on_data_loss``.
 
     A broker renames a segment first, and deletes it a minute later (file.delete.delay.ms).
     """
@@ -263,14 +263,14 @@ def vanished(splits: Iterable[Split]) -> Iterator[str]:
 
 
 class Tally:
-    """Counts of a split while it is read: ``lost`` are the damaged ranges, ``rows`` the rows returned."""
+    """Counts of a split during the read: ``lost`` are the damaged ranges, ``rows`` the rows returned."""
 
     def __init__(self) -> None:
         self.batches = self.rows = self.batch_bytes = self.padding = 0
         self.lost: list[Damage] = []
 
     def add(self, content: Content) -> None:
-        """Count a batch, padding or damage, but no records."""
+        """Count a batch, padding or damage; records are counted separately."""
         lost = _lost(content)
         self.lost += lost
         if isinstance(content, Padding):
@@ -380,7 +380,7 @@ def is_reported(damage: Damage, options: SourceOptions) -> bool:
 
 
 def chunks(damage: Damage) -> Iterator[tuple[int, int]]:
-    """Yield position and length (bytes) of the rows of a damaged range."""
+    """Yield the position and length (bytes) of each row of a damaged range."""
     if damage.kind == UNREADABLE:
         yield damage.position, damage.size
         return

@@ -36,9 +36,11 @@ DAMAGED: Final = (
     ArrowField("missingUntil", "bigint"),
     ArrowField("bytes", "binary"),
 )
-"""A range of bytes without a readable batch; a very long one is several rows, one after the other. An unreadable
-range is one row without ``bytes``, whose ``damage`` is ``unreadable``. Offsets from ``missingFrom`` up to
-``missingUntil`` may be lost with it; null if they are unknown."""
+"""A range of bytes without a readable batch. A very long one is several consecutive rows.
+
+An unreadable range is one row without ``bytes``, whose ``damage`` is ``unreadable``. The offsets from ``missingFrom``
+to before ``missingUntil`` may be lost; null if they are unknown.
+"""
 
 ACCOUNT: Final = (
     *_WHERE,
@@ -53,7 +55,7 @@ ACCOUNT: Final = (
     ArrowField("trailingBytes", "bigint"),
     ArrowField("unreadableBytes", "bigint"),
 )
-"""What the bytes from ``start`` to ``end`` of a file are; ``rows`` is what the output records gives of them."""
+"""The outcome of the bytes from ``start`` to ``end`` of a file. ``rows`` counts rows of the output ``records``."""
 
 FINDINGS: Final = (
     ArrowField("kind", "string"),
@@ -69,19 +71,18 @@ FINDINGS: Final = (
     ArrowField("advice", "string"),
     ArrowField("fatal", "boolean"),
 )
-"""What a check says: the fields of ``kdump/findings.schema.json``, numbers in ``expected`` and ``found`` as text.
+"""The fields of ``kdump/findings.schema.json``, with numbers in ``expected`` and ``found`` as text.
 
-``kind`` is ``finding``, ``remark``, or ``unreadable`` for a file that cannot be read: then ``text`` says why, and no
-other column has a value but ``file``."""
+``kind`` is ``finding``, ``remark``, or ``unreadable``. An unreadable file has only ``file`` and the reason in ``text``.
+"""
 
 
 def ddl(fields: Iterable[ArrowField]) -> str:
-    """Return the fields as Spark's DDL text."""
     return ", ".join(f"`{field.name}` {field.type}" for field in fields)
 
 
 def with_schemas(options: SourceOptions) -> SourceOptions:
-    """Return the options with the schemas of the log, if payloads are to be decoded. Raises UnreadableError."""
+    """Return the options with the schemas of the log if payloads are decoded. Raises UnreadableError."""
     if not options.decodes or options.store is not None:
         return options
     where = options.paths if options.schemas is None else (options.schemas,)
@@ -92,7 +93,6 @@ def with_schemas(options: SourceOptions) -> SourceOptions:
 
 
 def decoder(options: SourceOptions) -> PayloadDecoder | None:
-    """Return the decoder of payloads, or None."""
     if options.store is None:
         return None
     formats = FORMATS if options.decode in (AUTO, NONE) else (options.decode,)
@@ -100,7 +100,7 @@ def decoder(options: SourceOptions) -> PayloadDecoder | None:
 
 
 def typed_columns(options: SourceOptions) -> TypedColumns | None:
-    """Return the columns of the subject, or None. Raises UsageError for a subject that is not there."""
+    """Return the columns of the subject, or None. Raises UsageError for an unknown subject."""
     made = decoder(options)
     if made is None or options.schema is None:
         return None
@@ -108,7 +108,6 @@ def typed_columns(options: SourceOptions) -> TypedColumns | None:
 
 
 def spark_schema(options: SourceOptions) -> StructType:
-    """Return the schema of records with the columns of the subject."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema_of(options.names, typed_columns(options)), prefer_timestamp_ntz=True)

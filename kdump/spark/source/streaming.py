@@ -1,4 +1,4 @@
-"""A growing log dir as a stream: the records between two marks of each partition folder.
+"""A growing log dir as a stream: each trigger reads the records between two marks of each partition folder.
 
 An offset of the stream is plain JSON: for each folder a :class:`~kdump.spark.source.marks.Mark`. Its Kafka offset
 decides, so a segment that rolled, was renamed or compacted between two triggers is found again. Its position only saves
@@ -41,13 +41,13 @@ Fail: TypeAlias = "Callable[[UnreadableError], None]"
 Offsets: TypeAlias = "dict[str, dict[str, Any]]"
 """Folder -> the fields of its :class:`Mark`."""
 Ends: TypeAlias = "dict[str, int]"
-"""Folder -> the offset after its last batch."""
+"""Folder -> its end offset."""
 TRIES: Final = 5
-"""How often a log dir is listed when files vanish from it meanwhile."""
+"""The most listings of a log dir when files vanish meanwhile."""
 
 
 class TriggerLimits(NamedTuple):
-    """How much one trigger takes at most; None for no limit. At least one batch is taken, so that it goes on."""
+    """The most that one trigger takes; None for no limit. A trigger always takes at least one batch."""
 
     files: int | None = None
     bytes: int | None = None
@@ -92,7 +92,7 @@ class Taken(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """How far a trigger gets, and what it takes. ``is_complete`` says whether no limit held it up."""
+    """The end of a trigger, and the bytes that it takes. ``is_complete``: no limit ended it."""
 
     offsets: Offsets
     taken: list[Taken]
@@ -101,10 +101,10 @@ class Advance(NamedTuple):
 
 
 def initial(options: SourceOptions, note: Callable[[str], None], listings: Listings | None = None) -> Offsets:
-    """Return where a stream begins that is asked for as one of Kafka's source; what is not in it begins at its start.
+    """Return the first offset of a stream with the options of Kafka's source; other folders begin at their start.
 
-    ``note`` is called with what is not there; ``listings`` are those of the run. Raises UsageError, DataLossError and
-    UnreadableError.
+    ``note`` is called with each missing topic or partition; ``listings`` are those of the run. Raises UsageError,
+    DataLossError and UnreadableError.
     """
     known = listings or Listings()
     return {} if options.kafka is None else _until_still(lambda _: _initial(options, note, known), options)
@@ -132,7 +132,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
 
 
 def ends(options: SourceOptions) -> Ends:
-    """Return the offset after the last valid batch of each folder. Raises UnreadableError."""
+    """Return the end offset of each folder: after its last valid batch. Raises UnreadableError."""
     return _until_still(lambda _: {key_of(one): end_of_log(one).offset for one in partitions(options)}, options)
 
 
@@ -143,7 +143,7 @@ def latest(
     target: Ends | None = None,
     listings: Listings | None = None,
 ) -> Offsets:
-    """Return how far a trigger that begins at ``start`` gets; see :func:`advance`."""
+    """Return the end of a trigger that begins at ``start``, as :func:`advance` does."""
     return advance(options, start, limits, target, listings=listings).offsets
 
 
@@ -156,22 +156,23 @@ def advance(
     listings: Listings | None = None,
     checked: Container[str] = (),
 ) -> Advance:
-    """Return how far a trigger that begins at ``start`` gets, and not beyond ``target``.
+    """Return the end of a trigger that begins at ``start``, and not beyond ``target``.
 
-    A segment that has rolled and fits is taken as it is listed. Of any other one the offset index names a batch, and
-    the headers from there on are read; of folders in ``checked``, all bytes. A trigger ends after a batch with a right
-    checksum: what is half written at the end of the last segment waits for the next trigger. The folder that has waited
-    longest comes first. ``fail`` is called with each error, maybe more than once; its folder stops before it. By
-    default that raises. So it is with a folder that lacks a segment which ``listings``, those of the run, have had:
-    :class:`~kdump.spark.source.listings.Listings` says when. Without ``failOnDataLoss`` such a folder goes on with the
-    segments that are left.
+    A rolled segment that fits is taken as listed. For any other one the offset index names a batch, and the headers
+    from there on are read; for folders in ``checked``, all bytes. A trigger ends after a batch with a right checksum: a
+    truncated batch at the end of the last segment waits for the next trigger. The folder that has waited longest comes
+    first.
+
+    ``fail`` is called with each error, maybe more than once; by default it raises. Its folder stops before the error. A
+    folder that lacks a segment of ``listings`` is such an error (:class:`~kdump.spark.source.listings.Listings`).
+    Without ``failOnDataLoss`` the folder continues with the segments that are left.
     """
     known = listings or Listings()
     return _until_still(lambda fail: _advance(options, start, limits, target, fail, known, checked), options, fail)
 
 
 def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: Fail = raise_it) -> Looked:
-    """List a log dir, and repeat if a file vanishes meanwhile: retention may delete listed files."""
+    """Call ``look`` to list a log dir; repeat it if a file vanishes meanwhile, as retention deletes files."""
 
     def is_gone(error: UnreadableError) -> bool:
         try:
@@ -264,7 +265,7 @@ def partitions(
     fail: Fail = raise_it,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Partition]:
-    """Return the partitions of the inputs. A folder without any is no error: they may still come."""
+    """Return the partitions of the inputs. A folder without any is no error: a broker may create them later."""
 
     def fail_unless_empty(error: UnreadableError) -> None:
         if error.reason != NO_SEGMENT:
@@ -274,7 +275,7 @@ def partitions(
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
-    """Return where to go on: at ``mark``, unless the log that is here now is not the one that was read."""
+    """Return the mark to continue from: ``mark``, or the point at which the log differs from the one read."""
     if mark.topicId and here and here != mark.topicId:
         return START
     cut = cut_back(partition, mark)
@@ -286,14 +287,13 @@ def _first(partition: Partition) -> int | None:
 
 
 def _is_there(key: str, options: SourceOptions) -> bool:
-    """Return whether the folder of a partition exists, without listing it."""
     return is_there(key, (*options.paths, key))
 
 
 def _outcomes(partition: Partition, options: SourceOptions) -> tuple[Outcomes, int]:
-    """Return the outcome of transactions, and the offset up to which that is decided.
+    """Return the outcomes of transactions, and the offset up to which they are decided.
 
-    What is appended after the batches that were looked at may belong to a transaction whose begin was not read.
+    Later batches may belong to a transaction whose begin was not read.
     """
     surveys = [survey(segment, options.split_bytes) for segment in partition.segments]
     fates = combined((one.transactions for one in surveys), whole=partition.whole)
@@ -303,7 +303,7 @@ def _outcomes(partition: Partition, options: SourceOptions) -> tuple[Outcomes, i
 
 
 class _Meter:
-    """Counts what a trigger takes. A partition in which something did not fit stops there: its order is kept."""
+    """Counts the bytes, records and files of a trigger. A partition stops at the first batch beyond a limit."""
 
     def __init__(self, limits: TriggerLimits) -> None:
         self._limits = limits
@@ -314,12 +314,12 @@ class _Meter:
         self._before = (0, 0, False)
 
     def go_on(self, stable: int | None) -> None:
-        """Turn to the next partition, in which nothing from the offset ``stable`` on is taken."""
+        """Begin the next partition, which stops at the offset ``stable``."""
         self.is_stopped = False
         self.stable = stable
 
     def stop(self) -> None:
-        """End with this partition."""
+        """End the current partition."""
         self.is_stopped = True
 
     def opens(self) -> bool:
@@ -330,21 +330,21 @@ class _Meter:
         return not self.is_stopped
 
     def put_back(self) -> None:
-        """Forget what was taken of the file that was opened last."""
+        """Undo the counts of the file that was opened last."""
         self._bytes, self._records, self.is_full = self._before
         self.is_stopped = False
 
     def took(self, part: Taken) -> None:
-        """Count a file, if some of its bytes were taken."""
+        """Count a file if some of its bytes were taken."""
         self._files += part.end > part.start
 
     def is_stable(self, offset: int) -> bool:
-        """Return whether a batch may be taken at all whose last offset this is."""
+        """Return whether a batch with this last offset may be taken."""
         return self.stable is None or offset < self.stable
 
     @property
     def room(self) -> TriggerLimits:
-        """What is left of the limits."""
+        """The rest of the limits."""
         most, records = self._limits.bytes, self._limits.records
         return TriggerLimits(
             bytes=None if most is None else most - self._bytes,
@@ -352,12 +352,12 @@ class _Meter:
         )
 
     def holds(self, size: int, records: int) -> bool:
-        """Return whether something is within the limits."""
+        """Return whether so many bytes and records are within the limits."""
         room = self.room
         return (room.bytes is None or size <= room.bytes) and (room.records is None or records <= room.records)
 
     def takes(self, size: int, records: int) -> bool:
-        """Count what is taken, if it still fits; else end. The first thing of a trigger always fits."""
+        """Count bytes and records if they are within the limits; else end. The first batch of a trigger always fits."""
         if self._bytes and not self.holds(size, records):
             self.is_stopped = self.is_full = True
             return False
@@ -382,7 +382,7 @@ def _take_from(
 
 
 def _parts_from(partition: Partition, at: Mark, meter: _Meter, *, is_checked: bool) -> Iterator[Taken]:
-    """Yield what the trigger takes of the segments from a mark on. Raises UnreadableError."""
+    """Yield the bytes that the trigger takes of each segment from a mark on. Raises UnreadableError."""
     begin = at
     for segment, position in ahead(partition, at):
         if not segment.size:  # neither has a pipe or a link to nowhere
@@ -405,13 +405,13 @@ def _parts_from(partition: Partition, at: Mark, meter: _Meter, *, is_checked: bo
 
 
 def _open(segment: Segment) -> None:
-    """Raise UnreadableError where a segment cannot be opened."""
+    """Raise UnreadableError if a segment cannot be opened."""
     with segment.open():
         pass
 
 
 def _whole(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter) -> Taken | None:
-    """Return the rest of a segment that has rolled, if its size and the names of segments show that all of it fits."""
+    """Return the rest of a rolled segment if it fits by its size and the names of segments, else None."""
     segment, position = place
     following = _following(partition, segment)
     first = segment.base_offset if at.offset is None else at.offset
@@ -426,7 +426,7 @@ def _whole(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _M
 
 
 def _following(partition: Partition, segment: Segment) -> int | None:
-    """Return the base offset of the next segment, or None if there is none, or none that comes after this one."""
+    """Return the base offset of the next segment, or None if there is none."""
     base = segment.base_offset
     later = [one.base_offset for one in partition.segments if one.base_offset is not None]
     return None if base is None else min((one for one in later if one > base), default=None)
@@ -461,7 +461,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 
 
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
-    """Return a position by the offset index up to which all fits, and at least one more batch; count the bytes.
+    """Return a position from the offset index before which all batches fit, and at least one more; count the bytes.
 
     The entry before the last one that fits is used, since the batch before the last one ends the trigger.
     """
@@ -487,10 +487,10 @@ def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Met
 def _fitting(
     regions: Iterable[Region], partition: Partition, place: tuple[Segment, int], meter: _Meter
 ) -> tuple[RecordBatch | None, int]:
-    """Return the last batch that fits of the regions of a segment, and the position (bytes) up to which it is taken.
+    """Return the last batch of a segment's regions that fits, and the position (bytes) up to which it is taken.
 
-    Damage that valid batches follow is taken with them; damage at the end of the last segment may be a batch that is
-    still being written, and waits.
+    Damage that valid batches follow is taken with them. Damage at the end of the last segment waits: a broker may still
+    be writing that batch.
     """
     segment, end = place
     waiting: list[Region] = []
@@ -531,10 +531,10 @@ def between(
 ) -> list[Split]:
     """Return the splits between two offsets of the stream.
 
-    ``lost`` is called with records that ``start`` waits for and that are gone, as far as marks and the ``listings`` of
-    the run show it; where it returns, what is left is read. ``note`` is called with what a read_committed consumer
-    cannot be given, since nothing shows its outcome. Each split reads by Kafka's offsets: a segment that was compacted
-    in between gives what is left of it.
+    ``lost`` is called with records after ``start`` that are gone, as far as marks and ``listings`` show it; if it
+    returns, the rest is read. ``note`` is called with records that a read_committed consumer cannot get because their
+    outcome is unknown. Each split reads by Kafka's offsets: of a segment that was compacted meanwhile it reads the
+    remaining records.
     """
     known = listings or Listings()
     splits, gone, unknown = _until_still(lambda _: _planned(options, start, end, known), options)
@@ -547,7 +547,7 @@ def between(
 
 
 def unknown(key: str, outcomes: Outcomes | None, since: int | None) -> list[str]:
-    """Return messages about transactions of unknown outcome at the offset ``since`` or later."""
+    """Return a message about transactions of unknown outcome at the offset ``since`` or later, if there are any."""
     text = None if outcomes is None else outcomes.among(since or 0, INT64_END).unknown
     return [] if text is None else [f"{key}: {text}"]
 
@@ -579,9 +579,9 @@ def _planned(
 
 
 def _left(partition: Partition, until: Mark) -> Mark:
-    """Return up to where the log still holds what was planned up to ``until``; START where it is another one.
+    """Return the mark up to which the log still holds the planned records; START if it is another log.
 
-    A driver that was killed runs its last trigger again, however long after it had planned it.
+    A driver that was killed repeats its last trigger, maybe long after it planned it.
     """
     here = topic_id(partition)
     if until.topicId and here and here != until.topicId:
@@ -641,7 +641,6 @@ def _between(partition: Partition, since: Mark, until: Mark, options: SourceOpti
 
 
 def _live(partition: Partition, segment: Segment, begin: Mark, until: Mark) -> tuple[int, int]:
-    """Return the offsets to read from a segment, by the names of the segments."""
     end = until.offset or 0
     following = _following(partition, segment)
     return max(begin.offset or 0, segment.base_offset or 0), end if following is None else min(end, following)
