@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.segments.regions import Padding, Region
-
     from kdump.log_salvage.chains import LeftOutRange
+    from kdump.segments.regions import Padding, Region
 
 
 def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None) -> tuple[list[Chain], Account]:

@@ -1,11 +1,11 @@
-"""Avro payloads to values of JSON, with the writer's schema (Apache Avro 1.12 specification, binary encoding).
+"""Read Avro payloads with the writer's schema as JSON values (Apache Avro 1.12 specification, binary encoding).
 
-A reader is a Python function per record, array and map, generated as source text from the schema: names and symbols of
-the schema enter that text as literals made by ``repr`` only. A reader that interprets the schema takes seven times as
-long. In JSON lines the kernel writes most payloads (:mod:`kernel_avro`).
+A reader is a Python function per record, array and map, generated as source text from the schema. Names and symbols of
+the schema enter that text only as literals made by ``repr``. A reader that interprets the schema takes seven times as
+long. For JSON lines the kernel writes most payloads (:mod:`kdump.schemas.kernel_tables`).
 
-``fastavro.schemaless_reader`` reads as many payloads a second. Its values are no JSON, it raises for a date outside the
-years 1 to 9999, and it ignores bytes after the value. It has no durations, UUIDs of 16 bytes and nanoseconds.
+``fastavro.schemaless_reader`` reads as many payloads a second. Its values are not JSON, it raises for a date outside
+the years 1 to 9999, and it ignores bytes after the value. It has no durations, UUIDs of 16 bytes and nanoseconds.
 """
 
 from __future__ import annotations
@@ -41,19 +41,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
-"""Takes the payload, a position, its size, the level and the items without bytes that are left; returns the value and
-the position after it."""
+"""Takes the payload, a position, the payload's size, the level, and the number of items without bytes that may follow.
+
+Returns the value and the position after it.
+"""
 
 MAX_DEPTH: Final = 200
-"""How deep records, arrays and maps of a payload may be nested. A command prints them by a recursive encoder."""
+"""The most levels of records, arrays and maps in a payload: commands print them by a recursive encoder."""
 _EMPTY_ITEMS: Final = 1_000_000
-"""Most items without bytes (nulls, empty records) in a payload."""
+"""The most items without bytes (nulls, empty records) in a payload."""
 MAX_DECIMAL: Final = 1700
-"""Bytes of a decimal that Python turns to text (``sys.get_int_max_str_digits``)."""
+"""The most bytes of a decimal that Python converts to text (``sys.get_int_max_str_digits``)."""
 
 
 class AvroReader:
-    """Reads payloads of a schema. ``name`` is the full name of the schema where it is a named type, else None."""
+    """Reads payloads of a schema. ``name`` is the full name of a record, enum or fixed, else None."""
 
     def __init__(self, schema: AvroType) -> None:
         self.schema = schema
@@ -65,14 +67,14 @@ class AvroReader:
         self._read = compiled(source.lines, name, {})
 
     def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
-        """Return the value at a position, as in JSON, and the position after it. Raises UndecodableError."""
+        """Return the value at a position as JSON has it, and the position after it. Raises UndecodableError."""
         if self._raw:  # Confluent's serializer writes no length there (AbstractKafkaAvroSerializer)
             rest = payload[position:]
             return (_decimal(rest, self._logical.scale) if self._logical else base64(rest)), len(payload)
         return self.value(payload, position)
 
     def value(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
-        """Return the value at a position as Avro itself writes it, bytes with their length. Raises UndecodableError."""
+        """Like :meth:`read`, but for Avro's own encoding, in which bytes always have a length."""
         return guarded(self._read, payload, position)
 
 
@@ -91,12 +93,11 @@ def guarded(read: Read, payload: bytes, position: int) -> tuple[Any, int]:
 
 
 def base64(data: bytes) -> str:
-    """Return bytes in base64."""
     return b2a_base64(data, newline=False).decode("ascii")
 
 
 def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
-    """Return the rest of a varint whose first byte was ``value``, not yet zigzag decoded, and the position after it."""
+    """Return the zigzag varint whose first byte was ``value``, not yet decoded, and the position after it."""
     value &= 127
     shift = 7
     while True:
@@ -114,7 +115,7 @@ def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
 
 
 def zigzag_varint(value: int) -> bytes:
-    """Return a long as Avro writes it."""
+    """Return the encoding of a long."""
     left = (value << 1) ^ (value >> 63)
     made = bytearray()
     while left > 127:
@@ -134,14 +135,14 @@ def _decimal(data: bytes, scale: int) -> str:
 
 
 def decimal_text(value: int, scale: int) -> str:
-    """Return an unscaled decimal with all digits of its scale."""
+    """Return a decimal as text, from its unscaled value, with all digits of its scale."""
     digits = str(abs(value)).zfill(scale + 1)
     sign = "-" if value < 0 else ""
     return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
 
 
 def number(value: float) -> float | str:
-    """Return a float as JSON can have it: NaN and infinities as text."""
+    """Return a float as JSON can hold it: NaN and infinities become text."""
     if isfinite(value):
         return value
     return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -179,7 +180,7 @@ _HELPERS: Final[dict[str, Any]] = {
 
 
 def compiled(lines: list[str], name: str, scope: dict[str, Any]) -> Read:
-    """Return the function of a name that source text defines; ``scope`` has what it uses beside the helpers.
+    """Return the function ``name`` of source text. ``scope`` has the objects that the text uses, beside the helpers.
 
     Raises SchemaError.
     """
@@ -195,8 +196,8 @@ def compiled(lines: list[str], name: str, scope: dict[str, Any]) -> Read:
 class ReaderSource:
     """Source text of the readers of a schema.
 
-    In it ``d`` is the payload, ``p`` the position, ``n`` the size, ``k`` the level, ``z`` holds the number of items
-    without bytes that are left, ``v`` takes a value.
+    Its variables: ``d`` is the payload, ``p`` the position, ``n`` the size, ``k`` the level, ``v`` a value. ``z`` holds
+    the number of items without bytes that may still follow.
     """
 
     def __init__(self) -> None:
@@ -206,7 +207,7 @@ class ReaderSource:
         self._least: dict[int, int] = {}
 
     def function(self, schema: AvroType) -> str:
-        """Return the name of the function that reads a type; it is written where it is not there yet."""
+        """Return the name of the function that reads a type; write the function if it is new."""
         known = self._functions.get(id(schema))
         if known is not None:
             return known
@@ -237,7 +238,7 @@ class ReaderSource:
 
     @staticmethod
     def depth_check() -> list[str]:
-        """Return the lines at the begin of a function that reads parts."""
+        """Return the first lines of a function that reads parts."""
         return [f"    if k > {MAX_DEPTH}:", "        raise UndecodableError('it is nested too deep')"]
 
     def blocks(self, items: AvroType | None) -> list[str]:
@@ -260,7 +261,7 @@ class ReaderSource:
         ]
 
     def _least_size(self, schema: AvroType) -> int:
-        """Return the least number of bytes of a value: 0 or 1 (or the size of a fixed)."""
+        """Return the least number of bytes of a value: 0, 1, or the size of a fixed."""
         if isinstance(schema, Fixed):
             return schema.size
         if isinstance(schema, Primitive):
@@ -310,7 +311,7 @@ class ReaderSource:
 
     @staticmethod
     def span(indent: str, size: int | None) -> list[str]:
-        """Return the lines that find the end ``e`` of bytes: of a fixed size, or of the length before them."""
+        """Return the lines that set ``e`` to the end of bytes: of a fixed size, or with their length first."""
         if size is not None:
             return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
         return [
@@ -322,7 +323,7 @@ class ReaderSource:
 
     @staticmethod
     def plain(kind: str, indent: str, target: str) -> list[str]:
-        """Return the lines that read a null, boolean or number as a value of Python."""
+        """Return the lines that read a null, boolean or number as a Python value."""
         if kind == "null":
             return [f"{indent}{target} = None"]
         if kind == "boolean":
@@ -367,7 +368,7 @@ def _primitive(schema: Primitive, indent: str, target: str) -> list[str]:
 
 
 def bytes_text(logical: Logical | None) -> str:
-    """Return the expression for the bytes from ``p`` to ``e`` as JSON has them."""
+    """Return the expression that converts the bytes from ``p`` to ``e`` to JSON."""
     if logical is None:
         return "b64(d[p:e])"
     if logical.name == "decimal":
@@ -376,7 +377,7 @@ def bytes_text(logical: Logical | None) -> str:
 
 
 def number_text(logical: Logical, target: str) -> str:
-    """Return the expression for a date or time in JSON."""
+    """Return the expression that converts the number of a date or time to JSON."""
     kind, _, unit = logical.name.rpartition("-")
     if logical.name == "date":
         return f"date_text({target})"
@@ -398,10 +399,10 @@ class AvroFile:
 
 
 def read_file(payload: bytes, limit: int) -> AvroFile:
-    """Return the records of an Avro container file (``Obj`` 1) that a payload is.
+    """Return the records of a payload that is an Avro container file (``Obj`` 1).
 
-    ``limit`` is the most that its blocks may take uncompressed, in bytes. Raises UndecodableError, and SchemaError for
-    the schema in it.
+    ``limit`` is the largest size of its blocks uncompressed, in bytes. Raises UndecodableError, and SchemaError for the
+    schema in it.
     """
     header, position = AvroReader(_FILE_HEADER).value(payload, len(FILE_MAGIC))
     meta = {name: a2b_base64(value) for name, value in header.items()}
@@ -432,7 +433,7 @@ def read_file(payload: bytes, limit: int) -> AvroFile:
 
 
 def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
-    """Return the content of a block. Raises UndecodableError where it is broken or larger than ``limit`` bytes."""
+    """Return the content of a block. Raises UndecodableError if it is malformed or larger than ``limit`` bytes."""
     try:
         if codec == "null":
             return data

@@ -1,14 +1,15 @@
-"""Avro payloads read with their writer's schema into values of a reader's schema (Avro 1.12, "Schema Resolution").
+"""Read Avro payloads with their writer's schema into values of a reader's schema (Avro 1.12, "Schema Resolution").
 
-As in :mod:`kdump.schemas.avro`, a reader is generated as source text. It gives values of a :mod:`kdump.schemas.shapes`
-shape. Three decisions go beyond the specification:
+As in :mod:`kdump.schemas.avro`, a reader is generated as source text. It returns values of a shape
+(:mod:`kdump.schemas.shapes`). Three decisions go beyond the specification:
 
-* A field that the writer does not have and that has no default is null: all columns are nullable.
+* A field that the writer lacks and that has no default is null: all columns are nullable.
 * Two logical types of different units or scales do not resolve: the value would be wrong by a factor.
-* A time outside the years 1 to 9999, or outside 24 hours, and a decimal with more digits than its type do not fit.
+* A mismatch is reported for a time outside the years 1 to 9999 or outside 24 hours, and for a decimal with too many
+  digits.
 
-``fastavro`` gives dictionaries of Python objects, which take twice as long to become columns, and it reads neither
-durations nor UUIDs of 16 bytes.
+``fastavro`` returns dictionaries, which take twice as long to become columns. It reads neither durations nor UUIDs of
+16 bytes.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ _PROMOTIONS: Final = {
 _UNITS: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 _NULL: Final = Primitive("null")
 _MOST_DIGITS: Final = 4096
-"""As many as :data:`kdump.schemas.avro.MAX_DECIMAL` bytes hold."""
+"""The number of digits that :data:`kdump.schemas.avro.MAX_DECIMAL` bytes hold."""
 
 
 class ResolvingReader:
-    """Reads payloads of a writer's schema as values of a shape, which is that of the reader's schema."""
+    """Reads payloads of the schema ``writer`` as values of ``shape``, the shape of the schema ``reader``."""
 
     def __init__(self, writer: AvroType, reader: AvroType, shape: Shape) -> None:
-        """Raises SchemaError for a schema that is too large."""
+        """Raise SchemaError for a schema that is too large."""
         self._raw = isinstance(writer, Primitive) and writer.kind == "bytes"
         self._read = _Source().compiled(writer, reader, shape)
 
@@ -88,9 +89,9 @@ def _unknown_symbol(symbol: str) -> MismatchError:
 
 
 class _Source(avro.ReaderSource):
-    """Source text of resolving readers; see :class:`kdump.schemas.avro.ReaderSource` for its names.
+    """Source text of resolving readers, with the variables of :class:`kdump.schemas.avro.ReaderSource`.
 
-    ``shape`` is None if the value is made as JSON has it, for a text.
+    The shape None stands for the value as JSON has it.
     """
 
     def __init__(self) -> None:
@@ -106,12 +107,11 @@ class _Source(avro.ReaderSource):
         self._shapes: list[object] = []  # so that no id is used twice
 
     def compiled(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> avro.Read:
-        """Return the function that reads a payload."""
         name = self._pair(writer, reader, shape)
         return avro.compiled(self.lines, name, self._scope)
 
     def _pair(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> str:
-        """Return the name of the function that reads a pair of types."""
+        """Return the name of the function that reads values of ``writer`` as values of ``reader``."""
         key = (id(writer), id(reader), id(shape))
         known = self._pairs.get(key)
         if known is not None:
@@ -250,7 +250,7 @@ def _of_bytes(logical: Logical | None, *, typed: bool) -> str:
 
 
 def bounds(logical: Logical) -> tuple[int, int]:
-    """Return the smallest and the largest number of a date or time that Python and Spark have."""
+    """Return the least and the greatest number of a date or time that Python and Spark support."""
     if logical.name == "date":
         return FIRST_DAY, LAST_DAY
     kind, _, unit = logical.name.rpartition("-")
@@ -265,7 +265,7 @@ def _simple(name: str) -> str:
 
 
 def _match(writer: AvroType, reader: AvroType, *, promoted: bool) -> bool:
-    """Return whether values of one type can be read as another, by the two types alone."""
+    """Return whether values of one type can be read as another, without a look at the types inside them."""
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
         if reader.kind != writer.kind and not (promoted and reader.kind in _PROMOTIONS.get(writer.kind, ())):
             return False
@@ -288,7 +288,7 @@ def _same_unit(writer: Logical | None, reader: Logical | None) -> bool:
 
 
 def _branch(writer: AvroType, reader: Union) -> AvroType | None:
-    """Return the branch that a value of the writer is: of its own full name, of its type, then of a wider one."""
+    """Return the branch of a union that fits a value: of the same full name, of the same type, then of a wider type."""
     if isinstance(writer, (AvroRecord, Enum, Fixed)):
         for branch in reader.branches:
             if type(branch) is type(writer) and getattr(branch, "name", None) == writer.name:
@@ -312,7 +312,7 @@ def _shown(schema: AvroType) -> str:
 
 
 def default_value(schema: AvroType, value: Any, shape: Shape | None) -> Any:
-    """Return a default of a schema's JSON as a value of a shape (None: as JSON has it); None if it does not fit."""
+    """Return a default in a schema as a value of a shape; None if it does not fit."""
     try:
         return _default(schema, value, shape)
     except (TypeError, ValueError, AttributeError, KeyError, RecursionError):

@@ -1,4 +1,4 @@
-"""Avro schemas: JSON text to types, and the fingerprint of a schema (Apache Avro 1.12 specification)."""
+"""Parse Avro schemas, and compute their fingerprints (Apache Avro 1.12 specification)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kdump.schemas.errors import SchemaError
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MAX_NESTING: Final = 100
-"""Most levels of nested types. Recursion by name has no limit."""
+"""The most levels of nested types. Recursion by name has no limit."""
 
 Names: TypeAlias = "dict[str, Named]"
-"""Full name -> type, of a schema and of those that it refers to."""
+"""Full name -> type, of a schema and of the schemas that it refers to."""
 
 
 @dataclass(slots=True)
 class Logical:
-    """A logical type that is valid for its base type; of an invalid or unknown one only the base type counts."""
+    """A logical type that is valid for its base type. Invalid and unknown ones are ignored."""
 
     name: str
     scale: int = 0
@@ -39,7 +39,7 @@ class Primitive:
 
 @dataclass(slots=True)
 class Fixed:
-    """So many bytes."""
+    """A fixed number of bytes."""
 
     name: str
     size: int
@@ -49,7 +49,7 @@ class Fixed:
 
 @dataclass(slots=True)
 class Enum:
-    """One of some symbols; ``default`` counts where a reader does not know the writer's symbol."""
+    """One of several symbols. ``default`` replaces a writer's symbol that the reader does not know."""
 
     name: str
     symbols: tuple[str, ...]
@@ -59,7 +59,7 @@ class Enum:
 
 @dataclass(slots=True)
 class AvroField:
-    """A field of a record; ``default`` is JSON, and counts where ``has_default``."""
+    """A field of a record. ``default`` is JSON, and is used only if ``has_default``."""
 
     name: str
     type: AvroType
@@ -70,7 +70,7 @@ class AvroField:
 
 @dataclass(slots=True)
 class AvroRecord:
-    """Fields in the order in which they are written."""
+    """Fields in the order of the encoding."""
 
     name: str
     fields: tuple[AvroField, ...] = ()
@@ -79,22 +79,16 @@ class AvroRecord:
 
 @dataclass(slots=True)
 class Array:
-    """A list."""
-
     items: AvroType
 
 
 @dataclass(slots=True)
 class Map:
-    """Text keys with values."""
-
     values: AvroType
 
 
 @dataclass(slots=True)
 class Union:
-    """A value of one of some types."""
-
     branches: tuple[AvroType, ...]
 
 
@@ -103,7 +97,7 @@ AvroType: TypeAlias = Primitive | Fixed | Enum | AvroRecord | Array | Map | Unio
 
 
 def parse(text: str, names: Names | None = None) -> AvroType:
-    """Return the type of a schema's text. ``names`` has the types of its references, and gets its own.
+    """Parse a schema. ``names`` has the types of its references; its own types are added.
 
     Raises SchemaError.
     """
@@ -120,7 +114,7 @@ class _AvroParser:
     _own: set[str] = field(default_factory=set)
 
     def type_of(self, found: object, space: str, level: int) -> AvroType:
-        """Return the type of a JSON value; ``space`` is the enclosing namespace."""
+        """Return the type for a JSON value; ``space`` is the enclosing namespace."""
         if level > _MAX_NESTING:
             raise SchemaError(f"types are nested more than {_MAX_NESTING} levels deep")
         if isinstance(found, str):
@@ -165,7 +159,7 @@ class _AvroParser:
         return Union(branches)
 
     def _named(self, found: dict[str, Any], space: str) -> tuple[str, str, tuple[str, ...]]:
-        """Return the full name of a type that is defined here, its namespace and its aliases."""
+        """Return the full name, the namespace and the aliases of a type that is defined here."""
         name = found.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise SchemaError(f"{_shown(name)} is no name")
@@ -261,13 +255,13 @@ _BASES: Final = {
     "duration": ("fixed",),
 }
 _SIZES: Final = {"uuid": 16, "duration": 12}
-"""The sizes that a fixed must have for a logical type."""
+"""The size of a fixed with a logical type."""
 _MOST_SCALE: Final = 4096
-"""Digits after the point of a decimal: each value has all of them. A larger scale counts as an invalid type."""
+"""The most digits after the point of a decimal. A logical type with a larger scale is ignored."""
 
 
 def _logical(found: dict[str, Any], kind: str, size: int = 0) -> Logical | None:
-    """Return the logical type of a definition, None for one that does not fit (LogicalTypes.fromSchema)."""
+    """Return the logical type of a definition, or None if it is invalid (LogicalTypes.fromSchema)."""
     name = found.get("logicalType")
     if not isinstance(name, str) or kind not in _BASES.get(name, ()):
         return None
@@ -322,7 +316,7 @@ def _table() -> tuple[int, ...]:
 
 
 def fingerprint(found: AvroType) -> bytes:
-    """Return the CRC-64-AVRO of a schema as a single object carries it (8 bytes, little endian)."""
+    """Return the CRC-64-AVRO of a schema (8 bytes, little endian), as single-object encoding has it."""
     value, table = _EMPTY, _table()
     for byte in canonical_form(found).encode():
         value = (value >> 8) ^ table[(value ^ byte) & 0xFF]

@@ -1,4 +1,4 @@
-"""Errors of payloads and schemas. They become a ``problem`` of the line, never an exception of a command."""
+"""Errors of payloads and schemas. Commands report them as the ``problem`` of a line."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ class UndecodableError(ValueError):
 
 
 class SchemaError(ValueError):
-    """A schema's text cannot be understood."""
+    """A schema is malformed."""
 
 
 class MissingReferenceError(SchemaError):
-    """A schema that is referred to is not in the log."""
+    """A referenced schema is not in the log."""
 
 
 class MismatchError(UndecodableError):

@@ -1,4 +1,4 @@
-"""The framing in which a payload names its schema.
+"""The framing with which a payload names its schema.
 
 * prefix: ``00``, the schema id (int32, big endian), the payload (Confluent's wire format).
 * header: the record header ``__key_schema_id`` or ``__value_schema_id`` holds ``01`` and the 16 bytes of the GUID, or
@@ -26,7 +26,7 @@ DIGEST_SIZE: Final = 16
 """Bytes of a GUID in a header."""
 SINGLE_OBJECT: Final = b"\xc3\x01"
 FILE_MAGIC: Final = b"Obj\x01"
-"""What an Avro container file begins with."""
+"""The first bytes of an Avro container file."""
 _SINGLE_OBJECT_SIZE: Final = 10
 _HEADERS: Final = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
 _WITH_ID, _WITH_GUID = 0, 1
@@ -34,7 +34,7 @@ _WITH_ID, _WITH_GUID = 0, 1
 
 
 class SchemaFrame(NamedTuple):
-    """A payload's frame. The message begins at ``position``; ``indexes`` is the Protobuf path that a header has."""
+    """The frame of a payload. The message begins at ``position``; ``indexes`` is a Protobuf path in a header."""
 
     framing: Framing
     position: int
@@ -45,7 +45,7 @@ class SchemaFrame(NamedTuple):
 
 
 def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]) -> SchemaFrame | None:
-    """Return the frame of a payload, or None if it carries none."""
+    """Return the frame of a payload, or None if it has none."""
     name = _HEADERS[side]
     for header, value in headers:
         if header == name and value:

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
 _LOCAL: Final = 16
-"""Added to the digits of a time without a zone."""
+"""The bit that marks a time without a zone in the number of digits."""
 _Node: TypeAlias = tuple[int, int, int, int, int]
-"""Kind, number, first, count and size (``struct Node`` of the kernel's module)."""
+"""Kind, number, first, count and size (``struct Node`` of the kernel)."""
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
     """Return the kernel's writer of a schema's payloads as JSON; None if only the general path can write them.
 
-    ``quote`` writes a text as a string of JSON.
+    ``quote`` returns a text as a JSON string.
     """
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         return None  # a payload of it has no length (AvroReader.read)
@@ -49,7 +49,7 @@ class _AvroPlan:
         self._known: dict[int, int] = {}
 
     def node(self, schema: AvroType) -> int:
-        """Return the number of a type's node, and make the node if it is new."""
+        """Return the number of a type's node; create the node if it is new."""
         known = self._known.get(id(schema))
         if known is not None:
             return known
@@ -89,7 +89,7 @@ class _AvroPlan:
         return _node(name, 0, size=schema.size)
 
     def _link(self, types: Sequence[AvroType]) -> int:
-        """Add the nodes of types to ``links``, one after the other. Return the position of the first."""
+        """Add the nodes of types to ``links``. Return the position of the first."""
         first = len(self.links)
         self.links += [0] * len(types)
         for number, each in enumerate(types):
@@ -107,7 +107,7 @@ def _node(kind: str, number: int = 0, first: int = 0, count: int = 0, size: int 
 
 
 def _may_be_empty(schema: AvroType, above: tuple[AvroType, ...] = ()) -> bool:
-    """Return whether a value may take no bytes; ``above`` are the records that it is in."""
+    """Return whether a value may have no bytes; ``above`` are the enclosing records."""
     if isinstance(schema, AvroRecord):
         inside = (*above, schema)
         return all(_may_be_empty(field.type, inside) for field in schema.fields if field.type not in inside)
@@ -132,14 +132,13 @@ def _primitive(schema: Primitive) -> _Node:
 _TIMES: Final = {well_known.PACKAGE + "Timestamp": "timestamp", well_known.PACKAGE + "Duration": "duration"}
 _OTHERS: Final = {ANY, *(well_known.PACKAGE + name for name in ("FieldMask", "ListValue", "Struct", "Value"))}
 _Field: TypeAlias = tuple[int, int, int, int, int, bool, int, bytes, bytes]
-"""Number, kind, label, target, count, closed, oneof, name, default (``struct Field`` of the kernel's module)."""
+"""Number, kind, label, target, count, closed, oneof, name, default (``struct Field`` of the kernel)."""
 
 
 def protobuf_text(message: MessageType, indexes: bytes, quote: Callable[[str], str]) -> ProtobufText:
     """Return the kernel's writer of a message's payloads as JSON, after the bytes ``indexes``.
 
-    ``quote`` writes a text as a string of JSON. What the kernel has no rule for is left to the general path, payload by
-    payload.
+    ``quote`` returns a text as a JSON string. The general path writes payloads that the kernel has no rule for.
     """
     plan = _ProtobufPlan(quote)
     plan.message(message)
@@ -159,7 +158,7 @@ class _ProtobufPlan:
         return (self._quote(value) if isinstance(value, str) else json.dumps(value)).encode()
 
     def message(self, message: MessageType) -> int:
-        """Return the number of a message, and add the message if it is new."""
+        """Return the number of a message; add the message if it is new."""
         known = self._known.get(id(message))
         if known is not None:
             return known
@@ -205,7 +204,7 @@ class _ProtobufPlan:
         )
 
     def _enum(self, enum: EnumType, names: dict[int, str | None]) -> int:
-        """Return where the names of an enum begin."""
+        """Return the position of an enum's first name."""
         if id(enum) not in self._enums:
             self._enums[id(enum)] = len(self.names)
             self.names += [(number, self._text(name)) for number, name in names.items()]
@@ -236,6 +235,6 @@ def _label(message: MessageType, field: FieldType) -> str:
 
 
 def _in_order(message: MessageType, fields: list[FieldType]) -> list[FieldType]:
-    """Return fields in the order in which the general path writes those that are always present."""
+    """Return fields in the order in which the general path writes the fields that are always present."""
     order = ("implicit", "repeated", "map", "present")
     return sorted(fields, key=lambda field: order.index(_label(message, field)))

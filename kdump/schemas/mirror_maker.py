@@ -1,4 +1,4 @@
-"""The topics of MirrorMaker 2: checkpoints, heartbeats and offset syncs (KIP-382).
+"""Decode the records of MirrorMaker 2: checkpoints, heartbeats and offset syncs (KIP-382).
 
 Sources: Checkpoint, Heartbeat and OffsetSync of org.apache.kafka.connect.mirror. Numbers are big endian, a string is
 its length (int16) and UTF-8.
@@ -41,12 +41,11 @@ _LAYOUTS: Final[tuple[tuple[re.Pattern[str], dict[str, tuple[tuple[str, str], ..
 
 
 def is_topic(topic: str) -> bool:
-    """Return whether a topic has a name that MirrorMaker 2 gives."""
     return any(name.fullmatch(topic) for name, _ in _LAYOUTS)
 
 
 def read(topic: str, side: str, payload: bytes) -> dict[str, Any] | None:
-    """Return the fields of a key or value, or None if the bytes are not exactly such a record."""
+    """Return the fields of a key or value, or None if the bytes do not fit the layout exactly."""
     for name, layouts in _LAYOUTS:
         if name.fullmatch(topic):
             return _fields(layouts[side], payload)

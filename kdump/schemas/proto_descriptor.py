@@ -1,4 +1,4 @@
-"""A .proto file as the base64 of its FileDescriptorProto: some registries keep what Python's serializer registers."""
+"""A .proto file as the base64 of its FileDescriptorProto: some registries store the schemas of Python clients so."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def _reader() -> ProtobufReader:
 
 
 def from_descriptor(text: str) -> ProtoFile:
-    """Return the file of a descriptor in base64. Raises SchemaError."""
     return _Converter(_fields(text)).file()
 
 
@@ -115,13 +114,13 @@ def as_text(text: str) -> str:
 
 
 class _ProtoWriter:
-    """Prints declarations of a descriptor as .proto text. Options are left out: they change no bytes but for packed."""
+    """Prints a descriptor as .proto text, without options except ``packed``: others do not change the encoding."""
 
     def __init__(self, *, proto3: bool) -> None:
         self._proto3 = proto3
 
     def members(self, found: dict[str, Any], indent: str) -> list[str]:
-        """Return the enums, messages and extensions of a file or message."""
+        """Return the lines of the enums, messages and extensions of a file or message."""
         lines: list[str] = []
         for enum in found["enum_type"]:
             numbers = [value.get("number", 0) for value in enum["value"]]

@@ -1,4 +1,4 @@
-"""Protobuf's schemas as kdump needs them: files, messages, fields, enums, with their names resolved."""
+"""Protobuf schemas as files, messages, fields and enums, with their names resolved."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCALARS: Final = {
 }
 """Scalar type -> its wire type: 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes."""
 MAX_NUMBER: Final = 2**29 - 1
-"""The greatest number of a field."""
+"""The greatest field number."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class FieldType:
     """A scalar type, or the name of a message or enum as it is written."""
     repeated: bool = False
     group: bool = False
-    """Whether its bytes are between two tags, not after a length."""
+    """Whether its bytes are between two tags, and not after a length."""
     presence: bool = False
     """Whether a message distinguishes an unset value from its default."""
     oneof: str | None = None
@@ -65,7 +65,7 @@ class FieldType:
 
 @dataclass(slots=True)
 class MessageType:
-    """A message; ``nested`` has messages of map fields too, in the order in which protoc makes them."""
+    """A message. ``nested`` includes the messages of map fields, in protoc's order."""
 
     name: str
     full_name: str
@@ -74,7 +74,7 @@ class MessageType:
     enums: list[EnumType] = field(default_factory=list)
     is_map_entry: bool = False
     extensions: list[FieldType] = field(default_factory=list)
-    """Extensions of this message that the known files declare."""
+    """Extensions of this message in the known files."""
 
 
 Definition: TypeAlias = MessageType | EnumType
@@ -91,7 +91,7 @@ class ProtoFile:
     extends: list[tuple[str, FieldType]] = field(default_factory=list)
 
     def definitions(self) -> Iterator[Definition]:
-        """Yield all messages and enums, nested ones too."""
+        """Yield all messages and enums, also nested ones."""
         yield from self.enums
         left = list(self.messages)
         while left:
@@ -103,12 +103,12 @@ class ProtoFile:
 
 @dataclass(slots=True)
 class Pool:
-    """Definitions by full name, of a file and all that it imports."""
+    """Definitions by full name, of a file and all its imports."""
 
     known: dict[str, Definition] = field(default_factory=dict)
 
     def add(self, file: ProtoFile) -> None:
-        """Add a file whose imports have been added, and resolve its names. Raises SchemaError."""
+        """Add a file and resolve its names. Its imports must have been added before. Raises SchemaError."""
         own = list(file.definitions())
         for definition in own:
             if definition.full_name in self.known:
@@ -133,7 +133,7 @@ class Pool:
             raise SchemaError(f"{found.type!r} is not defined")
 
     def find(self, name: str, scope: str) -> Definition | None:
-        """Resolve a name in a scope: the innermost definition counts; a leading dot marks a full name."""
+        """Resolve a name in a scope; the innermost definition counts. A leading dot marks a full name."""
         if name.startswith("."):
             return self.known.get(name[1:])
         while True:

@@ -1,7 +1,7 @@
-"""Reads the text of a .proto file (proto2, proto3 and editions; protobuf's language specification).
+"""Parse the text of a .proto file (proto2, proto3 and editions; protobuf's language specification).
 
 protoc is not used: it would run a C++ compiler on text from a log. No Python package makes descriptors of .proto text
-without it: proto-schema-parser gives a syntax tree only, and takes 14 times as long as protoc. Options are skipped,
+without it: proto-schema-parser returns a syntax tree only, and takes 14 times as long as protoc. Options are skipped,
 except those that change the wire format or the presence of fields.
 """
 
@@ -33,7 +33,7 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> ProtoFile:
-    """Return the file that a .proto text is. Raises SchemaError with the line."""
+    """Parse a .proto file. Raises SchemaError with the line."""
     return _ProtoParser(text).file()
 
 
@@ -55,7 +55,7 @@ def _error(text: str, position: int, problem: str) -> SchemaError:
 
 
 class _Features(NamedTuple):
-    """The features that decide how fields are written, and whether their absence is reported."""
+    """The features that decide the encoding of fields, and whether a missing value is distinct from the default."""
 
     presence: bool
     closed_enums: bool
@@ -135,7 +135,7 @@ class _ProtoParser:
         return text
 
     def _skip_to(self, end: str) -> list[str]:
-        """Read to ``end``, over nested brackets, and return the words in between."""
+        """Skip to ``end``, over nested brackets; return the words before it."""
         closing: list[str] = []
         seen: list[str] = []
         pairs = {"{": "}", "[": "]", "(": ")"}
@@ -157,7 +157,6 @@ class _ProtoParser:
     # Declarations.
 
     def file(self) -> ProtoFile:
-        """Read the whole text."""
         file = ProtoFile()
         while self._at < len(self._tokens):
             word = self._next()

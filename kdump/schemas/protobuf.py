@@ -1,10 +1,10 @@
-"""Protobuf payloads to values of JSON, as ``google.protobuf.json_format`` maps them.
+"""Read Protobuf payloads as JSON values, with the mapping of ``google.protobuf.json_format``.
 
-The wire format is walked here, by a plan per message. protobuf's own ``MessageToDict`` needs descriptors, which come
-from protoc alone; it drops unknown fields without their numbers, and raises for an Any of an unknown type. The kernel
-makes eight times as many lines a second of common messages (``bench.decoding``).
+The wire format is read by a plan for each message. protobuf's own ``MessageToDict`` needs descriptors, which only
+protoc makes. It drops unknown fields without their numbers, and raises for an Any of an unknown type. The kernel writes
+eight times as many lines a second of common messages (``bench.decoding``).
 
-Field names are those of the .proto text, and fields without presence are there with their default
+Field names are those of the .proto text. Fields without presence always have a value, by default their default
 (``preserving_proto_field_name``, ``always_print_fields_with_no_presence``).
 """
 
@@ -43,26 +43,28 @@ _NULL: Final = well_known.PACKAGE + "NullValue"
 _MAX_INDEXES: Final = 64
 
 _Put: TypeAlias = "Callable[[dict[str, Any], bytes, int, int, _Walk], int]"
-"""Reads a field after its tag into a value: takes the payload, the position, the end of the message, the walk; returns
-the position after the field."""
+"""Reads a field after its tag into a value: takes the payload, the position, the end of the message, the walk.
+
+Returns the position after the field.
+"""
 
 
 @dataclass(slots=True)
 class _Walk:
-    """The state of reading one payload: the nesting level, and the numbers of unknown fields."""
+    """The state of one read: the nesting level, and the numbers of unknown fields."""
 
     level: int = 0
     unknown: list[int] = field(default_factory=list)
     plain: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)
-    """The fields of well-known types, by the value that they are in and their name there: they may come twice."""
+    """The fields of well-known types, by the enclosing value and their name there: they may occur twice."""
 
 
 _NOTHING: Final = object()
-"""The result of a read whose value counts as an unknown field, as in a closed enum."""
+"""The result of a value that counts as an unknown field, as in a closed enum."""
 
 
 class _Plan:
-    """The plan of a message: a setter for each field, by tag, and the value of a message without fields."""
+    """The plan of a message: the reader of each field, by tag, and the value of a message without fields."""
 
     def __init__(self, message: MessageType, reader: ProtobufReader) -> None:
         self.puts: dict[int, _Put] = {}
@@ -144,7 +146,7 @@ def _enum(kind: EnumType) -> Read:
 
 
 def default(found: FieldType) -> Any:
-    """Return the value of a scalar or enum that is not in the payload."""
+    """Return the value of a scalar or enum that the payload lacks."""
     if isinstance(found.resolved, EnumType):
         if found.resolved.full_name == _NULL:
             return None
@@ -194,7 +196,7 @@ def _packed(name: str, read: Read, field_number: int) -> _Put:
 
 
 def _message(kind: MessageType, reader: ProtobufReader, group: int) -> Read:
-    """Return the reader of a message after its length, or up to the end of the group of this number."""
+    """Return the reader of a message with a length, or of a group with this field number."""
 
     def read(data: bytes, position: int, end: int, walk: _Walk) -> tuple[Any, int]:
         if group:
@@ -207,7 +209,7 @@ def _message(kind: MessageType, reader: ProtobufReader, group: int) -> Read:
 
 
 def _merge(name: str, kind: MessageType, reader: ProtobufReader, group: int, others: Sequence[str]) -> _Put:
-    """Return the setter of a message field; repeated occurrences are merged, as in protobuf."""
+    """Return the reader of a message field; repeated occurrences are merged, as in protobuf."""
     is_plain = kind.full_name != ANY and kind.full_name not in well_known.CONVERTERS
 
     def put(out: dict[str, Any], data: bytes, position: int, end: int, walk: _Walk) -> int:
@@ -249,13 +251,13 @@ def _map(name: str, kind: MessageType, reader: ProtobufReader) -> _Put:
 
 
 def map_key(value: object) -> str:
-    """Return a key of a map as JSON text."""
+    """Return a map's key as JSON text."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedMessage:
-    """A message: its full name, its value, and the numbers of its fields that the schema does not have."""
+    """A message: its full name, its value, and the numbers of fields that the schema lacks."""
 
     name: str
     value: dict[str, Any]
@@ -263,7 +265,7 @@ class DecodedMessage:
 
 
 class ReadMessage(NamedTuple):
-    """Reads payloads as one message; fields that it does not have are left out."""
+    """Reads payloads as one message. Fields that the message lacks are left out."""
 
     kind: MessageType
     reader: ProtobufReader
@@ -282,10 +284,10 @@ class ProtobufReader:
         references: Mapping[str, str] | None = None,
         parse: Callable[[str], ProtoFile] = parse_text,
     ) -> None:
-        """Take the text of a file, and those of the files that it imports, by the names that it imports them by.
+        """Parse the text of a file; ``references`` are the texts of its imports, by their names.
 
-        ``parse`` reads a text. Raises SchemaError; MissingReferenceError for an import that is neither there nor one
-        of protobuf's own.
+        ``parse`` parses a text. Raises SchemaError, and MissingReferenceError for an import that is neither there nor
+        one of protobuf's own.
         """
         self._pool = Pool()
         self._plans: dict[int, _Plan] = {}
@@ -310,7 +312,7 @@ class ProtobufReader:
         return file
 
     def find(self, name: str) -> MessageType | None:
-        """Return a message by its full name: one of the files, or one of protobuf's own."""
+        """Return a message of the files, or of protobuf's own, by its full name."""
         found = self._pool.known.get(name)
         if found is None and name.startswith(well_known.PACKAGE):
             found = _own_pool().known.get(name)
@@ -320,7 +322,7 @@ class ProtobufReader:
         """Return the message at a position, up to the end of the payload. Raises UndecodableError.
 
         ``indexes`` is the path to the message in its file. Writers and registries count nested messages in three ways;
-        the first way that leaves the fewest unknown fields counts.
+        the first way that leaves the fewest unknown fields is used.
         """
         best: DecodedMessage | None = None
         problem = UndecodableError(f"the schema has no message {list(indexes)}")
@@ -346,20 +348,20 @@ class ProtobufReader:
         return None if message is None else message.full_name
 
     def first_message(self, indexes: Sequence[int]) -> MessageType | None:
-        """Return the first message that a path may mean: a payload of it without unknown fields is one of it."""
+        """Return the first message that a path may mean. Payloads without unknown fields are of this one."""
         return next(self._messages(indexes), None)
 
     def names(self, indexes: Sequence[int]) -> list[str]:
-        """Return the full names of the messages that a path may mean."""
+        """Return the full names of all messages that a path may mean."""
         return [message.full_name for message in self._messages(indexes)]
 
     def read_message(self, name: str | None = None) -> ReadMessage | None:
-        """Return the reader of a message of this full name, by default of the first one of the file, or None."""
+        """Return the reader of the message with this full name, by default the first of the file, or None."""
         message = self.first_message([0]) if name is None else self.find(name)
         return None if message is None else ReadMessage(message, self)
 
     def _messages(self, indexes: Sequence[int]) -> Iterator[MessageType]:
-        """Yield the messages that a path may mean: as the file is stored, without map entries, with those last."""
+        """Yield the messages that a path may mean: counted with map entries, without them, with them last."""
         seen: set[int] = set()
         for reading in range(3):
             level, message = self._file.messages, None
@@ -377,7 +379,7 @@ class ProtobufReader:
                 yield message
 
     def message(self, name: str, data: bytes) -> dict[str, Any]:
-        """Return a message of a full name. Raises UndecodableError."""
+        """Return the fields of a message, given its full name and its bytes. Raises UndecodableError."""
         kind = self.find(name)
         if kind is None:
             raise UndecodableError(f"the schema has no message {name!r}")
@@ -386,12 +388,12 @@ class ProtobufReader:
     def value(
         self, kind: MessageType, data: bytes, begin: int, end: int, walk: _Walk, into: dict[str, Any] | None = None
     ) -> Any:
-        """Return the value of a message that lies between two positions; ``into`` is the value to add to."""
+        """Return the value of the message between two positions; ``into`` is an earlier value to merge with."""
         made = self.plain(kind, data, begin, end, walk, into)
         return self.converted(kind, made, walk)
 
     def converted(self, kind: MessageType, plain: dict[str, Any], walk: _Walk) -> Any:
-        """Return the value that a message's fields mean: of a well-known type one that is not an object of them."""
+        """Return the JSON value of a message's fields: another one than an object for a well-known type."""
         if kind.full_name == ANY:
             return self._any(plain, walk)
         convert = well_known.CONVERTERS.get(kind.full_name)
@@ -412,7 +414,7 @@ class ProtobufReader:
     def plain(
         self, kind: MessageType, data: bytes, begin: int, end: int, walk: _Walk, into: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Return the fields of a message by their names, a well-known type's too."""
+        """Return the fields of a message by name, also for well-known types."""
         plan = self._plans.get(id(kind))
         if plan is None:
             plan = self._plans[id(kind)] = _Plan(kind, self)
@@ -441,7 +443,7 @@ class ProtobufReader:
 
 @cache
 def _own_pool() -> Pool:
-    """Return the pool of protobuf's own files, for an Any."""
+    """Return the definitions of protobuf's own files."""
     imports = "".join(f'import "{name}";' for name in well_known.texts() if name.startswith("google/protobuf/"))
     return ProtobufReader(f'syntax = "proto3"; {imports}')._pool  # of the same class
 
@@ -450,7 +452,7 @@ def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
     """Return the path of message indexes at a position, and the position after it. Raises UndecodableError.
 
     It is a list of zigzag varints after their count; the count 0 stands for the first message. Python clients of 1.4 to
-    1.7 wrote plain varints for other paths: read as zigzag, some of them are negative.
+    1.7 wrote plain varints for other paths: some of them are negative as zigzag.
     """
     for signed in (True, False):
         found, at = _numbers(data, position, signed=signed)
@@ -462,7 +464,7 @@ def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
 
 
 def _numbers(data: bytes, position: int, *, signed: bool) -> tuple[list[int] | None, int]:
-    """Return the numbers after their count, None for a count that cannot be meant, and the position after them."""
+    """Return a list of numbers after its count, and the position after it; None if the count is out of range."""
     count, position = varint(data, position, len(data))
     count = zigzag(count) if signed else count
     if not 0 <= count <= _MAX_INDEXES:

@@ -1,8 +1,8 @@
-"""Protobuf messages as values of a :mod:`kdump.schemas.shapes` shape.
+"""Convert Protobuf messages to values of typed columns (:mod:`kdump.schemas.shapes`).
 
-A message is read as JSON has it (:mod:`kdump.schemas.protobuf`) and converted: 64-bit integers from text, bytes from
-base64, timestamps from ISO 8601. Types without a fixed shape (Struct, Value, Any, a message inside itself) stay JSON
-text. As Protobuf's own readers do, this reads all versions of a message with the newest one.
+A message is read as JSON (:mod:`kdump.schemas.protobuf`) and converted: 64-bit integers from text, bytes from base64,
+timestamps from ISO 8601. Types without a fixed shape (Struct, Value, Any, a message inside itself) stay JSON text. All
+versions of a message are read with the newest one, as Protobuf's own readers do.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _WRAPPED: Final = {
     }.items()
 }
 _TEXTS: Final = frozenset(well_known.PACKAGE + name for name in ("Duration", "FieldMask"))
-"""Types that JSON has as text."""
+"""Types that are text in JSON."""
 _JSON: Final = frozenset({ANY, *(well_known.PACKAGE + name for name in ("Struct", "Value", "ListValue"))})
 _TIMESTAMP: Final = well_known.PACKAGE + "Timestamp"
 _NULL: Final = well_known.PACKAGE + "NullValue"
@@ -66,14 +66,13 @@ _LEAST_NS, _MOST_NS = -(2**63), 2**63 - 1
 
 
 class ProtobufColumn(NamedTuple):
-    """A shape, and the function that makes values of it from those that JSON has. Null is none of its arguments."""
+    """A shape, and the function that converts a JSON value, which is not null, to it."""
 
     shape: Shape
     convert: _Convert
 
 
 def message_column(kind: MessageType, nesting: Nesting | None = None) -> ProtobufColumn:
-    """Return the column of a message."""
     nesting = Nesting() if nesting is None else nesting
     if kind.full_name in _WRAPPED:
         return _scalar(_WRAPPED[kind.full_name])
@@ -122,7 +121,7 @@ def _single(field: FieldType, nesting: Nesting) -> ProtobufColumn:
 
 
 def _map(kind: MessageType, nesting: Nesting) -> ProtobufColumn:
-    """Return the column of a map, whose keys JSON has as text."""
+    """Return the column of a map, whose keys are text in JSON."""
     key, value = kind.fields
     of_key = _SCALARS.get(key.type, "string")
     made = _single(value, nesting)

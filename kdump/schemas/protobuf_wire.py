@@ -1,4 +1,4 @@
-"""Protobuf's wire format: numbers, lengths, groups, and the values of scalar types as JSON has them."""
+"""Read Protobuf's wire format: numbers, lengths, groups, and scalars as JSON values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MAX_DEPTH: Final = 100
-"""How deep messages and groups may be nested, as in protobuf's own readers."""
+"""The most levels of messages and groups, as in protobuf's own readers."""
 VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
 """The wire types."""
 
@@ -50,7 +50,7 @@ _MAX_FLOAT: Final = unpack("<f", b"\xff\xff\x7f\x7f")[0]
 
 
 def _float32(data: bytes) -> float | str:
-    """Return a float of 32 bits with the fewest digits that mean it."""
+    """Return a 32-bit float with the fewest digits that identify it."""
     value: float = unpack("<f", data)[0]
     if value - value != 0:
         return number(value)
@@ -116,7 +116,7 @@ def scalar(kind: str) -> Read:
 
 
 def span(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return where the bytes after a length begin and end."""
+    """Return the start and the end of the bytes after a length."""
     size, position = varint(data, position, end)
     if size > end - position:
         raise UndecodableError(f"a length of {size} where {end - position} bytes are left")
@@ -137,7 +137,7 @@ def _read_bytes(data: bytes, position: int, end: int, _: object) -> tuple[str, i
 
 
 def skip(data: bytes, position: int, end: int, wire: int, field: int) -> int:
-    """Return the position after a field of a wire type whose tag has been read."""
+    """Return the position after a field of this wire type; ``position`` is after its tag."""
     if wire == VARINT:
         return varint(data, position, end)[1]
     if wire == BYTES:
@@ -151,7 +151,7 @@ def skip(data: bytes, position: int, end: int, wire: int, field: int) -> int:
 
 
 def group_end(data: bytes, position: int, end: int, field: int) -> tuple[int, int]:
-    """Return where the content of a group ends, and the position after the tag that ends it."""
+    """Return the end of a group's content, and the position after the group's end tag."""
     open_groups = [field]
     while True:
         begin = position

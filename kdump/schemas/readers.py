@@ -1,4 +1,4 @@
-"""The reader of each schema, by its format. A schema that cannot be used has a problem in its place."""
+"""The reader of each schema by its format, and readers of JSON payloads. A schema may have a problem and no reader."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Format: TypeAlias = Literal["avro", "protobuf", "json"]
 FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
-"""The format of each schemaType."""
+"""schemaType -> format."""
 
 
 class PayloadReader:
-    """The reader of a schema, made at its first use, or the reason why there is none."""
+    """The reader of a schema, or the reason why there is none."""
 
     def __init__(self, version: SchemaVersion, store: SchemaStore) -> None:
         self.version = version
@@ -43,9 +43,9 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Return name and data of a payload from a position on, and its problem.
+        """Return the name and the data of a payload from a position on, and its problem.
 
-        ``indexes`` is the path to its message, of Protobuf. Raises UndecodableError.
+        ``indexes`` is the Protobuf path to its message. Raises UndecodableError.
         """
         reader = self.reader
         if isinstance(reader, AvroReader):
@@ -64,7 +64,7 @@ class PayloadReader:
         return {"name": None, "data": read_json(payload, position)}
 
     def name(self, indexes: Sequence[int]) -> str | None:
-        """Return the full name of the schema's record or message, None for one without a name."""
+        """Return the full name of the schema's record or message, or None."""
         if isinstance(self.reader, ProtobufReader):
             return self.reader.name(indexes)
         return self.reader.name if isinstance(self.reader, AvroReader) else None
@@ -79,7 +79,7 @@ def avro_type(version: SchemaVersion, store: SchemaStore) -> avro_schema.AvroTyp
 
 
 def proto_files(version: SchemaVersion, store: SchemaStore) -> dict[str, str]:
-    """Return the texts that a Protobuf schema imports, by the names that they are imported by."""
+    """Return the texts of a Protobuf schema's imports, by their names in ``import``."""
     files: dict[str, str] = {}
     for each in (version, *referenced(version, store)):
         for reference in each.references:
@@ -90,7 +90,7 @@ def proto_files(version: SchemaVersion, store: SchemaStore) -> dict[str, str]:
 
 
 def referenced(version: SchemaVersion, store: SchemaStore) -> list[SchemaVersion]:
-    """Return all schemas that a schema needs, directly or not: each once, dependencies first.
+    """Return all schemas that a schema needs, directly or not, each once and before the ones that need it.
 
     Raises MissingReferenceError.
     """
@@ -132,11 +132,14 @@ def fingerprints(store: SchemaStore) -> dict[bytes, SchemaVersion]:
 
 
 MAX_DEPTH: Final = 200
-"""How deep a value may be nested. A command prints it inside a line of its own, by a recursive encoder."""
+"""The most levels of a value: commands print it by a recursive encoder."""
 
 
 def read_json(payload: bytes, position: int) -> Any:
-    """Return the JSON value from a position up to the end of the payload. Raises UndecodableError."""
+    """Return the JSON value from a position to the end of the payload. Raises UndecodableError.
+
+    It is not validated against the schema.
+    """
     try:
         text = payload[position:].decode()
         if text.count("[") + text.count("{") > MAX_DEPTH:
@@ -153,7 +156,7 @@ def read_json(payload: bytes, position: int) -> Any:
 
 
 def json_text(payload: bytes, position: int) -> str:
-    """Return the same as JSON text in one line without blanks. Raises UndecodableError."""
+    """Like :func:`read_json`, as JSON text in one line without blanks."""
     return json.dumps(read_json(payload, position), ensure_ascii=False, separators=(",", ":"))
 
 

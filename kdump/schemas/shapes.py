@@ -1,4 +1,4 @@
-"""The types of typed columns, as Avro and Protobuf schemas define them: what Arrow, Spark and SQL make columns of.
+"""The types of typed columns from Avro and Protobuf schemas, for Arrow, Spark and SQL.
 
 A value of a shape is a plain object: a tuple for a struct, a list for a list, a list of pairs for a map, None for null.
 """
@@ -11,9 +11,9 @@ from typing import Final, TypeAlias
 from kdump.schemas.avro_schema import Array, AvroRecord, AvroType, Enum, Fixed, Logical, Map, Primitive, Union
 
 _MOST_FIELDS: Final = 5_000
-"""Fields of one subject that become columns. Deeper ones of a larger schema are JSON text."""
+"""The most columns from the fields of one subject. Deeper fields of a larger schema are JSON text."""
 _MOST_LEVELS: Final = 64
-"""Structs, lists and maps inside each other. Deeper values are JSON text."""
+"""The most levels of structs, lists and maps. Deeper values are JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Leaf:
     """A value without parts.
 
     ``kind`` is a type of Arrow (``int64``, ``string``, ``bytes``) or a logical type of Avro, whose values are the
-    stored numbers. Three more: ``decimal`` (the unscaled number), ``enum`` (an index of ``symbols``, or a
-    text that is none of them) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
+    stored numbers. Three more: ``decimal`` (the unscaled number), ``enum`` (an index of ``symbols``, or an unknown
+    symbol as text) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
     """
 
     kind: str
@@ -76,14 +76,14 @@ _PRIMITIVES: Final = {
 
 
 class Nesting:
-    """The place in a schema while its shape is made: how deep, in which named types, and how many fields there are."""
+    """The enclosing named types while a shape is made, and the number of fields so far."""
 
     def __init__(self) -> None:
         self._within: list[int] = []
         self._fields = 0
 
     def enter(self, kind: object, fields: int = 0) -> bool:
-        """Go into a type with so many fields; return False where it must be JSON text, and is not entered."""
+        """Enter a type with so many fields. Return False without entering if it must be JSON text."""
         self._fields += fields
         if id(kind) in self._within or len(self._within) >= _MOST_LEVELS or self._fields > _MOST_FIELDS:
             return False
@@ -91,7 +91,7 @@ class Nesting:
         return True
 
     def leave(self) -> None:
-        """Go out of the innermost type."""
+        """Leave the innermost type."""
         self._within.pop()
 
 
@@ -123,7 +123,7 @@ def avro_shape(schema: AvroType, nesting: Nesting | None = None) -> Shape:
 
 
 def single(schema: Union) -> AvroType | None:
-    """Return the only non-null type of a union; null if there is none, None for several."""
+    """Return the only non-null type of a union; null if it has no other, None if it has several."""
     others = [each for each in schema.branches if not (isinstance(each, Primitive) and each.kind == "null")]
     if not others:
         return Primitive("null")

@@ -1,6 +1,7 @@
-"""Payloads as values of one subject: read with the schema they were written with, resolved to a version of it.
+"""Convert payloads to typed values of one subject: read with the writer's schema, resolved to a version of the subject.
 
-That is the newest current version, or the one of ``orders-value:3``. A payload that has no such value has a problem.
+That is the newest current version, or the version of a name such as ``orders-value:3``. A payload without such a value
+has a problem.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _value(read: _Read, payload: bytes, position: int, indexes: Sequence[int], s
 
 
 class TypedSide:
-    """Reads keys or values as those of a version of a subject."""
+    """Reads keys or values with the types of a version of a subject."""
 
     def __init__(self, decoder: PayloadDecoder, version: SchemaVersion, side: Side, message: str | None = None) -> None:
         """``message`` is the full name of a Protobuf message, by default the first of the file.
@@ -92,7 +93,6 @@ class TypedSide:
             self.shape = JSON_TEXT
 
     def read(self, topic: str, payload: bytes | None, headers: Sequence[Header]) -> TypedValue:
-        """Return the value of a payload."""
         if payload is None:
             return _NULL
         if not headers:
@@ -120,7 +120,7 @@ class TypedSide:
         return _value(read, payload, position, indexes, schema_id)
 
     def _preferred(self, candidates: list[SchemaVersion]) -> list[SchemaVersion]:
-        """Return those of the own subject, if any of the versions with an id is."""
+        """Return the candidates of the own subject, or all if there are none."""
         made = self._own.get(id(candidates))
         if made is None:
             own = [each for each in candidates if each.subject == self.version.subject]

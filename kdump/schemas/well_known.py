@@ -1,4 +1,4 @@
-"""Protobuf's well-known types as JSON has them, and the .proto files that schemas import without a reference."""
+"""Protobuf's well-known types as JSON, and the .proto files that schemas import without a reference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGE: Final = "google.protobuf."
 
 @cache
 def texts() -> dict[str, str]:
-    """Return the text of each file that schemas import without a reference, by its name."""
+    """Return the texts of the files that schemas import without a reference, by name."""
     text = files("kdump.schemas").joinpath("well_known.txt").read_text(encoding="utf-8")
     return dict(part.split("\n", 1) for part in text.removeprefix("file ").split("\nfile "))
 
@@ -48,7 +48,7 @@ def _field_mask(plain: dict[str, Any]) -> str:
 
 
 def _camel_case(path: str) -> str:
-    """Return a path of a field mask as JSON has it; one that cannot be read back stays as it is."""
+    """Return a path of a field mask in camelCase; unchanged if it cannot be converted back."""
     made, upper = "", False
     for character in path:
         if character == "_" and not upper:
@@ -70,7 +70,7 @@ def _only(name: str, empty: Any) -> Converter:
 
 
 Converter: TypeAlias = "Callable[[dict[str, Any]], Any]"
-"""Takes the fields of a message by name."""
+"""Takes the fields of a message by name, returns the JSON value."""
 _WRAPPERS: Final = ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 CONVERTERS: Final[dict[str, Converter]] = {
     PACKAGE + name: convert

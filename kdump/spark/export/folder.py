@@ -69,7 +69,7 @@ class Folder:
         return not self._texts.listStatusIterator(self._at("")).hasNext()
 
     def files(self, folder: str = "", *, deep: bool = True) -> list[str]:
-        """Return the paths of the files in a folder, with those of its folders if ``deep``; none if it does not exist."""
+        """Return the paths of the files in a folder, of its folders too if ``deep``; none if it does not exist."""
         if not self.exists(folder):
             return []
         root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
