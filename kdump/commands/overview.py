@@ -136,8 +136,9 @@ def _what(
         by_dir.setdefault(line.log_dir, []).append(line)
     if not lines:
         yield f"There is no partition in {', '.join(paths)}."
+    by_path = {states.of(one).path: states.of(one) for one in found}
     for log_dir, within in by_dir.items():
-        state = next(states.of(one) for one in found if states.of(one).path == log_dir)
+        state = by_path[log_dir]
         owner = f"broker {within[0].broker_id}" if within[0].broker_id is not None else "of no known broker"
         cluster = state.properties.cluster_id if state.properties is not None else None
         yield f"{log_dir}: {owner}{f', cluster {cluster}' if cluster else ''}"

@@ -67,7 +67,7 @@ class KernelLines:
         self.decodes = printer.run.parser is not None
         self.ahead = LinesAhead(self._lines)
         self.kernel = self.ahead.kernel
-        self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
+        self.shapes = printer.run.shapes
 
     def end(self) -> None:
         """Print no more: let go of the memory of lines."""

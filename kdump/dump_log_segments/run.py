@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.dialects.state import StateDialect
     from kdump.dump_log_segments.options import Options
+    from kdump.kernel.lines import Shape
     from kdump.log_dirs.local import LocalFile
 
 
@@ -48,6 +49,8 @@ class DumpRun:
         self.release, self.jobs = release, jobs
         self.gaps: dict[str, list[tuple[int, int]]] = {}
         self.reports = Reports()
+        self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
+        """Attributes, whether the checksum is right, delete horizon (ms) -> the shapes of a batch's lines."""
         self.parser = _parser(self.payloads, options.decoder_switch) if options.decoder_switch else None
 
     @cached_property

@@ -238,10 +238,10 @@ class BatchSelection:
                     records = None
                 elif records is not None:
                     records += taken
+            first = batch.base_offset if first is None else first
         except DamageError as error:
             damage = error
         chunk = taken = []  # they may be as large as the batch
-        first = batch.base_offset if first is None and damage is None else first
         shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
         if first is not None and (count or shows_empty):
             again = partial(self._filter.takes, search=search)
