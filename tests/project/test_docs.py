@@ -150,7 +150,7 @@ def test_the_command_line_has_words_that_kdump_knows(line):
     words = shown.parse(re.sub(r" ?\.\.\.", "", line)).words[1:]
     command = (
         root.root
-        if words[0].startswith(("-", "/")) or words[0].isupper()
+        if words[0].startswith(("-", "/", "./")) or words[0].isupper()
         else root.root.get_command(click.Context(root.root), words[0])
     )
     assert command is not None
