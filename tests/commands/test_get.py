@@ -91,7 +91,10 @@ def test_records_of_kafkas_own_topics_in_words():
 
 def test_wrong_usage_and_damage(tmp_path):
     assert "names no record" in get("t-0", "--in", tmp_path, status=2)[1]
-    assert "leave -o, --fields and --decode away" in get("t-0@1", "--in", tmp_path, "--hexdump", "-o", "jsonl", status=2)[1]
+    assert (
+        "leave -o, --fields and --decode away"
+        in get("t-0@1", "--in", tmp_path, "--hexdump", "-o", "jsonl", status=2)[1]
+    )
     folder = tmp_path / "t-0"
     folder.mkdir()
     (folder / "0.log").write_bytes(forge.batch([forge.record(b"a", b"b")], crc=1))
