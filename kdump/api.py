@@ -433,9 +433,7 @@ class Log:
             self._filter,
             take,
             on_error=self._on_error,
-            wrong_index=note,
-            damage=note,
-            note=note,
+            report=Reporter(damage=note, wrong=note, note=note),
             decoder=self._decoder(),
         )
 

@@ -312,7 +312,7 @@ class ConnectTopics:
         lost: Callable[[DamagedRange], None] = lambda _: None,
     ) -> None:
         """``fail`` takes what cannot be read, ``lost`` damaged ranges; topics of ``wanted`` are not looked at."""
-        self._reader = PartitionReader(outcomes=False, fail=fail)
+        self._reader = PartitionReader(outcomes=False, report=Reporter(fail=fail))
         self._lost = lost
         found = list(Finder(wanted, Reporter(fail=fail)).find(paths))
         self._partitions: dict[str, list[Partition]] = {}

@@ -318,11 +318,7 @@ class Dump:
             outcomes=options.shows_outcomes and not options.follow,
             on_error=options.on_error,
             include_damaged=options.include_damaged,
-            note=run.note,
-            wrong_index=run.wrong_index,
-            damage=run.damage,
-            fail=run.fail,
-            progress=run.progress,
+            report=Reporter(run.damage, run.wrong_index, run.note, run.fail, run.progress),
             decoder=self.decoder,
         )
         reader.stats = self.stats

@@ -15,7 +15,7 @@ from kdump.command_line import option_values, session
 from kdump.command_line import options as shared
 from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD, named_columns
 from kdump.command_line.limit_options import in_paths
-from kdump.errors import DamageError, ExitStatus, UsageError, discard
+from kdump.errors import SILENT, DamageError, ExitStatus, Reporter, UsageError, discard
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
@@ -117,9 +117,7 @@ def command(
         filter=Filter(first_offset=offset, last_offset=offset),
         decoder=decoder,
         include_damaged=True,
-        wrong_index=run.wrong_index,
-        damage=run.damage,
-        fail=run.fail,
+        report=Reporter(run.damage, run.wrong_index, fail=run.fail),
     )
     there = False
     with open_output() as out:
@@ -367,7 +365,7 @@ def missing(partitions: list[Partition], offset: int) -> str:
 
 def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:
     """Yield the batches of the segments around an offset."""
-    reader = PartitionReader(take=Take.BATCHES, outcomes=False, fail=lambda _: None)
+    reader = PartitionReader(take=Take.BATCHES, outcomes=False, report=SILENT)
     for part in partitions:
         at = max((n for n, where in enumerate(part.segments) if (where.base_offset or 0) <= offset), default=0)
         for item in reader.read(part, part.segments[max(0, at - 1) : at + 2]):

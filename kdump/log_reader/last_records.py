@@ -1,4 +1,4 @@
-"""Find the ranges of a segment that hold the last records a filter selects, without keeping the records in memory."""
+"""Finds the byte ranges of a segment that hold its last selected records, without keeping the records in memory."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ RANGE_BYTES: Final = 1 << 16
 
 
 class TailRange(NamedTuple):
-    """The bytes from ``start`` to ``end``, which hold ``held`` selected records or batches.
+    """The bytes from ``start`` to ``end``, with ``held`` selected records or batches.
 
-    ``crc_valid`` is whether the checksums of all its batches are right; in one range they are all right or all wrong.
+    The checksums of its batches are all right (``crc_valid``) or all wrong.
     """
 
     start: int
@@ -38,18 +38,21 @@ class TailRange(NamedTuple):
 
 
 class TailRanges:
-    """The damage that is met in a segment or in a part of it, and the ranges that hold the last ``most`` or more."""
+    """The damaged ranges of a segment or a part of it, and the ranges with its last records or batches."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(
+        self, items: Iterable[SelectedBatch | DamagedRange], most: int, size: Callable[[SelectedBatch], int]
+    ) -> None:
+        """Read ``items`` and keep the ranges of the last ``most`` records or batches; ``size`` counts those of an item.
+
+        The first range may add some more.
+        """
         self.lost: list[DamagedRange] = []
         self.held = 0
         self._most = most
         self._numbers = array("q")
         self._from = 0
         self._is_cut = True
-
-    def read(self, items: Iterable[SelectedBatch | DamagedRange], size: Callable[[SelectedBatch], int]) -> None:
-        """Take note of what is selected; ``size`` says how much of what is wanted a batch holds."""
         for item in items:
             if isinstance(item, DamagedRange):
                 self.lost.append(item)
@@ -79,11 +82,9 @@ class TailRanges:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no range."""
         return not self._numbers
 
     def ranges(self) -> Iterator[TailRange]:
-        """Yield the ranges in order."""
         width = len(TailRange._fields)
         for at in range(self._from, len(self._numbers), width):
             start, end, held, crc_valid = self._numbers[at : at + width]
@@ -91,7 +92,7 @@ class TailRanges:
 
 
 def joined(parts: Iterable[TailRanges]) -> Iterator[TailRange]:
-    """Yield the ranges of parts in a row; those that touch each other as one."""
+    """Yield the ranges of consecutive parts. Adjacent ranges are joined."""
     last: TailRange | None = None
     for one in chain.from_iterable(part.ranges() for part in parts):
         if last is None:
@@ -111,9 +112,9 @@ def without_first(
     size: Callable[[SelectedBatch], int],
     last: Callable[[SelectedBatch, int], Iterator[SelectedBatch]],
 ) -> Iterator[SelectedBatch]:
-    """Yield what is after the first ``less`` records or batches, and no empty item before it.
+    """Yield the items without the first ``less`` records or batches.
 
-    ``size`` says how many an item has, ``last`` yields the last of them.
+    ``size`` counts those of an item, ``last`` yields the last ones of an item. Leading empty items are dropped.
     """
     for item in items:
         held = size(item)
@@ -125,35 +126,35 @@ def without_first(
 
 
 FIRST: Final = 1 << 18
-"""Bytes of the last part, about; each before it is twice as large."""
+"""Approximate size of the last part in bytes; each part before it is twice as large."""
 MOST: Final = 1 << 24
-"""Bytes of a part, at most about."""
+"""Approximate size of the largest part in bytes."""
 AT_ONCE: Final = 1 << 12
-"""Bytes that are read for the lengths of batches where these are small."""
+"""Bytes per read while only the lengths of small batches are needed."""
 
 
 def backwards(segment: Segment) -> Iterator[SegmentPart]:
-    """Yield the parts of a segment, the last one first; each begins with a valid batch, or the file does.
+    """Yield the parts of a segment from the last to the first. Each starts at a valid batch or at byte 0.
 
-    Only a local file comes in parts. Raises UnreadableError.
+    A segment that is no local file is one part. Raises UnreadableError.
     """
     with segment.open() as source:
         stop, size = source.size, FIRST
-        start_before: Callable[[int], int] = lambda _: 0  # noqa: E731  it is read whole
+        start_before: Callable[[int], int] = lambda _: 0  # noqa: E731  one part
         if isinstance(source, local.LocalFile) and stop > SMALL:
             start_before = _starts(segment, source)
         while stop:
             try:
                 start = start_before(max(0, stop - size))
-            except UnreadableError:  # who reads the part says so
+            except UnreadableError:  # the reader of the part reports it
                 start = 0
             yield SegmentPart(start, stop)
             stop, size = start, min(2 * size, MOST)
 
 
 def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
-    """Return what says where a valid batch, or the file, starts at or before a byte."""
-    seeker = Seeker(segment, source, lambda _: None)  # where an index is wrong, the segment is read whole
+    """Return a function that returns the start of the last known valid batch at or before a position, or 0."""
+    seeker = Seeker(segment, source, lambda _: None)  # with a wrong index the segment is read whole
     if seeker.offset_index:
         return seeker.by_position
     starts = _apart(source)
@@ -168,7 +169,7 @@ def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
 
 
 def _apart(source: Source) -> list[int]:
-    """Return where batches start, about FIRST bytes apart, as far as their lengths lead and can be read."""
+    """Return the positions of batches about FIRST bytes apart, found by the lengths, up to an invalid length."""
     starts = [0]
     position = at = size = 0
     block = b""
@@ -176,7 +177,7 @@ def _apart(source: Source) -> list[int]:
         if at + LOG_OVERHEAD.size > len(block):
             try:
                 block, at = source.read(position, AT_ONCE if 4 * size < AT_ONCE else LOG_OVERHEAD.size), 0
-            except UnreadableError:  # who reads the part says so
+            except UnreadableError:  # the reader of the part reports it
                 break
             if len(block) < LOG_OVERHEAD.size:
                 break

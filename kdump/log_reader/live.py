@@ -1,7 +1,7 @@
-"""A live log: what a broker appends, segment after segment.
+"""Reads the batches that a running broker appends to a partition.
 
-A broker appends to the last segment only, and rolls to a new file. A reader sees it by the sizes of files and by the
-folder. What cannot be read may be half written: it is damage if it has not changed by the next look.
+A broker appends to the last segment, and then starts a new one. Bytes at the end that are no valid batch may still be
+being written: they are damage if the next poll finds the same position and file size.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads one partition again and again, from the batch after the offset ``after`` on. Outcomes are not followed."""
+    """Reads one partition repeatedly, from the batch after offset ``after`` on, without outcomes of transactions."""
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader
@@ -37,7 +37,7 @@ class LiveReader:
         self._doubt: tuple[int, int] | None = None
 
     def poll(self) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield what is new."""
+        """Yield the batches and damaged ranges since the last call."""
         while True:
             rolled = len(self._segments) > 1 or self._find_new()
             if not self._segments:
@@ -47,7 +47,7 @@ class LiveReader:
             except UnreadableError as error:
                 if not rolled:
                     raise
-                self._reader.note(f"{error}: going on with {self._segments[1].name}")
+                self._reader.report.note(f"{error}: going on with {self._segments[1].name}")
             if not rolled:
                 return
             del self._segments[0]
@@ -70,7 +70,7 @@ class LiveReader:
         file = self._reader.checkpoints.facts(self._partition)._replace(name=where.name)
         with where.open() as source:
             if source.size < self._position:
-                self._reader.note(
+                self._reader.report.note(
                     f"{where.name} was truncated to {source.size} bytes; its earlier records have been printed"
                 )
                 self._position = source.size

@@ -8,12 +8,12 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
-from kdump.errors import UnreadableError, raise_it
+from kdump.errors import Reporter, UnreadableError, discard
 from kdump.log_dirs import local
-from kdump.log_reader import region_stream, segment_choice
+from kdump.log_reader import last_records, region_stream, segment_choice
 from kdump.log_reader.batch_selection import BatchSelection, Take
 from kdump.log_reader.filter import Filter
-from kdump.log_reader.last_records import TailRanges, joined, without_first
+from kdump.log_reader.last_records import TailRanges
 from kdump.log_reader.segment_choice import CheckpointOffsets
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch, last_batches_of, last_of
@@ -41,21 +41,16 @@ M = TypeVar("M", bound="SizedResult")
 
 
 class PartitionReader:
-    """Reads partitions through a filter.
-
-    ``wrong_index`` is called with a fault of a file that a broker rebuilds, ``damage`` with a file beside the log that
-    a broker refuses. ``fail`` is called with an unreadable file (by default it raises), ``progress`` with the bytes
-    that are done.
-    """
+    """Reads partitions through a filter."""
 
     offer: Offer | None = None
-    """What reads batches itself (:class:`kdump.log_reader.batch_selection.BatchSelection`)."""
+    """See :class:`kdump.log_reader.batch_selection.BatchSelection`."""
     offer_all = False
-    """Whether what reads batches itself applies the filter: it is offered all batches that may hold what is taken."""
+    """See :class:`kdump.log_reader.batch_selection.BatchSelection`."""
     stats: ReadStats | None = None
-    """Counts what is read, where that is wanted."""
+    """Counts the regions that are read, if it is set."""
 
-    def __init__(  # noqa: PLR0913  each option by its name
+    def __init__(
         self,
         filter: Filter = Filter(),  # noqa: A002, B008  what it is; a tuple
         take: Take = Take.RECORDS,
@@ -63,26 +58,22 @@ class PartitionReader:
         outcomes: bool = True,
         on_error: OnError = "resync",
         include_damaged: bool = False,
-        wrong_index: Callable[[str], None] = lambda _: None,
-        damage: Callable[[str], None] = lambda _: None,
-        fail: Callable[[UnreadableError], None] = raise_it,
-        note: Callable[[str], None] = lambda _: None,
-        progress: Callable[[int], None] = lambda _: None,
+        report: Reporter = Reporter(),  # noqa: B008  a tuple
         decoder: PayloadDecoder | None = None,
     ) -> None:
-        """Without ``outcomes`` it does not show the outcome of transactions, which may take a second look at headers.
+        """Create a reader.
 
-        ``decoder`` decodes payloads for the column ``decoded``.
-        With ``include_damaged`` batches with a wrong crc are yielded too, as far as they can be read.
+        With ``outcomes`` items carry the outcome of their transaction; it may require a second pass over headers.
+        With ``include_damaged`` the readable records of batches with a wrong checksum are yielded too. ``decoder``
+        decodes payloads for the column ``decoded``.
         """
         self.filter, self.take, self.outcomes = filter, take, outcomes
         self.on_error, self.include_damaged = on_error, include_damaged
-        self.wrong_index, self.fail, self.note, self.progress = wrong_index, fail, note, progress
-        self.decoder = decoder
+        self.report, self.decoder = report, decoder
         self._followed: tuple[Partition, Outcomes] | None = None
         self._ahead: dict[int, Outcomes] = {}
         """By the identity of the partition."""
-        self.checkpoints = CheckpointOffsets(damage, self.fail)
+        self.checkpoints = CheckpointOffsets(report.damage, report.fail)
         in_runs = self.take not in (Take.RECORDS, Take.BATCHES)
         self._of_batches = self.take in (Take.BATCHES, Take.BATCH_RUNS)
         self._runs = in_runs and self.filter.takes_runs and not self.include_damaged
@@ -91,9 +82,9 @@ class PartitionReader:
     def read(
         self, partition: Partition, only: Sequence[Segment] | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield what the filter takes of a partition, in offset order, and every damaged range that is met.
+        """Yield the selected batches of a partition in offset order, and each damaged range that is read.
 
-        ``only`` names those of its segments that are read.
+        ``only`` restricts the reader to these segments of the partition.
         """
         for item, _ in self._read(partition, None, only):
             yield item
@@ -101,9 +92,9 @@ class PartitionReader:
     def read_making(
         self, partition: Partition, make: Callable[[SelectedBatch, Run], M | None]
     ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
-        """Yield what :meth:`read` yields, each with a result of ``make`` or None.
+        """Yield the items of :meth:`read`, each with a result of ``make`` or None.
 
-        Threads that read ahead call ``make`` with runs of batches, all of whose records are selected.
+        Threads that read ahead call ``make`` with runs of which all records are selected.
         """
         return self._read(partition, make)
 
@@ -116,15 +107,15 @@ class PartitionReader:
         whole = only is None or only[:1] == partition.segments[:1]
         selection, facts = self._begin(partition, reported=not whole)
         paths = None if only is None else {segment.path for segment in only}
-        note = self.note if whole else _ignore
-        for segment in segment_choice.segments(partition, self.filter, self.progress, note):
+        note = self.report.note if whole else discard
+        for segment in segment_choice.segments(partition, self.filter, self.report.progress, note):
             if paths is None or segment.path in paths:
                 yield from self._pairs(segment, selection, facts._replace(name=segment.name), None, make)
 
     def records(
         self, partitions: Iterable[Partition], lost: Callable[[DamagedRange], None] = lambda _: None
     ) -> Iterator[Record]:
-        """Yield the records that the filter takes of partitions, without markers; ``lost`` takes damaged ranges."""
+        """Yield the selected records of partitions, without control records. Call ``lost`` with damaged ranges."""
         for partition in partitions:
             for item in self.read(partition):
                 if not isinstance(item, SelectedBatch):
@@ -135,84 +126,81 @@ class PartitionReader:
     def read_part(
         self, partition: Partition, segment: Segment, part: SegmentPart
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield what the filter, which must be one without offsets and times, takes of a part of a segment.
+        """Yield the selected batches and damaged ranges of a part of a segment; then set the results of ``part``.
 
-        What stands there is then noted in ``part``.
+        The filter must have no offsets and no times.
         """
         selection, facts = self._begin(partition, reported=part.start > 0 or segment != partition.segments[0])
         yield from self._segment(segment, selection, facts._replace(name=segment.name), part)
 
     def tail(self, partition: Partition, count: int) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the last ``count`` records that the filter takes (or batches), reading segments from the last one.
+        """Yield the last ``count`` selected records, or batches if the reader yields batches.
 
-        A segment is read from its end, and no further than these stand in it; then what was counted is read again, in
-        order. The damage that is met in a segment comes before its batches.
+        Segments are read backwards until ``count`` are found. These ranges are then read again in offset order. The
+        damaged ranges of a segment are yielded before its batches.
         """
         selection, facts = self._begin(partition)
         if not count:
             return
         found: list[tuple[Segment, list[TailRanges]]] = []
         left = count
-        for segment in reversed(list(segment_choice.segments(partition, self.filter, self.progress, self.note))):
+        report = self.report
+        for segment in reversed(list(segment_choice.segments(partition, self.filter, report.progress, report.note))):
             found.append((segment, self._last_of(segment, selection, facts._replace(name=segment.name), left)))
-            left -= sum(marks.held for marks in found[-1][1])
+            left -= sum(part.held for part in found[-1][1])
             if left <= 0:
                 break
         again = self._silent()
         for segment, parts in reversed(found):
             file = facts._replace(name=segment.name)
-            for marks in parts:
-                yield from marks.lost
-            batches = again._marked(segment, selection, file, parts)
-            if left <= 0:  # there are as many and more: some of the first segment are too many
-                batches = without_first(batches, -left, self._size, last_batches_of if self._of_batches else last_of)
+            for part in parts:
+                yield from part.lost
+            batches = again._selected_again(segment, selection, file, parts)
+            if left <= 0:  # the first segment has -left more than wanted
+                last = last_batches_of if self._of_batches else last_of
+                batches = last_records.without_first(batches, -left, self._size, last)
                 left = 1
             yield from batches
 
     def _silent(self) -> PartitionReader:
-        """Return a copy of the reader that reports nothing again."""
+        """Return a copy of the reader that reports unreadable files only."""
         from copy import copy  # needed for the last records alone
 
         again = copy(self)
-        again.wrong_index = again.note = again.progress = _ignore
-        again.checkpoints = CheckpointOffsets(_ignore, self.fail)
+        again.report = Reporter(fail=self.report.fail)
+        again.checkpoints = CheckpointOffsets(fail=self.report.fail)
         again.stats = None
         return again
 
     def _last_of(self, segment: Segment, selection: BatchSelection, file: SegmentFacts, count: int) -> list[TailRanges]:
-        """Return where the last ``count`` records or batches of a segment stand, and perhaps some before them."""
+        """Return the ranges of a segment that hold its last ``count`` records or batches, and perhaps some more."""
         parts: list[TailRanges] = []
         left, lost = count, 0
         in_parts = not self.filter.is_bounded and self.on_error == "resync"
         for part in self._backwards(segment) if in_parts else ():
             stop = part.stop
-            parts.append(self._marks(self._segment(segment, selection, file, part), left))
+            parts.append(TailRanges(self._segment(segment, selection, file, part), left, self._size))
             lost = lost or part.lost
             left -= parts[-1].held
-            if part.reached != stop and not part.is_over:  # what seemed a batch is part of a damaged one
+            if part.reached != stop and not part.is_over:  # the supposed batch is inside a damaged one
                 in_parts = False
             if left <= 0 or not in_parts:
                 break
         if not in_parts:
-            return [self._marks(self._segment(segment, selection, file), count)]
+            return [TailRanges(self._segment(segment, selection, file), count, self._size)]
         if lost:
             self.note_lost(segment, lost)
         return parts[::-1]
 
-    def _marks(self, items: Iterator[SelectedBatch | DamagedRange], count: int) -> TailRanges:
-        marks = TailRanges(count)
-        marks.read(items, self._size)
-        return marks
-
-    def _marked(
+    def _selected_again(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailRanges]
     ) -> Iterator[SelectedBatch]:
-        """Yield the marked batches of a segment. Its damaged ranges were already yielded."""
-        if all(marks.is_empty for marks in parts):  # also where it cannot be read, which has been reported
+        """Yield the batches in the ranges of ``parts``. Their damaged ranges were already yielded."""
+        if all(part.is_empty for part in parts):  # an unreadable segment too: its error has been reported
             return
         try:
             with segment.open() as source:
-                for kept in joined(parts):
+                for kept in last_records.joined(parts):
                     held = 0
                     for item in self._range(source, kept, selection, file):
                         if isinstance(item, SelectedBatch):
@@ -223,12 +211,11 @@ class PartitionReader:
                             segment.name, f"byte {kept.start}: it has changed since kdump read it first"
                         )
         except UnreadableError as error:
-            self.fail(error)
+            self.report.fail(error)
 
     def _range(
         self, source: Source, kept: TailRange, selection: BatchSelection, file: SegmentFacts
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the filter's selection from a marked range."""
         start, end = kept.start, kept.end
         if not kept.crc_valid:
             yield from self._wrong_crc(Damage(start, end - start, "crc", "", start), source, selection, file)
@@ -239,12 +226,10 @@ class PartitionReader:
                 yield from self._region(region, source, selection, file)
 
     def _backwards(self, segment: Segment) -> Iterator[SegmentPart]:
-        from kdump.log_reader import last_records  # needed for the last records alone
-
         try:
             yield from last_records.backwards(segment)
         except UnreadableError as error:
-            self.fail(error)
+            self.report.fail(error)
 
     def _size(self, item: SelectedBatch) -> int:
         return item.batch_count if self._of_batches else len(item.records)
@@ -252,40 +237,37 @@ class PartitionReader:
     def _begin(self, partition: Partition, *, reported: bool = False) -> tuple[BatchSelection, SegmentFacts]:
         """Return the selection of a partition's batches, and the facts on its segments for rows.
 
-        With ``reported`` the reasons for held-back offsets are not noted again.
+        Unless ``reported``, note the records that a read_committed consumer does not receive yet.
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None
         selection = BatchSelection(self.filter, self.take, outcomes, self.offer, offer_all=self.offer_all)
         if self.filter.committed and not reported:
             for text in self.outcomes_of(partition).held_back:
-                self.note(f"{partition.name}: {text}")
+                self.report.note(f"{partition.name}: {text}")
         return selection, self.checkpoints.facts(partition)._replace(decoder=self.decoder)
 
     def outcomes_of(self, partition: Partition) -> Outcomes:
-        """Return the outcome of a partition's transactions; that of the last partition is kept."""
+        """Return the outcomes of a partition's transactions. Those of the last partition are cached."""
         known = self._ahead.get(id(partition))
         if known is not None:
             return known
         if self._followed is None or self._followed[0] is not partition:
             from kdump.transaction_replay.outcomes import follow  # needed for transactions alone
 
-            self._followed = (partition, follow(partition, self.wrong_index, self.fail))
+            self._followed = (partition, follow(partition, self.report))
         return self._followed[1]
 
     def follow_ahead(self, partition: Partition, scans: Iterable[Scan]) -> None:
-        """Put together the outcome of a partition's transactions, and keep it as long as the reader.
-
-        ``scans`` are those of its segments.
-        """
+        """Combine the scans of a partition's segments, and keep the outcomes for :meth:`outcomes_of`."""
         from kdump.transaction_replay.outcomes import follow
 
-        self._ahead[id(partition)] = follow(partition, self.wrong_index, self.fail, scans)
+        self._ahead[id(partition)] = follow(partition, self.report, scans)
 
     def _segment(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, part: SegmentPart | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield what the filter takes of one segment, or of a part of it."""
+        """Yield the selected batches and damaged ranges of a segment, or of a part of it."""
         for item, _ in self._pairs(segment, selection, file, part, None):
             yield item
 
@@ -297,7 +279,7 @@ class PartitionReader:
         part: SegmentPart | None,
         make: Callable[[SelectedBatch, Run], M | None] | None,
     ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
-        """Yield the same, each with the result of ``make`` or None."""
+        """Yield the items of :meth:`_segment`, each with the result of ``make`` or None."""
         done, end = (0, segment.size) if part is None else (part.start, part.stop)
         if self.stats is not None:
             self.stats.segments.add(segment.name)
@@ -311,14 +293,14 @@ class PartitionReader:
                         if self.stats is not None:
                             self.stats.add(region)
                         if isinstance(region, Trailing) and not (found := log_end.tail(segment, region)).is_damage:
-                            self.note(f"{segment.name}: byte {region.position}: {found.text}")
+                            self.report.note(f"{segment.name}: byte {region.position}: {found.text}")
                         else:
                             for item in self._region(region, source, selection, file):
                                 yield item, made
-                                made = None  # it is of the first item, which is all of the run
+                                made = None  # it belongs to the first item, the whole run
                         if isinstance(region, Batches) and stop < region.batch_count:
                             break
-                        self.progress(region.position + region.size - done)
+                        self.report.progress(region.position + region.size - done)
                         done = region.position + region.size
                 if isinstance(source, local.LocalFile) and source.lost:
                     if part is None:
@@ -328,8 +310,8 @@ class PartitionReader:
         except UnreadableError as error:
             if part is not None:
                 part.is_over = True
-            self.fail(error)
-        self.progress(end - done)
+            self.report.fail(error)
+        self.report.progress(end - done)
 
     def _regions(
         self,
@@ -340,8 +322,7 @@ class PartitionReader:
         part: SegmentPart | None,
         make: Callable[[SelectedBatch, Run], M | None] | None,
     ) -> Generator[tuple[Region, M | None], None, None]:
-        """Return the regions of a segment or of a part of it, each with the result of ``make`` or None."""
-        span = segment_choice.byte_range(segment, source, self.filter, self.wrong_index)
+        span = segment_choice.byte_range(segment, source, self.filter, self.report.wrong)
         runs = self._runs or selection.in_runs
         if part is not None:
             return region_stream.part_of(segment, source, part, self.on_error, runs=runs, packed=self._packed)
@@ -352,13 +333,13 @@ class PartitionReader:
             self.on_error,
             runs=runs,
             packed=self._packed,
-            check=self._runs and self.take is Take.RUNS,  # a reader that counts has nothing else to do
+            check=self._runs and self.take is Take.RUNS,  # a count has no other work for the main thread
             make=None if make is None or not self._runs else _making(make, selection, file),
         )
 
     def note_lost(self, segment: Segment, lost: int) -> None:
         """Report that a segment became shorter while it was read."""
-        self.note(f"{segment.name} became {lost} bytes shorter while it was read")
+        self.report.note(f"{segment.name} became {lost} bytes shorter while it was read")
 
     def _region(
         self, region: Region, source: Source, selection: BatchSelection, file: SegmentFacts
@@ -375,11 +356,11 @@ class PartitionReader:
     def _wrong_crc(
         self, damage: Damage, source: Source, selection: BatchSelection, file: SegmentFacts
     ) -> Iterator[SelectedBatch]:
-        """Yield the batches with a wrong crc at the start of a damaged range, as far as they can be read."""
+        """Yield the selected records of the batches with a wrong checksum at the start of a damaged range."""
         for batch in region_stream.wrong_crc(source, damage):
             for item in selection.select(batch, file):
-                if isinstance(item, DamagedRange):  # it is part of the damaged range
-                    self.note(
+                if isinstance(item, DamagedRange):  # inside the range that was already yielded
+                    self.report.note(
                         f"{file.name}: byte {batch.position}: the batch with a wrong crc cannot be shown whole: "
                         f"{item.damage.kind}, byte {item.damage.at}"
                     )
@@ -389,14 +370,10 @@ class PartitionReader:
                 return
 
 
-def _ignore(_: object) -> None:
-    """Discard a note that was already reported."""
-
-
 def _making(
     make: Callable[[SelectedBatch, Run], M | None], selection: BatchSelection, file: SegmentFacts
 ) -> Callable[[Run], M | None]:
-    """Return a function that calls ``make`` with a run if all of its records are selected at once."""
+    """Return a function that calls ``make`` with a run if all of its records are selected, and else returns None."""
 
     def made(run: Run) -> M | None:
         found = selection.in_one(run, file)

@@ -27,10 +27,10 @@ def payload_decoder(
     fail: Callable[[UnreadableError], None] = raise_it,
     lost: Callable[[DamagedRange], None] = lambda _: None,
 ) -> PayloadDecoder:
-    """Return what decodes payloads as ``decode`` says (``auto``, ``avro``, ``protobuf``, ``json``).
+    """Return a decoder for the formats of ``decode`` (``auto``, ``avro``, ``protobuf`` or ``json``).
 
-    The schemas are those of ``topic`` in ``paths``, read with the first payload that may carry one; ``wanted`` has the
-    limit and the remote storage.
+    The schemas of ``topic`` in ``paths`` are read with the first payload that may have one, with the batch size limit
+    and remote storage of ``wanted``.
     """
 
     def read() -> SchemaStore:
@@ -55,17 +55,17 @@ def read_store(
     fail: Callable[[UnreadableError], None] = raise_it,
     lost: Callable[[DamagedRange], None] = lambda _: None,
 ) -> SchemaStore:
-    """Return the schemas that paths hold: log dirs, partition folders, segments, archives.
+    """Return the schemas of a registry's topic in paths: log dirs, partition folders, segments, archives.
 
-    Several replicas of the topic count as one log: each offset is replayed once. ``fail`` takes what cannot be read,
-    by default it raises; ``lost`` takes damaged ranges.
+    If there are several replicas, each offset is replayed once. ``fail`` is called with unreadable files, ``lost``
+    with damaged ranges.
     """
     from kdump.schemas.store import SchemaStore
 
     wanted = Wanted(topics=(topic,), remote=remote)
     if max_batch_bytes is not None:
         wanted = wanted._replace(max_batch_bytes=max_batch_bytes)
-    reader = PartitionReader(outcomes=False, fail=fail)
+    reader = PartitionReader(outcomes=False, report=Reporter(fail=fail))
     found: dict[int, tuple[int, bytes | None, bytes | None]] = {}
     for record in reader.records(Finder(wanted, Reporter(fail=fail)).find(paths), lost):
         found.setdefault(record.offset, (record.timestamp, record.key, record.value))

@@ -1,4 +1,4 @@
-"""What ``__remote_log_metadata`` says of the segments in remote storage: its records, replayed (KIP-405).
+"""Replays ``__remote_log_metadata`` into the list of segments in remote storage (KIP-405).
 
 Source: Kafka's classes RemoteLogMetadataCache and RemoteLogSegmentState.
 """
@@ -39,9 +39,9 @@ class TopicIdPartition(NamedTuple):
 
 
 class RemoteSegment(NamedTuple):
-    """A segment as it is listed: its id (16 bytes), offsets from start to end inclusive, epochs, bytes, and state.
+    """A segment in remote storage: id (16 bytes), offsets (both ends included), leader epochs, size in bytes, state.
 
-    ``changed_at`` is when it came into that state, in ms.
+    ``changed_at`` is the time of the last change of the state, in ms.
     """
 
     partition: TopicIdPartition
@@ -55,21 +55,21 @@ class RemoteSegment(NamedTuple):
 
 
 class RemoteSegments:
-    """The segments that are listed, and the last copied offset of each partition, inclusive."""
+    """The segments in remote storage, and the last copied offset of each partition."""
 
     def __init__(self) -> None:
         self.known = False
-        """Whether any record was met: else nothing says what is copied."""
+        """Whether any record was read. Otherwise the copied segments are unknown."""
         self.is_damaged = False
-        """Whether some records are damaged: what they listed is not known."""
+        """Whether some records are damaged, so that the list may lack segments."""
         self.segments: dict[bytes, RemoteSegment] = {}
-        """Id -> what is listed and not deleted."""
+        """Segment id -> segment. Deleted segments are removed."""
         self.deletions: dict[TopicIdPartition, tuple[int, int]] = {}
-        """Partitions that are being deleted: state, and since when (ms)."""
+        """Partition that is being deleted -> the state of the deletion, and the time of that state in ms."""
         self.last_copied: dict[TopicIdPartition, int] = {}
 
     def read(self, regions: Iterable[Region], damage: Callable[[str], None]) -> None:
-        """Take the records of a segment of the topic."""
+        """Replay the records of a segment of the topic. Call ``damage`` with a sentence on unreadable records."""
         for region in regions:
             self.is_damaged |= isinstance(region, Damage)
             if isinstance(region, RecordBatch) and not region.is_control:
@@ -115,7 +115,7 @@ class RemoteSegments:
             del self.segments[listed.id]
 
     def only(self, takes: Callable[[TopicIdPartition], bool]) -> None:
-        """Forget the partitions that are not asked for."""
+        """Remove the partitions for which ``takes`` returns False."""
         self.segments = {name: one for name, one in self.segments.items() if takes(one.partition)}
         self.deletions = {key: state for key, state in self.deletions.items() if takes(key)}
 
@@ -132,7 +132,7 @@ def of_partitions(
     damage: Callable[[str], None],
     fail: Callable[[UnreadableError], None],
 ) -> RemoteSegments:
-    """Return what the topic says, as far as it is among ``partitions``."""
+    """Return the remote segments that the partitions of ``__remote_log_metadata`` among ``partitions`` list."""
     found = RemoteSegments()
     for partition in partitions:
         if partition.topic == remote_log_metadata.TOPIC:

@@ -267,17 +267,9 @@ class QueryReading:
         return joined(self._records(partitions, wanted, names, view))
 
     def _reader(self, wanted: Filter, take: Take = Take.RECORDS) -> PartitionReader:
-        report = self.report
-        return PartitionReader(
-            wanted,
-            take,
-            wrong_index=report.wrong,
-            damage=report.damage,
-            fail=report.fail,
-            note=report.note,
-            progress=self._progress,
-            decoder=self.inputs.decoder,
-        )
+        to = self.report
+        report = Reporter(to.damage, to.wrong, to.note, to.fail, self._progress)
+        return PartitionReader(wanted, take, report=report, decoder=self.inputs.decoder)
 
     def _progress(self, size: int) -> None:
         if self.stopped.is_set():

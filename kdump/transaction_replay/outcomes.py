@@ -27,8 +27,9 @@ from kdump.segments.regions import Padding
 from kdump.transaction_replay.replay import AbortedRanges, EndedTransaction, OpenTransaction, Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from kdump.errors import Reporter
     from kdump.log_dirs import files
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.regions import Region
@@ -330,24 +331,19 @@ def combined(results: Iterable[SegmentOutcomes], *, whole: bool = True) -> Outco
     return Outcomes(tuple(aborted), tuple(still_open.values()), whole, tuple(doubts))
 
 
-def follow(
-    partition: Partition,
-    wrong_index: Callable[[str], None],
-    fail: Callable[[UnreadableError], None],
-    scans: Iterable[Scan] | None = None,
-) -> Outcomes:
-    """Follow the transactions of a partition through all its segments.
+def follow(partition: Partition, report: Reporter, scans: Iterable[Scan] | None = None) -> Outcomes:
+    """Return the outcomes of the transactions of a partition.
 
-    ``wrong_index`` is called with entries that do not fit the log, ``fail`` with errors of files that cannot be read.
-    ``scans`` are those of its segments, if a caller has them.
+    Report entries of ``.txnindex`` that do not fit the log as wrong, and unreadable segments. ``scans`` are the
+    results of :func:`scan` for its segments, if the caller has them.
     """
 
     def results() -> Iterator[SegmentOutcomes]:
         for found, error in map(scan, partition.segments) if scans is None else scans:
             if error is not None:
-                fail(error)
+                report.fail(error)
             for text in found.wrong:
-                wrong_index(text)
+                report.wrong(text)
             yield found
 
     return combined(results(), whole=partition.whole)

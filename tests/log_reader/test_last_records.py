@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from kdump.errors import UnreadableError
+from kdump.errors import Reporter, UnreadableError
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
@@ -60,7 +60,7 @@ def test_memory_does_not_grow_with_the_number_of_records(tmp_path, monkeypatch, 
 def test_changes_during_the_comparison_are_reported(tmp_path):
     found = partition(tmp_path / "t-0", 300)
     fails = []
-    items = PartitionReader(fail=fails.append, take=Take.RECORDS).tail(found, 1000)
+    items = PartitionReader(report=Reporter(fail=fails.append), take=Take.RECORDS).tail(found, 1000)
     next(items)
     (tmp_path / "t-0" / f"{0:020}.log").write_bytes(b"")
     list(items)
@@ -72,18 +72,19 @@ def test_ranges_that_touch_each_other_are_one(tmp_path):
     found = partition(tmp_path / "t-0", 8)
     items = list(PartitionReader().read(found))
     size = items[0].batch.size
-    parts = [TailRanges(100), TailRanges(100)]
-    for marks, some in zip(parts, (items[:3], items[3:5]), strict=True):
-        marks.read(some, lambda item: len(item.records))
-    assert list(joined(parts)) == [TailRange(0, 5 * size, 5 * BATCH, crc_valid=True)]
-    parts[1].read([items[6]._replace(crc_valid=False)], lambda item: len(item.records))
-    assert list(joined(parts))[1:] == [TailRange(6 * size, 7 * size, BATCH, crc_valid=False)]
+
+    def ranges(*parts):
+        return list(joined([TailRanges(part, 100, lambda item: len(item.records)) for part in parts]))
+
+    assert ranges(items[:3], items[3:5]) == [TailRange(0, 5 * size, 5 * BATCH, crc_valid=True)]
+    wrong = items[6]._replace(crc_valid=False)
+    assert ranges(items[:3], [*items[3:5], wrong])[1:] == [TailRange(6 * size, 7 * size, BATCH, crc_valid=False)]
 
 
 def test_what_is_too_far_from_the_end_is_forgotten(tmp_path):
     found = partition(tmp_path / "t-0", 1000)
-    marks = TailRanges(BATCH)
-    marks.read((item for item in PartitionReader().read(found) if isinstance(item, SelectedBatch)), lambda _: BATCH)
-    (last,) = marks.ranges()
-    assert last.held == marks.held >= BATCH
+    items = (item for item in PartitionReader().read(found) if isinstance(item, SelectedBatch))
+    kept = TailRanges(items, BATCH, lambda _: BATCH)
+    (last,) = kept.ranges()
+    assert last.held == kept.held >= BATCH
     assert last.end == (tmp_path / "t-0" / f"{0:020}.log").stat().st_size

@@ -130,7 +130,7 @@ def test_a_dump_says_that_a_file_became_shorter(segment, monkeypatch):
 
     notes = []
     partitions = list(Finder(Wanted(), Reporter(note=notes.append, fail=notes.append)).find([str(segment)]))
-    items = [item for part in partitions for item in PartitionReader(note=notes.append).read(part)]
+    items = [item for part in partitions for item in PartitionReader(report=Reporter(note=notes.append)).read(part)]
     assert [type(item).__name__ for item in items] == ["SelectedBatch"] * (len(items) - 1) + ["DamagedRange"]
     assert 2 <= len(items) < 10
     assert any("bytes shorter" in str(note) for note in notes)

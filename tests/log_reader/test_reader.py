@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kdump.errors import UnreadableError
+from kdump.errors import Reporter, UnreadableError
 from kdump.formats import offset_index, time_index
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder, Wanted
@@ -73,8 +73,7 @@ def take(path, *, tail=None, batches=False, reader=None, **wanted):
     reader = reader or PartitionReader(
         filter=Filter(**wanted),
         take=Take.BATCHES if batches else Take.RECORDS,
-        wrong_index=taken.notes.append,
-        damage=taken.notes.append,
+        report=Reporter(damage=taken.notes.append, wrong=taken.notes.append),
     )
     for partition in Finder().find([str(path)]):
         for item in reader.read(partition) if tail is None else reader.tail(partition, tail):
@@ -290,7 +289,7 @@ def test_the_last_ones_in_front_of_what_cannot_be_read(folder, monkeypatch, inte
 
     monkeypatch.setattr(local.LocalFile, "read", read)
     fails = []
-    last = take(folder, tail=3, reader=PartitionReader(fail=fails.append)).offsets
+    last = take(folder, tail=3, reader=PartitionReader(report=Reporter(fail=fails.append))).offsets
     assert last == list(range(last[0], last[0] + 3))
     assert last[-1] == 1279 if interval else 300 < last[-1] < 960
     if interval is None:
@@ -302,7 +301,7 @@ def test_the_last_records_without_an_unreadable_file_that_is_reported_once(folde
     write(folder, 0, 2)
     path = write(folder, 32, 2)
     fails = []
-    reader = PartitionReader(filter=wanted, fail=fails.append)
+    reader = PartitionReader(filter=wanted, report=Reporter(fail=fails.append))
     (partition,) = Finder().find([str(folder)])
     path.unlink()
     assert [record.offset for item in reader.tail(partition, 3) for record in item.records] == [29, 30, 31]
@@ -321,7 +320,7 @@ def test_the_log_is_read_without_an_unreadable_index(folder):
         (Filter(since=TIME), ["index", "timeindex"]),
     ):
         wrong = []
-        found = PartitionReader(filter=wanted, wrong_index=wrong.append).tail(partition, 2)
+        found = PartitionReader(filter=wanted, report=Reporter(wrong=wrong.append)).tail(partition, 2)
         assert [record.offset for item in found for record in item.records] == [478, 479]
         assert [text.split(":")[0].rpartition(".")[2] for text in wrong] == names, wrong
 
@@ -403,7 +402,7 @@ def test_a_file_that_cannot_be_read_does_not_end_the_others(folder):
     write(folder, 0, 2)
     path = write(folder, 32, 2)
     fails = []
-    reader = PartitionReader(fail=fails.append)
+    reader = PartitionReader(report=Reporter(fail=fails.append))
     (partition,) = Finder().find([str(folder)])
     path.unlink()
     assert sum(len(item.records) for item in reader.read(partition)) == 32

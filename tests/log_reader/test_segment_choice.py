@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from kdump.errors import Reporter
 from kdump.formats import time_index
 from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG
 from kdump.formats.time_index import TimestampOffset
@@ -57,7 +58,7 @@ def read(folder, **wanted):
     """Return the offsets that a filter takes, the numbers of the segments read, and what was noted."""
     notes, files = [], []
     (partition,) = Finder().find([str(folder)])
-    reader = PartitionReader(filter=Filter(**wanted), note=notes.append)
+    reader = PartitionReader(filter=Filter(**wanted), report=Reporter(note=notes.append))
     pairs = reader._pairs
     reader._pairs = lambda one, *rest: files.append(one.base_offset // PER_SEGMENT) or pairs(one, *rest)
     found = [

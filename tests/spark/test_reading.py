@@ -13,7 +13,7 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
 
 from kdump.arrow import schema
-from kdump.errors import DamageError, FailingDiskError, UnreadableError
+from kdump.errors import SILENT, DamageError, FailingDiskError, UnreadableError
 from kdump.formats import txn_index
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder
@@ -490,7 +490,7 @@ def test_what_may_have_ended_in_a_segment_that_cannot_be_read_is_not_given_as_co
     assert [(row["offset"], row["transactionState"]) for row in rows] == [(0, None), (1, None), (3, "committed")]
     assert [row["offset"] for row in read(tmp_path, isolation="read_committed", skipUnreadable="true")] == [3]
     (partition,) = Finder().find([str(tmp_path)])
-    found = PartitionReader(filter=Filter(committed=True), fail=lambda _: None).read(partition)
+    found = PartitionReader(filter=Filter(committed=True), report=SILENT).read(partition)
     assert [record.offset for item in found if isinstance(item, SelectedBatch) for record in item.records] == [3]
     index = tmp_path / "t-0" / f"{2:020}.txnindex"
     index.write_bytes(txn_index.encode([txn_index.AbortedTxn(0, 1, 0, 2, 3)]))

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from kdump import kernel
-from kdump.errors import FailingDiskError, UnreadableError
+from kdump.errors import SILENT, FailingDiskError, Reporter, UnreadableError
 from kdump.formats import txn_index
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.header_scan import attempt
@@ -109,7 +109,7 @@ def outcomes(folder, segments, *, entries=(), only=None):
     def fail(error):
         raise error
 
-    reported = follow(partition, notes.append, fail)
+    reported = follow(partition, Reporter(wrong=notes.append, fail=fail))
     assert list(map(scan, partition.segments)) == [Scan(one_by_one(where)) for where in partition.segments]
     found = []
     for where in partition.segments:
@@ -281,7 +281,7 @@ def test_a_segment_that_cannot_be_read_leaves_unknown_what_may_have_ended_in_it(
         return real(segment)
 
     monkeypatch.setattr(type(lost), "open", opens)
-    reported = follow(partition, lambda _: None, failed.append)
+    reported = follow(partition, Reporter(fail=failed.append))
     assert len(failed) == 1
     assert [reported.of(region) for region in every] == [
         "aborted" if indexed else None,
@@ -312,7 +312,7 @@ def test_a_last_segment_that_cannot_be_read_may_have_ended_what_is_open(folder, 
     (partition,) = Finder().find([str(folder)])
     (batch,) = regions(partition.segments[0])
     monkeypatch.setattr(outcomes_module, "_scan", scan_of(partition.segments[0]))
-    reported = follow(partition, lambda _: None, lambda _: None)
+    reported = follow(partition, SILENT)
     assert (reported.of(batch), reported.last_stable_offset) == (None, None)
     assert "offsets 0 to 0, 1 to the end may have ended" in (reported.unknown or "")
 

@@ -24,7 +24,7 @@ from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import SILENT, DamageError, UnreadableError
 from kdump.formats import producer_snapshot
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.record_layout import BatchHeader
@@ -392,7 +392,7 @@ PRINTERS_OF_ROWS: dict[str, Callable[[BinaryIO], Printer]] = {
 def _rows(path: Path, make: Callable[[BinaryIO], Printer]) -> bytes:
     """Return what a printer makes of a segment."""
     out = io.BytesIO()
-    reader = PartitionReader(take=Take.RUNS, include_damaged=True, fail=lambda _: None)
+    reader = PartitionReader(take=Take.RUNS, include_damaged=True, report=SILENT)
     printer = make(out)
     for partition in Finder(Wanted(max_batch_bytes=LIMIT)).find([str(path)]):
         for item in reader.read(partition):
