@@ -1,1 +1,1 @@
-"""The records of a partition through a filter."""
+"""Reads the records of partitions that a filter selects, from files at rest or while a broker writes them."""

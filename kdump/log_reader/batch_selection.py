@@ -1,4 +1,4 @@
-"""What a filter takes of a batch: its records, in the form that the reader wants."""
+"""Selects the records of a batch by a filter, in the form that the caller of the reader needs."""
 
 from __future__ import annotations
 
@@ -32,53 +32,48 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcome, Outcomes
 
     Offer: TypeAlias = Callable[[SegmentFacts, Batch, Outcome | None], bool]
-    """Reads itself what a filter of offsets and times takes of a batch, or returns False and leaves it alone."""
+    """Reads a batch in place of the selection and returns True, or returns False."""
 
 RECORD_COST: Final = 300
-"""Bytes that a record takes in memory beyond its own size, about."""
+"""Approximate memory of a record object in bytes, beyond the record's own size."""
 HELD: Final = 16 << 20
-"""Bytes of the records of a batch that are held in memory; where they are more, they are read again when wanted."""
+"""Most bytes of a batch's records that are held in memory. More are read again on each iteration."""
 
 CHUNK_BYTES: Final = 256 << 10
-"""Bytes that the records read at a time take in memory, about."""
+"""Approximate memory in bytes of the records that are read at a time."""
 
 
 class Take(Enum):
-    """The form in which batches are wanted. Only the first is meant for the general path alone."""
+    """The form in which a reader yields batches."""
 
     RECORDS = auto()
-    """Each batch with its records."""
+    """Each batch with its records, as objects."""
     RUNS = auto()
-    """The records of a valid batch may come as :class:`kdump.segments.lazy_records.BatchRecords`, those of many as one
-    :class:`kdump.segments.lazy_records.RunRecords`.
+    """The records of a valid batch may be a :class:`kdump.segments.lazy_records.BatchRecords`, those of several batches
+    one :class:`kdump.segments.lazy_records.RunRecords`.
     """
     UNCHECKED_RUNS = auto()
-    """The same; records of RunRecords may be malformed. The code that meets one ends the run before its batch, and then
-    takes the next item: that is the batch by itself.
+    """As RUNS, but a RunRecords may contain malformed records. The caller that reads one shortens the RunRecords to the
+    batches before it. The next item is then the malformed batch alone.
     """
     BATCHES = auto()
-    """Batches; records are read only where the filter needs them."""
+    """Batches without records. Records are read only if the filter needs them."""
     BATCH_RUNS = auto()
-    """The same; many batches may come as one RunRecords, whose records may be malformed."""
+    """As BATCHES, but several batches may be one RunRecords, which may contain malformed records."""
     HEADERS = auto()
-    """Batches of magic 2, whose header has the number of records: they come without records, many as one
-    RunRecords, and no compressed one is decompressed. Those of magic 0 and 1 have their records.
+    """Batches of magic 2 without records, several as one RunRecords; nothing is decompressed. Batches of magic 0 and 1
+    have their records.
     """
     COUNT = auto()
-    """The number of records: a valid batch without records holds as many as its header says."""
+    """Only the numbers of records. A valid batch without records has as many as its header claims."""
 
 
 def _is_plain(run: Run) -> bool:
-    """Return whether batches hold data of no transaction."""
     return not (run.first.is_control or run.first.is_transactional)
 
 
 class BatchSelection:
-    """Selects records of the batches of one partition, one batch after another.
-
-    ``outcomes`` returns the outcome of the partition's transactions; without it their outcome is None. A batch that
-    ``offer`` has read comes without records; it is called where offsets and times alone decide.
-    """
+    """Selects records of the batches of one partition."""
 
     def __init__(
         self,
@@ -89,7 +84,13 @@ class BatchSelection:
         *,
         offer_all: bool = False,
     ) -> None:
-        """With ``offer_all`` batches are offered that may hold what the filter takes: the taker applies it."""
+        """Create the selection of one partition.
+
+        ``outcomes`` returns the outcomes of the partition's transactions; without it, selected batches of transactions
+        have the outcome None. ``offer`` is called with batches of magic 2; a batch for which it returns True is yielded
+        without records. It is called only if the filter looks at offsets and times alone. With ``offer_all`` it is
+        always called, and applies the filter itself.
+        """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._offer = None if wanted.looks_into_fields and not offer_all else offer
         self._offer_all = offer_all
@@ -100,10 +101,10 @@ class BatchSelection:
         self._search: DecodedSearch | None = None
         self._prefilter = Prefilter.of(wanted)
         self.in_runs = not self._of_batches and self._prefilter is not None
-        """Whether batches may come in runs though not all is taken of them."""
+        """Whether batches may come in runs although the filter takes only some of their records."""
 
     def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield a batch with the records that the filter takes, and the damage among them."""
+        """Yield the batch with its selected records, and a damaged range for its unreadable records."""
         if not self._filter.may_hold(batch):
             return
         outcome = self._outcome(batch)
@@ -134,9 +135,9 @@ class BatchSelection:
             yield from self._read(batch, file, outcome, looks=looks)
 
     def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
-        """Return all records of the valid batches that a run begins with, and these; None if none come in one go.
+        """Return the valid batches at the start of a run as one item, and the records of that item; else None.
 
-        That is for a filter which takes all, or all that is committed. A thread may ask.
+        The filter must take all records, or all committed ones. Any thread may call this.
         """
         if not _is_plain(run):
             return None
@@ -154,7 +155,7 @@ class BatchSelection:
         return SelectedBatch(file, run.first, run.first.base_offset, records), records
 
     def select_run(self, run: Run, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield batches that are alike, as many in one go as can be, none past the last offset that is wanted."""
+        """Yield the selected batches of a run, as many in one item as possible."""
         if self._prefilter is not None:
             yield from self._select_some(run, file, self._prefilter)
             return
@@ -169,7 +170,7 @@ class BatchSelection:
     def _select_some(
         self, run: Run, file: SegmentFacts, prefilter: Prefilter
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield what the filter takes of batches that are alike; those without a match are passed over."""
+        """Yield the selected batches of a run. Batches in which the prefilter finds no record are skipped."""
         end = self.first_past(run)
         counts = [] if run.first.is_control else prefilter.of_run(run, end)
         held = self._filter.may_hold_rows(run)
@@ -195,9 +196,9 @@ class BatchSelection:
                 yield from self.select(batch, file)
 
     def first_past(self, batches: Batches) -> int:
-        """Return the row of the first batch after the last offset that is wanted, the number of batches without one.
+        """Return the row of the first batch after the filter's last offset, or the number of batches.
 
-        The base offset of a compressed wrapper of magic 0 or 1 is not known without decompression: it is not past.
+        A compressed wrapper of magic 0 or 1 never counts as after it: its base offset requires decompression.
         """
         last, first = self._filter.last_offset, batches.first
         if last is None or (first.magic < MAGIC_2 and first.attributes & CODEC_MASK):
@@ -206,20 +207,19 @@ class BatchSelection:
         return next((row for row, both in enumerate(offsets) if min(both) > last), batches.batch_count)
 
     def _wanted(self, batch: RecordBatch) -> int:
-        """Return how many records of a batch the filter may take, -1 where only reading them shows."""
+        """Return the number of records that the prefilter finds in a batch, or -1 without a usable prefilter."""
         if self._prefilter is None or not self._prefilter.looks or not isinstance(batch, Batch) or batch.is_control:
             return -1
         return self._prefilter.of_batch(batch)
 
     def _takes_all(self, batch: RecordBatch, wanted: int) -> bool:
-        """Return whether all records of a batch are taken; ``wanted`` may be taken."""
         exact = self._prefilter is not None and self._prefilter.exact and not self._filter.committed
         return exact and self._take is not Take.RECORDS and not self._of_batches and 0 < wanted == batch.count
 
     def _read(
         self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Read the records of a batch up to the first that is damaged; see HELD."""
+        """Yield the selected records of a batch up to the first damaged one, and the damage. See HELD."""
         records: list[Record] | None = []
         count, room = 0, min(batch.limit, HELD)
         first: int | None = batch.base_offset if batch.magic > 1 else None
@@ -251,7 +251,6 @@ class BatchSelection:
             yield DamagedRange(file, in_batch(damage, batch))
 
     def _search_of(self, file: SegmentFacts) -> DecodedSearch | None:
-        """Return what looks into the decoded payloads of the partition."""
         if self._search is None and file.decoder is not None:
             from kdump.log_reader.payload_search import DecodedSearch  # few runs decode
 
@@ -259,13 +258,12 @@ class BatchSelection:
         return self._search
 
     def _counts(self, batch: RecordBatch) -> bool:
-        """Return whether the header of a batch gives the number of its records: uncompressed ones are counted."""
+        """Return whether the header of a batch is trusted for the number of records. In a compressed one it is."""
         if not isinstance(batch, Batch) or batch.count < 0:
             return False
         return batch.codec != compression.NONE or self._is_sound(batch)
 
     def _is_sound(self, batch: RecordBatch) -> bool:
-        """Return whether the kernel finds as many valid records in a batch as its header says."""
         if not kernel.COMPILED or not isinstance(batch, Batch):
             return False
         if self._cursor is None:
@@ -305,7 +303,7 @@ def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
-    """Return the region for damage in the records of a batch; positions in decompressed records are not the file's."""
+    """Return the damage in the records of a batch as a region. Positions in decompressed records are dropped."""
     if batch.codec != compression.NONE:
         damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
     return walk.as_region(damage, batch.position, batch.size)

@@ -1,4 +1,4 @@
-"""Which records and batches to take."""
+"""The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`)."""
 
 from __future__ import annotations
 
@@ -26,67 +26,70 @@ RecordType: TypeAlias = Literal["data", "control", "tombstone"]
 RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
 GrepPart: TypeAlias = Literal["key", "value", "headers"]
 GREP_PARTS: Final[tuple[GrepPart, ...]] = ("key", "value", "headers")
-"""Parts of a record that expressions are looked for in; of headers the values."""
+"""The parts of a record in which expressions can be searched; of headers the values."""
 KEY_AND_VALUE: Final[frozenset[GrepPart]] = frozenset({"key", "value"})
 
 
 class Filter(NamedTuple):
-    """What to take. None and empty take all; times are ms, ``since`` included and ``until`` not."""
+    """Conditions that a selected record fulfils. None and empty collections are no condition.
+
+    ``last_offset`` and ``since`` are included, ``until`` is not. Times are in ms.
+    """
 
     first_offset: int | None = None
     last_offset: int | None = None
-    """Taken too."""
     since: int | None = None
     until: int | None = None
     keys: frozenset[bytes] = frozenset()
     greps: tuple[re.Pattern[bytes], ...] = ()
-    """A match of any of them in key or value, or where ``grep_in`` says."""
+    """One of them must match in a part of ``grep_in``."""
     decoded: bool = False
-    """Whether ``keys`` and ``greps`` look into decoded keys and values, too."""
+    """Whether ``keys`` and ``greps`` also match decoded keys and values."""
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
-    """Each must be there; a value of None takes any."""
+    """The record must have each of them; None stands for any value."""
     producer_ids: frozenset[int] = frozenset()
     leader_epochs: frozenset[int] = frozenset()
     types: frozenset[RecordType] = frozenset()
     transactional: bool | None = None
     committed: bool = False
-    """Only what a read_committed consumer is given: no markers, no aborted data, nothing from the stable offset on."""
+    """Whether only records are selected that a read_committed consumer receives: no markers, no aborted records, no
+    records from the last stable offset on.
+    """
     out_of_order: bool = False
-    """Whether segments that begin at ``until`` or later are read, for records with older timestamps in them."""
+    """Whether segments that begin at ``until`` or later are read too: they may hold records with older timestamps."""
     grep_in: frozenset[GrepPart] = KEY_AND_VALUE
 
     @property
     def is_timed(self) -> bool:
-        """Whether timestamps lie in a range."""
         return self.since is not None or self.until is not None
 
     @property
     def looks_into_records(self) -> bool:
-        """Whether headers of batches are not enough to decide."""
+        """Whether some condition needs the records, not only batch headers."""
         return self.is_bounded or self.looks_into_fields
 
     @property
     def looks_into_headers(self) -> bool:
-        """Whether headers of batches decide, beside offsets and timestamps; ``committed`` is no part of it."""
+        """Whether there are conditions on batch headers, except offsets, timestamps and ``committed``."""
         return bool(self.producer_ids or self.leader_epochs or self.types or self.transactional is not None)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether offsets or timestamps lie in a range."""
+        """Whether there are conditions on offsets or timestamps."""
         return any(bound is not None for bound in (self.first_offset, self.last_offset, self.since, self.until))
 
     @property
     def looks_into_fields(self) -> bool:
-        """Whether more of a record than its offset and its timestamp decides."""
+        """Whether there are conditions on fields of records, except offset and timestamp."""
         return bool(self.keys or self.greps or self.headers or self.types & {"data", "tombstone"})
 
     @property
     def takes_runs(self) -> bool:
-        """Whether all records are taken, or all that are committed."""
+        """Whether the filter takes all records, or all committed ones."""
         return self in (Filter(), Filter(committed=True))
 
     def may_hold(self, batch: RecordBatch) -> bool:
-        """Return whether the batch's header lets it hold what is asked for."""
+        """Return whether a batch may hold selected records, by its header."""
         return self._may_be_held_by(batch) and not (
             (self.first_offset is not None and batch.last_offset < self.first_offset)
             or (self.since is not None and _latest(batch) < self.since)
@@ -98,7 +101,7 @@ class Filter(NamedTuple):
         )
 
     def may_hold_rows(self, run: Run) -> list[bool]:
-        """Return the same of each batch of a run."""
+        """Return :meth:`may_hold` for each batch of a run."""
         first = run.first
         if not self._may_be_held_by(first):
             return [False] * run.batch_count
@@ -116,7 +119,7 @@ class Filter(NamedTuple):
         return list(map(all, zip(*decide, strict=True))) if decide else [True] * run.batch_count
 
     def _may_be_held_by(self, batch: RecordBatch) -> bool:
-        """Return whether batches with these attributes may hold what is asked for."""
+        """Return whether batches with the attributes of ``batch`` may hold selected records."""
         return not (
             (self.transactional is not None and batch.is_transactional != self.transactional)
             or (self.committed and batch.is_control)
@@ -125,7 +128,7 @@ class Filter(NamedTuple):
         )
 
     def takes_all(self, low: int, high: int, early: int, late: int) -> bool:
-        """Return whether all records of a batch that may hold some lie within offsets and timestamps (ms)."""
+        """Return whether offsets ``low`` to ``high`` and times ``early`` to ``late`` (ms) fulfil the conditions."""
         return not (
             (self.first_offset is not None and low < self.first_offset)
             or (self.last_offset is not None and high > self.last_offset)
@@ -134,7 +137,7 @@ class Filter(NamedTuple):
         )
 
     def takes(self, batch: RecordBatch, record: Record, search: DecodedSearch | None = None) -> bool:
-        """Return whether a record of a batch that may hold it is taken; ``search`` decodes it."""
+        """Return whether a record is selected; :meth:`may_hold` is true for its batch. ``search`` decodes payloads."""
         if self.first_offset is not None and record.offset < self.first_offset:
             return False
         if self.last_offset is not None and record.offset > self.last_offset:
@@ -156,7 +159,6 @@ class Filter(NamedTuple):
         return all(_has_header(record, name, value) for name, value in self.headers)
 
     def _searched(self, record: Record) -> Iterator[bytes | None]:
-        """Yield what expressions are looked for in."""
         if "key" in self.grep_in:
             yield record.key
         if "value" in self.grep_in:
@@ -171,7 +173,7 @@ class Filter(NamedTuple):
 
 
 def _latest(batch: RecordBatch) -> int:
-    """Return a time that no record of a batch is after; the wrappers of old producers do not show it."""
+    """Return an upper limit of the timestamps in a batch (ms). Wrappers of magic 1 with CreateTime have none."""
     if batch.magic == 1 and batch.codec != compression.NONE and batch.timestamp_type != LOG_APPEND_TIME:
         return INT64_END
     return batch.max_timestamp
@@ -182,7 +184,7 @@ def _has_header(record: Record, name: bytes, value: bytes | None) -> bool:
 
 
 MOST_TEXTS: Final = 64
-"""Keys, names and values of headers that the kernel compares with."""
+"""Most keys, header names and header values that the kernel compares records with."""
 _TOKEN: Final = re.compile(
     rb"\\(?P<escape>.)|(?P<wide>\.|\[\^\]?(?:\\.|[^\]\\])*\])|\[\]?(?:\\.|[^\]\\])*\]"
     rb"|(?P<group>\(\?(?!:|P<)|\)(?=[*+{?]))|(?P<anchor>[\^$])|(?P<repeat>(?:[*+]|\{\d*,\d*\})(?P<possessive>\+?))|.",
@@ -191,9 +193,10 @@ _TOKEN: Final = re.compile(
 
 
 class Prefilter:
-    """Counts the records of batches of magic 2 that a filter may take. The headers of batches are not looked at.
+    """Counts the records of magic 2 batches that fulfil a filter's conditions on records, by the kernel.
 
-    Where it is ``exact``, the filter takes these records. ``looks`` says whether more than offsets decides.
+    The counted records are a superset of the selected ones; they are equal if it is ``exact``. ``looks`` is true if
+    there are conditions on more than offsets.
     """
 
     def __init__(self, wanted: Filter) -> None:
@@ -215,7 +218,7 @@ class Prefilter:
 
     @classmethod
     def of(cls, wanted: Filter) -> Self | None:
-        """Return the prefilter of a filter, or None if it has no use for one."""
+        """Return the prefilter of a filter, or None if the kernel cannot apply the filter or the filter takes all."""
         few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
         takes_all = not wanted.looks_into_records and not wanted.looks_into_headers
         if not kernel.COMPILED or wanted.decoded or takes_all or not few or not all(map(is_local, wanted.greps)):
@@ -223,7 +226,7 @@ class Prefilter:
         return cls(wanted)
 
     def of_run(self, run: Run, end: int) -> list[int]:
-        """Return how many records each batch of a run before row ``end`` may have, up to the first not well-formed."""
+        """Return the counts of the batches of a run before row ``end``, up to the first with a malformed record."""
         from kdump.kernel.batches import WIDTH
         from kdump.kernel.records import may_hold
 
@@ -246,7 +249,7 @@ class Prefilter:
         return [count if match else 0 for count, match in zip(counts, matched, strict=True)]
 
     def of_batch(self, batch: Batch) -> int:
-        """Return how many records a batch may have, -1 where the kernel does not know."""
+        """Return the count of a batch, or -1 if the kernel cannot read it."""
         if batch.count <= 0:
             return -1
         try:
@@ -263,7 +266,7 @@ class Prefilter:
 
 
 def _fast(grep: re.Pattern[bytes]) -> Expression:
-    """Return what looks for an expression: ``re``, which starts sooner, where no repetition can run far."""
+    """Return the expression compiled by RE2 if it has unbounded repetitions, else by ``re``, which starts faster."""
     repeats = (token["repeat"] for token in _TOKEN.finditer(grep.pattern))
     if all(_is_bounded(repeat) for repeat in repeats if repeat):
         return grep
@@ -274,9 +277,9 @@ def _fast(grep: re.Pattern[bytes]) -> Expression:
 
 
 def is_local(grep: re.Pattern[bytes]) -> bool:
-    """Return whether an expression can be searched for in a block of many texts at once.
+    """Return whether an expression can be searched in a block of many texts at once.
 
-    Its match must not depend on the text around it, and no repetition may run far across the texts.
+    The match must not depend on surrounding text, and no unbounded repetition may cross from one text into others.
     """
     if grep.flags & re.VERBOSE:
         return False
@@ -292,16 +295,16 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
 
 
 def literal(grep: re.Pattern[bytes]) -> bytes:
-    """Return a text that stands in all that a local expression matches: the longest that is easy to find, b"" for none.
+    """Return a long text that each match of a local expression contains; b"" if none is found easily.
 
-    To look for it takes a fraction of the time that the expression does.
+    Searching the text is several times as fast as searching the expression.
     """
     if grep.flags & re.IGNORECASE or re.search(rb"[|(?{]|\\[0-9A-Za-z]", grep.pattern):
         return b""
     found = [b""]
     for token in _TOKEN.finditer(grep.pattern):
         if token["repeat"]:
-            found[-1] = found[-1][:-1]  # what is repeated may not be there at all
+            found[-1] = found[-1][:-1]  # the repeated character may occur zero times
             found.append(b"")
         elif token["escape"]:
             found[-1] += token["escape"]

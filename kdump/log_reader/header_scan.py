@@ -1,6 +1,6 @@
-"""Read the batch headers of a segment: where it can be split, its number of records, the transactions it ends.
+"""Scans the batch headers of a segment for Spark: where the segment can be split, record counts, transactions.
 
-Each segment is read in one pass, in any process. The driver combines the results of a partition's segments.
+Each segment is scanned in one pass by any process. The driver combines the results of a partition's segments.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 IN_TRANSACTIONS: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
 FAR: Final = 4096
-"""Bytes of a batch from which on it is cheaper to read the next header alone than all that lies before it."""
+"""Size of a batch in bytes from which on reading only the next header is faster than reading the whole batch."""
 
 
 @dataclass(slots=True)
 class ChunkSummary:
-    """The contents of a chunk of a segment, from ``start`` to ``end`` (bytes), which one task reads.
+    """Counts of the part of a segment from ``start`` to ``end`` (bytes), which one task reads.
 
-    ``counts_known`` is False after an entry of magic 0 or 1 that cannot be decompressed: its records cannot be counted.
-    Offsets are None if there is no batch. Wrong checksums and bad records do not count as damage here.
+    ``counts_known`` is False if a wrapper of magic 0 or 1 cannot be decompressed. Offsets are None without a batch.
+    Wrong checksums and malformed records do not count as damage here.
     """
 
     start: int
@@ -59,13 +59,12 @@ class ChunkSummary:
 
     @property
     def offsets(self) -> tuple[int, int] | None:
-        """The first and the last offset; None if there may be any."""
+        """The first and the last offset; None if they are unknown or there is no batch."""
         if not self.counts_known or self.first_offset is None or self.last_offset is None:
             return None
         return self.first_offset, self.last_offset
 
     def add(self, region: Region) -> None:
-        """Count a region."""
         self.end = region.position + region.size
         if isinstance(region, RecordBatch):
             self._add_batch(region)
@@ -89,7 +88,6 @@ class ChunkSummary:
         self.control_records += count if batch.is_control else 0
 
     def count(self, size: int, first: int, last: int, records: int, max_timestamp: int) -> None:
-        """Count a batch of so many bytes and records, of the offsets from ``first`` to ``last``."""
         self.batches += 1
         self.batch_bytes += size
         self.records += records
@@ -101,7 +99,7 @@ class ChunkSummary:
 
 
 def _count(batch: RecordBatch) -> int:
-    """Return the number of records; only a wrapper of magic 0 or 1 must be decompressed for it. Raises DamageError."""
+    """Return the number of records of a batch. A wrapper of magic 0 or 1 is decompressed. Raises DamageError."""
     if batch.count is not None:
         return batch.count
     return sum(1 for _ in batch.records()) if batch.codec else 1
@@ -110,7 +108,7 @@ def _count(batch: RecordBatch) -> int:
 class Survey(NamedTuple):
     """The chunks of one segment and the outcomes of its transactions.
 
-    ``runs`` are its offsets without a gap, by leader epoch. They are empty if checksums were not verified.
+    ``runs`` are its ranges of consecutive offsets with one leader epoch; empty if checksums were not verified.
     """
 
     chunks: list[ChunkSummary]
@@ -119,14 +117,14 @@ class Survey(NamedTuple):
 
 
 class _AstrayError(Exception):
-    """The headers do not make sense."""
+    """The header scan met bytes that are no valid header."""
 
 
 def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
-    """Walk the headers of a segment. It is cut at valid batches, about ``split_bytes`` apart.
+    """Return the survey of a segment, split into chunks of about ``split_bytes`` that start at valid batches.
 
-    Where the headers stop making sense, or when ``checked``, every checksum is looked at, and what lies after damage
-    is found as a reader finds it. Raises UnreadableError.
+    Headers alone are read, unless one is invalid or ``checked`` is true. Then every checksum is verified, and reading
+    continues after damage at the next valid batch. Raises UnreadableError.
     """
     with segment.open() as source:
         if not checked:
@@ -143,10 +141,10 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
 
 
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
-    """Like :func:`survey`. A segment on a failing disk is one range with unknown counts: its reader raises the error.
+    """Return the survey of a segment. On a failing disk it is one chunk with unknown counts.
 
-    Then its ``.txnindex`` alone shows the outcomes of its transactions. Raises UnreadableError for every other reason:
-    a reader to which the file is open again would take these for all outcomes.
+    The ``.txnindex`` alone then shows the outcomes of transactions, and the task that reads the chunk raises the error.
+    Raises UnreadableError for any other cause: if the cause has gone when the chunk is read, outcomes would be missing.
     """
     try:
         return survey(segment, split_bytes, checked=checked)
@@ -155,10 +153,9 @@ def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Sur
 
 
 def _plain(source: files.Source, chunks: list[ChunkSummary], follower: TransactionFollower, split_bytes: int) -> int:
-    """Count batches of magic 2 in no transaction, which are nearly all there are, in as few steps as can be.
+    """Count the batches of magic 2 outside of transactions at the start of a segment: a fast path for most segments.
 
-    Return the position of the first region that is anything else. Where batches of a local file are large, only their
-    headers are read.
+    Return the position of the first other region. Of large batches in a local file only the headers are read.
     """
     layout = record_layout.BATCH_HEADER
     is_local = isinstance(source, local.LocalFile)
@@ -194,14 +191,14 @@ def _plain(source: files.Source, chunks: list[ChunkSummary], follower: Transacti
 
 
 def _headers(source: files.Source, start: int) -> Iterator[Region]:
-    """Yield the batches that the headers show, and zeros at the end. Raises _AstrayError."""
+    """Yield the batches from ``start`` on, with unverified checksums, and the padding. Raises _AstrayError."""
     for region in log.walk(source, start):
         if isinstance(region, RecordBatch):
             if not 0 <= region.magic <= MAGIC_2:
                 raise _AstrayError
             may_be_marker = region.is_transactional or region.is_control or region.size <= MARKER_BYTES
             if may_be_marker and not is_sound(region):
-                raise _AstrayError  # what a damaged marker says would change the fate of other batches
+                raise _AstrayError  # a damaged marker would change the outcome of other batches
             yield region
         elif resync.zero_tail(source, region.position, source.size) == region.position:
             yield resync.padding(source, region.position, source.size)

@@ -55,7 +55,6 @@ class LiveReader:
             self._doubt = None
 
     def _find_new(self) -> bool:
-        """Look for segments after the current one; return whether there are any."""
         base = self._segments[0].base_offset if self._segments else None
         for partition in Finder().find([self._partition.folder]):
             if partition.folder == self._partition.folder:

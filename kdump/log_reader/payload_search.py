@@ -1,9 +1,9 @@
-"""Search in keys and values: for regular expressions in linear time, and in decoded payloads.
+"""Search in keys and values: regular expressions in linear time, and decoded payloads.
 
-Python's ``re`` tries every start and every way to repeat: ``\\w+@`` takes time that is quadratic in a value, ``(a+)+b``
-exponential time. RE2 (google-re2) does not. It finds the same texts where both read an expression alike. These go to
-``re``: references to groups, lookahead and lookbehind, atomic groups, possessive repetitions, flags other than ``(?s)``
-and ``(?m)``, ``\\Z``, ``$`` anywhere but at the end, and more than 1,000 repetitions.
+In Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b`` exponential time. RE2 (google-re2) takes linear time:
+it searches all expressions that have the same meaning in both. ``re`` searches the others: references to groups,
+lookahead and lookbehind, atomic groups, possessive repetitions, flags other than ``(?s)`` and ``(?m)``, ``\\Z``, ``$``
+anywhere but at the end, and more than 1,000 repetitions.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from kdump.schemas.framing import Side
 
     class Match(Protocol):
-        """Where an expression was found."""
-
         def start(self) -> int: ...
 
     class Expression(Protocol):
-        """An expression that can be looked for in a part of a text."""
+        """A compiled expression of ``re`` or RE2."""
 
         def search(self, text: Bytes, pos: int = ..., endpos: int = ..., /) -> Match | None: ...
 
@@ -43,7 +41,7 @@ _SPACES: Final = rb"\t-\r "
 
 @lru_cache(maxsize=64)
 def linear(pattern: re.Pattern[bytes]) -> Expression | None:
-    """Return an expression compiled by RE2, or None if RE2 is absent or may match other texts than ``re``."""
+    """Return an expression compiled by RE2; None if RE2 is not installed or may match other texts than ``re``."""
     text = _translated(pattern)
     if text is None:
         return None
@@ -61,12 +59,11 @@ def linear(pattern: re.Pattern[bytes]) -> Expression | None:
 
 
 def search(pattern: re.Pattern[bytes], text: bytes) -> bool:
-    """Return whether a text holds a match."""
     return (linear(pattern) or pattern).search(text) is not None
 
 
 def _translated(pattern: re.Pattern[bytes]) -> bytes | None:
-    """Return an expression as RE2 reads it, or None if it cannot mean the same."""
+    """Return an expression in the syntax of RE2, or None if RE2 has no expression with the same meaning."""
     if pattern.flags & ~(re.DOTALL | re.MULTILINE):
         return None
     source, out = pattern.pattern, []
@@ -110,16 +107,16 @@ _SIDES: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 
 
 class DecodedSearch:
-    """The decoded payloads of records of one topic, as the JSON text of their ``data``, in one line without blanks.
+    """The decoded keys and values of a topic's records as compact JSON texts of their ``data``.
 
-    A key or value that carries no schema, or that cannot be decoded, has none.
+    A key or value without a schema, or one that cannot be decoded, has no text.
     """
 
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic
 
     def keys(self, record: Record) -> frozenset[bytes]:
-        """Return what --key may be for the record: the JSON text of its key, and for a text the text itself."""
+        """Return the values of --key that select the record: its key as JSON, and a string key also without quotes."""
         side = self._side("key", record)
         if side is None:
             return frozenset()
@@ -129,7 +126,7 @@ class DecodedSearch:
         return frozenset(found)
 
     def texts(self, record: Record, parts: Collection[str] = ("key", "value")) -> tuple[bytes, ...]:
-        """Return the JSON texts of its key and its value, as far as there are some, and ``parts`` has them."""
+        """Return the JSON texts of the record's key and value, of those that are in ``parts``."""
         sides = [self._side(side, record) for side in _SIDES if side in parts]
         return tuple(self._text(side) for side in sides if side is not None)
 

@@ -94,7 +94,7 @@ class PartitionReader:
     ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
         """Yield the items of :meth:`read`, each with a result of ``make`` or None.
 
-        Threads that read ahead call ``make`` with runs of which all records are selected.
+        Threads that read ahead call ``make`` with runs if the filter selects all their records.
         """
         return self._read(partition, make)
 
@@ -163,7 +163,6 @@ class PartitionReader:
             yield from batches
 
     def _silent(self) -> PartitionReader:
-        """Return a copy of the reader that reports unreadable files only."""
         from copy import copy  # needed for the last records alone
 
         again = copy(self)
@@ -267,7 +266,6 @@ class PartitionReader:
     def _segment(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, part: SegmentPart | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches and damaged ranges of a segment, or of a part of it."""
         for item, _ in self._pairs(segment, selection, file, part, None):
             yield item
 
@@ -338,7 +336,6 @@ class PartitionReader:
         )
 
     def note_lost(self, segment: Segment, lost: int) -> None:
-        """Report that a segment became shorter while it was read."""
         self.report.note(f"{segment.name} became {lost} bytes shorter while it was read")
 
     def _region(

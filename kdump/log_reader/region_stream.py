@@ -1,4 +1,4 @@
-"""The regions of a segment for a reader: a range of bytes, or all of a file with batches in runs, read ahead."""
+"""Yields the regions of a segment, or of a range of its bytes, to the reader of partitions."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ def stream(
     check: bool = True,
     make: Callable[[Run], M | None] | None = None,
 ) -> Generator[tuple[Region, M | None], None, None]:
-    """Yield the regions of a range of bytes, each with the result of ``make`` or None; None is an empty range.
+    """Yield the regions of a range of bytes, each with the result of ``make`` or None. ``span`` None is an empty range.
 
-    With ``runs`` batches that are alike may come as one Run, with ``packed`` no compressed ones. Threads read
-    ahead if all of a local file is wanted (:func:`kdump.segments.read_ahead.read_making`). With ``check`` they look
-    whether records are well-formed. Without ``packed`` only headers are wanted, and no thread is started.
-    Raises UnreadableError.
+    With ``runs`` batches of one kind may come as one Run: with ``packed`` only uncompressed batches. Threads read a
+    whole local file ahead (:func:`kdump.segments.read_ahead.read_making`), unless ``packed`` is false: then the caller
+    needs headers only. With ``check`` the threads also check that records are well-formed. Raises UnreadableError.
     """
     if span is None:
         return
@@ -63,7 +62,7 @@ def stream(
 def part_of(
     segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool, packed: bool
 ) -> Generator[tuple[Region, None], None, None]:
-    """Yield the regions of a part of a segment as :func:`stream` would; then complete ``part``."""
+    """Yield the regions of a part of a segment as :func:`stream` does; then set the results of ``part``."""
     first = segment.base_offset if part.start == 0 else None
     kinds = _kinds(source, runs=runs, packed=packed)
     reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=kinds)
@@ -73,7 +72,9 @@ def part_of(
 
 
 def batches_of(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region, None, None]:
-    """Yield the batches of bytes that held nothing else when they were read before."""
+    """Yield the batches from ``start`` to ``end`` (bytes), a range that contained valid batches only when it was read
+    before.
+    """
     kinds = _kinds(source, runs=runs, packed=packed)
     if kinds is not None and packed and isinstance(source, local.LocalFile):
         revocable = read_ahead.RevocableSource(source)
@@ -84,8 +85,7 @@ def batches_of(source: Source, start: int, end: int, *, runs: bool, packed: bool
 
 
 def _kinds(source: Source, *, runs: bool, packed: bool) -> RunKinds | None:
-    """Return the kinds of batches that come in runs: none if a limit for batches must hold for each."""
-    if not runs or source.limit < compression.DEFAULT_LIMIT:
+    if not runs or source.limit < compression.DEFAULT_LIMIT:  # the size of each batch must be checked
         return None
     return PLAIN_DATA if packed else DATA
 
@@ -93,7 +93,7 @@ def _kinds(source: Source, *, runs: bool, packed: bool) -> RunKinds | None:
 def _range(
     segment: Segment, source: Source, span: Range, on_error: OnError, kinds: RunKinds | None
 ) -> Iterator[Region]:
-    """Yield the regions of a range; where its end, given by an index, is not the end of a batch, go on."""
+    """Yield the regions of a range. If its end, taken from an index, is inside a batch, continue to the file's end."""
     start = span.start
     first_offset = segment.base_offset if start == 0 else None
     for region in resync.read(source, start, span.end, on_error=on_error, first_offset=first_offset, runs=kinds):
@@ -107,7 +107,7 @@ def _range(
 
 
 def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:
-    """Yield the batches with a wrong crc that a damaged range begins with, as far as they are plausible."""
+    """Yield the plausible batches with a wrong checksum at the start of a damaged range."""
     last = -1
     for region in walk.walk(source, damage.position, damage.end):
         if (
@@ -122,7 +122,7 @@ def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:
 
 
 def _is_plausible(batch: RecordBatch, last: int) -> bool:
-    """Return whether bytes that only the length of the batch before leads to are a batch: its offsets go on."""
+    """Return whether a supposed batch after a batch with a wrong checksum continues the offsets after ``last``."""
     if not last < batch.last_offset or not 0 <= batch.magic <= record_layout.MAGIC_2:
         return False
     if not isinstance(batch, Batch):
@@ -132,9 +132,9 @@ def _is_plausible(batch: RecordBatch, last: int) -> bool:
 
 
 class ReadStats:
-    """Counts segments, bytes, batches and records, as :class:`kdump.log_reader.reader.PartitionReader` reads them.
+    """Counts the segments, bytes, batches and records that a reader of partitions reads.
 
-    ``segments`` holds their paths; ``bytes`` are those of batches, damage and padding.
+    ``segments`` holds paths. ``bytes`` includes damage and padding.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,6 @@ class ReadStats:
         self.bytes = self.batches = self.records = 0
 
     def add(self, region: Region) -> None:
-        """Count a region of a segment."""
         self.bytes += region.size
         if isinstance(region, Batches):
             self.batches += region.batch_count
@@ -150,7 +149,6 @@ class ReadStats:
 
 
 def _records(batches: Batches) -> int:
-    """Return the number of records; those of magic 0 and 1 are read to count them."""
     if batches.first.count is not None:
         return sum(batches.column("records_count"))
     try:

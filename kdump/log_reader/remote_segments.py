@@ -31,8 +31,6 @@ PARTITION_DELETED: Final = 2
 
 
 class TopicIdPartition(NamedTuple):
-    """A partition of a topic, by name and id (16 bytes)."""
-
     topic: str
     topic_id: bytes
     partition: int

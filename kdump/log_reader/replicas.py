@@ -1,7 +1,7 @@
-"""Several replicas of one partition as one: each offset comes from the replica whose leader epoch is highest.
+"""Chooses among several replicas of one partition: each offset is read from the replica with the highest leader epoch.
 
-After an unclean election replicas hold different records under one offset. What the later leader wrote is what the
-cluster went on with (KIP-101); where epochs are equal the records are, and the first replica that has them is taken.
+After an unclean election replicas may hold different records at one offset. The cluster continued with those of the
+later leader (KIP-101). With equal leader epochs the records are equal, and the first replica is read.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 NAMED = 3
-"""Folders that the note on left out replicas names."""
+"""Most folders that the note on skipped replicas lists."""
 
 
 class EpochRange(NamedTuple):
-    """Offsets from ``start`` up to ``end`` that batches of one leader epoch hold, one after the other."""
+    """The offsets from ``start`` to before ``end``, in consecutive batches of one leader epoch."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class EpochRange(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """One folder of a partition: the name of its partition, and what it holds."""
+    """One partition folder: topic and partition (None without such a name), the folder's name, and its offsets."""
 
     topic: str | None
     partition: int | None
@@ -49,7 +49,7 @@ class Replica(NamedTuple):
 
 
 def extend(runs: list[EpochRange], batch: RecordBatch) -> None:
-    """Add a batch to the runs of a segment. Magic 0 and 1 know no leader epoch, which counts as -1."""
+    """Add a batch to the ranges of a segment. Magic 0 and 1 have no leader epoch, which counts as -1."""
     epoch = -1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch
     start, end = batch.base_offset, batch.last_offset + 1
     if runs and runs[-1].epoch == epoch and runs[-1].end == start:
@@ -59,7 +59,7 @@ def extend(runs: list[EpochRange], batch: RecordBatch) -> None:
 
 
 def common(one: Ranges | None, other: Ranges | None) -> Ranges | None:
-    """Return the offsets that are in both; None stands for all offsets."""
+    """Return the offsets that are in both ranges; None stands for all offsets."""
     if one is None or other is None:
         return other if one is None else one
     pairs = ((max(first, start), min(last, end)) for first, last in one for start, end in other)
@@ -67,7 +67,7 @@ def common(one: Ranges | None, other: Ranges | None) -> Ranges | None:
 
 
 def choose(replicas: list[Replica]) -> list[Ranges | None]:
-    """Return, for each replica, the offsets to be read from it; None for all of them where it stands alone."""
+    """Return the offsets to read from each replica; None stands for all offsets, if the partition has one replica."""
     same: defaultdict[tuple[str | None, int | None, str], list[int]] = defaultdict(list)
     for number, replica in enumerate(replicas):
         alone = "" if replica.topic is not None else replica.name
@@ -89,7 +89,10 @@ def choose(replicas: list[Replica]) -> list[Ranges | None]:
 
 
 def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int, int]]:
-    """Yield (replica, start, end) in rising order: whose run wins between two places where any run begins or ends."""
+    """Yield (replica, start, end) in offset order: the replica to read from ``start`` to before ``end``.
+
+    ``runs`` are pairs of a replica's number and one of its ranges.
+    """
     ordered = sorted(runs, key=lambda pair: pair[1].start)
     edges = sorted({edge for _, run in ordered for edge in (run.start, run.end)})
     waiting: list[tuple[int, int, int]] = []  # the highest epoch first, then the first replica
@@ -106,15 +109,15 @@ def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int,
 
 
 UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
-"""Ranks above every end: a replica that may hold more than others is not left out."""
+"""The end of a replica that cannot be read. It ranks above every end, so that the replica is not skipped."""
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
-    """Return partitions without the replicas of those that are there several times, which ``note`` is called with.
+    """Return one replica of each partition. ``note`` is called with a sentence on the skipped ones.
 
-    Kept is the replica with the newest leader epoch, then the highest log end offset, then the lowest first offset,
-    then the first one. Replicas have one topic id, as far as it is known, and offsets in common; folders that a broker
-    has put aside are none. ``option`` is the option that reads all replicas.
+    The returned replica has the newest leader epoch, then the highest log end offset, then the lowest first offset,
+    then the first place in the list. Folders count as replicas of one partition if they have equal topic ids or none,
+    and common offsets. Leftover folders (deleted, stray, future) are not skipped. ``option`` reads all replicas.
     """
     same: defaultdict[tuple[str, int], list[Partition]] = defaultdict(list)
     for one in partitions:
@@ -137,10 +140,10 @@ def each_once(partitions: Sequence[Partition], note: Callable[[str], None], opti
 def each_once_in_turn(
     partitions: Iterable[Partition], paths: Iterable[str], note: Callable[[str], None], option: str
 ) -> Iterator[Partition]:
-    """Yield what :func:`each_once` returns, as far as names allow before all partitions are found.
+    """Yield the partitions that :func:`each_once` returns, without collecting all of them first.
 
     ``partitions`` are those that a finder yields for ``paths``. The names of all folders are listed first. Partitions
-    are yielded as they come, up to the first one whose name another folder has, too.
+    are yielded at once, up to the first one whose name another folder has too; the rest is collected.
     """
     names = _names_below(paths)
     left = iter(partitions)
@@ -152,9 +155,9 @@ def each_once_in_turn(
 
 
 def _names_below(paths: Iterable[str]) -> Counter[Name]:
-    """Return how many folders have the name of a partition, at any depth; nothing where their names do not show.
+    """Return the number of folders for each name of a partition, at any depth below ``paths``.
 
-    Names of folders of the local disk without symbolic links do. An unreadable folder counts as empty.
+    It is empty if a path is no local folder, or if there are symbolic links. An unreadable folder counts as empty.
     """
     names: Counter[Name] = Counter()
     left: list[str] = []
@@ -184,7 +187,7 @@ def _is_leftover(partition: Partition) -> bool:
 
 
 def _others(found: list[Partition]) -> Iterator[Partition]:
-    """Yield the replicas of one partition that another one is read for."""
+    """Yield the replicas to skip among folders of one partition."""
     ends = [(_end(one), one) for one in found]
     ranked = sorted(ends, key=lambda pair: (pair[0].epoch, pair[0].offset, -_first(pair[1])), reverse=True)
     kept: list[tuple[LogEnd, Partition]] = []
@@ -196,10 +199,10 @@ def _others(found: list[Partition]) -> Iterator[Partition]:
 
 
 def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
-    """Return whether two folders have offsets in common, or one of them none, and no two topic ids."""
+    """Return whether two folders are replicas: they have common offsets or one is empty, and no different topic ids."""
     from kdump.log_dirs.tiered_storage import local_id  # few runs meet replicas
 
-    if (one.files, one.folder) == (other.files, other.folder):  # files of one folder that were named apart
+    if (one.files, one.folder) == (other.files, other.folder):  # segments of one folder, given as separate paths
         return False
     ids = {local_id(each, Reporter(fail=_raise_of_store)) for each in (one, other)} - {None}
     overlap = _first(one) < other_end.offset and _first(other) < one_end.offset
@@ -207,7 +210,7 @@ def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: 
 
 
 def _raise_of_store(error: UnreadableError) -> None:
-    """Raise what a store did not give; a local file that is closed or broken names no topic id."""
+    """Raise an error of a store. An unreadable local file counts as a folder without topic id."""
     if isinstance(error, StoreError):
         raise error
 
@@ -217,7 +220,7 @@ def _first(partition: Partition) -> int:
 
 
 def _end(partition: Partition) -> LogEnd:
-    """Return the end of a log; UNKNOWN if a segment is unreadable: then it is read, and its reader reports it."""
+    """Return the end of a log; UNKNOWN if a segment is unreadable, which is reported when the replica is read."""
     try:
         return end_of_log(partition)
     except UnreadableError:

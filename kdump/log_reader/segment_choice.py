@@ -1,7 +1,7 @@
-"""Which segments of a partition, and which bytes of one, may hold what a filter takes.
+"""Chooses the segments of a partition, and the byte range of a segment, that may hold records of a filter.
 
-Names, the first offset of each file and its time index rule out segments.
-Indexes that are shown to be right (:mod:`kdump.segments.index_lookup`) rule out the bytes before and after.
+Segments are excluded by their names, first offsets and time indexes. Byte ranges are excluded by index entries that
+point at valid batches (:mod:`kdump.segments.index_lookup`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def segments(
 
 
 def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Callable[[str], None]) -> Range | None:
-    """Return the bytes of a segment to read, as far as its indexes can show; or None."""
+    """Return the byte range of a segment to read, by its indexes; None if no record can be selected."""
     span: Range | None = Range()
     if not wanted.is_bounded:
         return span
@@ -68,9 +68,9 @@ def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Ca
 
 
 def _ends_below(segment: Segment, after: Segment, offset: int) -> bool:
-    """Return whether all of a segment lies below an offset, because the next one begins there or before.
+    """Return whether a segment has only records below an offset: the segment ``after`` starts at or before it.
 
-    Names are compared with the first offset of each file: a renamed file must not hide what it holds.
+    Names are compared with the first offset in each file, because a file may have been renamed.
     """
     if segment.base_offset is None or after.base_offset is None or segment.base_offset >= after.base_offset:
         return False
@@ -80,7 +80,6 @@ def _ends_below(segment: Segment, after: Segment, offset: int) -> bool:
 
 
 def _begins_above(segment: Segment, offset: int) -> bool:
-    """Return whether all of a segment lies above an offset, by its name and its first offset."""
     if segment.base_offset is None or segment.base_offset <= offset:
         return False
     begins = _stored(segment)
@@ -95,9 +94,9 @@ def _stored(segment: Segment) -> int | None:
 
 
 class CheckpointOffsets:
-    """The offsets of partitions in the checkpoint files of their log dirs. Each file is read once.
+    """The high watermarks and log start offsets in the checkpoint files of log dirs. Each file is read once.
 
-    ``wrong`` is called with each problem of a file, ``fail`` with the error of an unreadable one; by default it raises.
+    ``wrong`` is called with a sentence on a malformed file, ``fail`` with the error of an unreadable one.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class CheckpointOffsets:
         self._states = LogDirStates(Reporter(wrong, fail=fail), readers)
 
     def facts(self, partition: Partition) -> SegmentFacts:
-        """Return the facts that all segments of a partition share. The segment's name is still empty."""
+        """Return the facts about a partition for rows, with an empty segment name."""
         key = partition.topic, partition.partition
         if None in key:
             return SegmentFacts("", *key, None, None)
@@ -119,14 +118,14 @@ OPTION: Final = "--out-of-order"
 
 
 class TimeSpan(NamedTuple):
-    """Timestamps of a segment in ms: that of its first record, and the largest; None: files do not show it."""
+    """The timestamps of a segment's first record and its largest one, in ms; None if the files do not show it."""
 
     first: int | None
     largest: int | None
 
 
 class _Head(NamedTuple):
-    """The header of a segment's first batch, of magic 2. Times in ms."""
+    """The base offset, first and largest timestamp (ms) of a segment's first batch."""
 
     base_offset: int
     first: int
@@ -140,10 +139,10 @@ def within(
     skipped: Callable[[int], None],
     note: Callable[[str], None],
 ) -> Iterator[Segment]:
-    """Yield those of ``chosen``, segments of a partition in order, that may hold records within the times of a filter.
+    """Yield the segments among ``chosen`` that may hold records within the times of a filter.
 
-    ``skipped`` takes the size of each other, in bytes; ``note`` a sentence where some were left out on what their first
-    batches and indexes show.
+    ``skipped`` is called with the size (bytes) of each other segment, ``note`` with a sentence if segments after the
+    range were skipped.
     """
     spans = dict(_spans(partition))
     kept = [one for one in chosen if not _is_before(spans[one.path], wanted.since)]
@@ -170,7 +169,7 @@ def _is_before(span: TimeSpan, since: int | None) -> bool:
 
 
 def _after(spans: Sequence[TimeSpan], until: int) -> int:
-    """Return how many segments at the end begin at ``until`` or later."""
+    """Return the number of last segments whose first record is at ``until`` or later."""
     count = 0
     for span in reversed(spans):
         if span.first is None or span.first < until:
@@ -180,9 +179,10 @@ def _after(spans: Sequence[TimeSpan], until: int) -> int:
 
 
 def _is_in_order(spans: Sequence[tuple[bool, TimeSpan]]) -> bool:
-    """Return whether no segment of a partition begins before the largest timestamp of the one before it.
+    """Return whether no segment begins before the largest timestamp of the segment before it.
 
-    Each comes with whether it is to be left out: of such a one that must be known.
+    ``spans`` has for each segment whether it may be skipped, and its times. Unknown times are accepted only of
+    segments that are not skipped.
     """
     for (_, before), (is_later, span) in pairwise(spans):
         if before.largest is None or span.first is None:
@@ -194,7 +194,7 @@ def _is_in_order(spans: Sequence[tuple[bool, TimeSpan]]) -> bool:
 
 
 def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
-    """Yield the path and the times of each segment; the last one may be active, and still grow."""
+    """Yield the path and the times of each segment. The last segment may still grow: its largest time is None."""
     following = [*partition.segments[1:], None]
     for segment, after in zip(partition.segments, following, strict=True):
         head = _head(segment, after)
@@ -203,7 +203,7 @@ def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
 
 
 def _head(segment: Segment, after: Segment | None) -> _Head | None:
-    """Return the header of the first batch; None if there is none of magic 2 with an offset of the segment."""
+    """Return the first batch's facts; None unless it has magic 2 and an offset of the segment."""
     try:
         with segment.open() as source:
             data = source.read(0, BATCH_HEADER.size)
@@ -215,7 +215,7 @@ def _head(segment: Segment, after: Segment | None) -> _Head | None:
     fits = BATCH_HEADER.size <= LOG_OVERHEAD.size + header.length <= segment.size
     if header.magic != MAGIC_2 or not fits or not _is_of(segment, after, header.base_offset):
         return None
-    if header.attributes & DELETE_HORIZON_FLAG:  # the base timestamp is that horizon
+    if header.attributes & DELETE_HORIZON_FLAG:  # the base timestamp is the delete horizon
         return None
     by_broker = bool(header.attributes & TIMESTAMP_TYPE_FLAG)
     first = header.max_timestamp if by_broker else header.base_timestamp
@@ -223,7 +223,7 @@ def _head(segment: Segment, after: Segment | None) -> _Head | None:
 
 
 def _is_of(segment: Segment, after: Segment | None, offset: int) -> bool:
-    """Return whether an offset belongs to a segment by its name and that of the next one."""
+    """Return whether an offset belongs to a segment, by the names of the segment and the next one."""
     base = segment.base_offset
     if base is None or offset < base:
         return False
@@ -231,7 +231,7 @@ def _is_of(segment: Segment, after: Segment | None, offset: int) -> bool:
 
 
 def _largest(segment: Segment, after: Segment, head: _Head | None) -> int | None:
-    """Return the last timestamp of a closed segment's index; None if there is none, or it is not that of the log."""
+    """Return the last timestamp of a closed segment's time index; None if the index is missing or does not fit."""
     try:
         data = segment.sibling(TIME_INDEX)
     except UnreadableError:  # the log is read without it
