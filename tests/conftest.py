@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True)
 def threads(monkeypatch):
     """Let threads read ahead, though a command ran with --jobs 1 in this process."""
-    monkeypatch.setattr(read_ahead, "_alone", False)
+    monkeypatch.setattr(read_ahead, "_threads_allowed", True)
 
 
 @pytest.fixture

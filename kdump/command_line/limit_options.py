@@ -73,7 +73,7 @@ def _jobs(ctx: click.Context, _: click.Parameter, jobs: int | None) -> int | Non
     if jobs == 1 and not ctx.resilient_parsing:
         from kdump.segments import read_ahead
 
-        read_ahead.alone()
+        read_ahead.start_no_threads()
     return jobs
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kdump.parallel.turns import OutputTurn
     from kdump.rows.selection import SegmentFacts
     from kdump.schemas.decoder import PayloadDecoder
-    from kdump.segments.kernel_ahead import MadeLines
+    from kdump.segments.read_ahead import MadeLines
     from kdump.transaction_replay.outcomes import Scan
 
 FORMATS: Final = (*(name for name in PRINTERS if name != "format"), *COLUMN_FILES)
@@ -517,7 +517,7 @@ def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs
     from kdump.transaction_replay.outcomes import scan
 
     def one_of_several(segment: Segment) -> Scan:
-        read_ahead.alone()
+        read_ahead.start_no_threads()
         return scan(segment)
 
     segments = [segment for partition in partitions for segment in partition.segments]
@@ -549,7 +549,7 @@ class PieceWork:
 
     def make(self, piece: Piece, start: ChunkStart, turn: OutputTurn[PrintedSoFar]) -> PrintedPiece:
         """Print a piece."""
-        read_ahead.alone()
+        read_ahead.start_no_threads()
         self._session.before, self._session.said = turn.take, SaidSoFar()
         if self._printer is None and not self._dump.options.count:
             self._printer = self._dump.printer(turn.file)

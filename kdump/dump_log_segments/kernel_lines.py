@@ -18,7 +18,7 @@ from kdump.kernel.digests import KeyedHash
 from kdump.kernel.lines import MESSAGE_SLOTS, SLOTS_OF_TEXTS, Lines, Messages, Shape, slots
 from kdump.kernel.records import FAR
 from kdump.primitives.compression import NONE
-from kdump.segments.kernel_ahead import LinesAhead
+from kdump.segments.read_ahead import LinesAhead
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.records.magic_0_1 import Message
     from kdump.records.magic_2 import Batch
     from kdump.segments.batch_runs import Entries, Run
-    from kdump.segments.kernel_ahead import MadeLines
+    from kdump.segments.read_ahead import MadeLines
 
 CHUNK: Final = 1 << 20
 """Bytes of output after which an uncompressed batch's lines go out."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.run import DumpRun
     from kdump.log_dirs.files import Source
     from kdump.parallel.turns import OutputTurn
-    from kdump.segments.kernel_ahead import MadeLines
+    from kdump.segments.read_ahead import MadeLines
     from kdump.segments.regions import Region
 if kernel.COMPILED:
     from kdump.dump_log_segments.kernel_lines import KernelEntries, KernelLines
@@ -324,7 +324,7 @@ class PartPrinting:
 
     def make(self, part: SegmentPart, start: int, turn: OutputTurn[LinesSoFar]) -> PartLines:
         """Print a part."""
-        read_ahead.alone()
+        read_ahead.start_no_threads()
         printer, run = self._printer, self._printer.run
         printer.out = run.out = turn.file
         printer.last_offset = UNKNOWN

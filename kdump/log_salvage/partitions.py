@@ -240,7 +240,7 @@ def _salvage(
 
 def _in_a_process(folder: Path, limits: writer.SegmentLimits, named: tuple[str, Replicas]) -> Salvaged:
     """Do the same in one of several processes, without threads."""
-    read_ahead.alone()
+    read_ahead.start_no_threads()
     return _salvage(folder, limits, lambda _: None, named)
 
 

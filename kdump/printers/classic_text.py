@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
     from kdump.segments.batch_runs import Run
-    from kdump.segments.kernel_ahead import MadeLines
+    from kdump.segments.read_ahead import MadeLines
 
 
 class DumpText:

@@ -21,8 +21,8 @@ from kdump.printers import cells, json_text
 from kdump.rows import columns as rows
 from kdump.rows import values
 from kdump.rows.redaction import HASHED, PREFIX
-from kdump.segments.kernel_ahead import LinesAhead
 from kdump.segments.lazy_records import RunRecords
+from kdump.segments.read_ahead import LinesAhead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SegmentFacts, SelectedBatch
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.batch_runs import Run
-    from kdump.segments.kernel_ahead import MadeLines
     from kdump.segments.lazy_records import BatchRecords
+    from kdump.segments.read_ahead import MadeLines
 
 CHUNK: Final = 1 << 22
 """Bytes of output after which a batch's rows go out."""

@@ -113,7 +113,7 @@ def _planned(wanted: Sequence[WantedPartition], jobs: int) -> Iterator[Partition
 
 def _one_of_several(wanted: WantedPartition) -> PartitionPlan:
     """Plan a partition in one of several processes, without threads."""
-    read_ahead.alone()
+    read_ahead.start_no_threads()
     return one_partition.plan(wanted)
 
 

@@ -1,1 +1,1 @@
-"""Batches of any magic and their records, read in plain Python: the truth that the kernel is compared with."""
+"""Batches of any magic and their records, read in plain Python: the reference for the kernel."""

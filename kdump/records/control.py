@@ -1,6 +1,6 @@
-"""Control records (KIP-98): markers that the broker writes into a log.
+"""Control records (KIP-98), such as the markers that end a transaction.
 
-The key of each is a version and a type; the value depends on the type. Source: ``ControlRecordType`` and
+The key is a version and a type; the value depends on the type. Source: ``ControlRecordType`` and
 ``EndTransactionMarker`` of ``org.apache.kafka.common.record``.
 """
 
@@ -24,7 +24,6 @@ TYPES: Final = {
     5: "KRAFT_VERSION",  # KIP-853
     6: "KRAFT_VOTERS",
 }
-"""All types by Kafka's own names."""
 
 
 class ControlKey(NamedTuple):
@@ -48,7 +47,7 @@ MARKER: Final = Layout(EndTxnMarker)
 
 
 def read_key(key: bytes | None) -> ControlKey:
-    """Return version and type. Raises DamageError when the key is null or shorter than 4 bytes."""
+    """Return version and type. Raises DamageError if the key is null or shorter than 4 bytes."""
     if key is None:
         raise DamageError("control key", "a control record has no key", expected=f"{KEY.size} bytes", found="null")
     if len(key) < KEY.size:
@@ -59,7 +58,7 @@ def read_key(key: bytes | None) -> ControlKey:
 
 
 def read_marker(value: bytes | None) -> EndTxnMarker:
-    """Return the value of an ABORT or COMMIT marker. Raises DamageError when it is null or too short."""
+    """Return the value of an ABORT or COMMIT marker. Raises DamageError if it is null or too short."""
     if value is None or len(value) < MARKER.size:
         raise DamageError(
             "control value",

@@ -1,6 +1,6 @@
-"""A batch taken apart: every field in the order of its bytes, with its place, its bytes and its value.
+"""The fields of a batch in byte order, each with position, bytes, name and value (for ``kdump get``).
 
-Names are those of Kafka's protocol guide and of KIP-98 (magic 2), KIP-32 (magic 1).
+The names are those of Kafka's protocol guide, KIP-98 (magic 2) and KIP-32 (magic 1).
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 
 class FieldBytes(NamedTuple):
-    """One field: where it stands, its bytes, its name and what it says.
-
-    ``position`` counts bytes of the file, or of the decompressed records where ``unpacked``.
-    """
+    """One field. ``position`` is a byte offset in the file or, if ``unpacked``, in the decompressed records."""
 
     position: int
     data: Bytes
@@ -41,9 +38,9 @@ class FieldBytes(NamedTuple):
 
 HIDDEN: Final = "hidden (--show-secrets shows it)"
 _UNREAD: Final = "unread"
-"""The part that holds the bytes after which, or in which, something is broken."""
+"""The name of the bytes from a malformed record on."""
 PAYLOADS: Final = {"key", "value", "headerKey", "headerValue", _UNREAD}
-"""Parts that hold what producers sent."""
+"""The names of fields with a producer's data."""
 _NAMES: Final = {
     "base_offset": "baseOffset",
     "length": "batchLength",
@@ -66,10 +63,10 @@ _TIMES: Final = {"base_timestamp", "max_timestamp"}
 
 
 def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]:
-    """Yield the fields of a batch: its header, then the record of ``offset``, or all of them.
+    """Yield the fields of a batch: its header, then the record at ``offset``, or all records.
 
-    What stands before a broken record is yielded, and the bytes from there on as one part; then DamageError is
-    raised. Records that cannot be decompressed are one part too.
+    The bytes from a malformed record on are one field, as are records that cannot be decompressed. Then DamageError is
+    raised.
     """
     if isinstance(batch, Batch):
         yield from _header(batch)
@@ -81,7 +78,7 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]
 
 
 def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = None) -> Iterator[FieldBytes]:
-    """Yield parts without the bytes of payloads. With ``hashed``, add their hashes and keep the keys of headers."""
+    """Yield fields without the bytes of payloads. With ``hashed``, add their hashes and keep the keys of headers."""
     for part in parts:
         if part.name not in PAYLOADS or (hashed is not None and part.name == "headerKey"):
             yield part
@@ -92,7 +89,7 @@ def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = 
 
 
 def masked(parts: Iterable[FieldBytes], mask: Mask) -> Iterator[FieldBytes]:
-    """Yield parts without the bytes of unreadable values and of those that ``mask`` changes."""
+    """Yield fields without the bytes of values that ``mask`` changes, and of malformed records."""
     key: bytes | None = None
     for part in parts:
         if part.name == "keyLength":
@@ -142,7 +139,7 @@ def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
             yield FieldBytes(place + at, rest, _UNREAD, f"{len(rest)} bytes that cannot be read", unpacked)
             raise
         is_wanted = offset is None or record.offset == offset
-        del record  # its value may be as large as all else
+        del record  # it may be large
         if is_wanted:
             for part in _record(data, at, batch):
                 yield part._replace(position=place + part.position, unpacked=unpacked)
@@ -150,7 +147,6 @@ def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
 
 
 def _record(data: Bytes, at: int, batch: Batch) -> Iterator[FieldBytes]:
-    """Yield the fields of one valid record."""
 
     def number(name: str, shown: str = "{}", bits: int = 32) -> tuple[FieldBytes, int, int]:
         value, end = read_varint(data, at, bits)
@@ -182,7 +178,6 @@ def _record(data: Bytes, at: int, batch: Batch) -> Iterator[FieldBytes]:
 
 
 def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[FieldBytes]:
-    """Yield the fields of an entry of magic 0 or 1."""
 
     def fixed(name: str, at: int, size: int, shown: str | None = None) -> FieldBytes:
         data = raw[at : at + size]

@@ -1,4 +1,4 @@
-"""A segment (``.log``): batches one after the other, each after the 12-byte log overhead.
+"""Reads one batch of any magic from the bytes of a segment, and checks it: size, magic, header, checksum, codec.
 
 Source: ``org.apache.kafka.common.record.FileLogInputStream`` and ``Records``.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_size(size: int) -> None:
-    """Raise DamageError when no message of any magic can have this size field."""
+    """Raise DamageError if a size field is too small for a message of any magic."""
     if size < SMALLEST_ENTRY:
         raise DamageError(
             "record size",
@@ -31,7 +31,7 @@ def check_size(size: int) -> None:
 
 
 def check_limit(size: int, limit: int) -> None:
-    """Raise LimitError when a batch of this size field is more than ``limit`` bytes: it would be held in memory."""
+    """Raise LimitError if a size field is above ``limit`` (bytes)."""
     if size > limit:
         raise LimitError(
             "limit",
@@ -43,7 +43,7 @@ def check_limit(size: int, limit: int) -> None:
 
 
 def needs(size: int, magic: int) -> int:
-    """Return how many bytes of a batch :func:`read` needs, from the size field; for magic 2 at least a full header."""
+    """Return the bytes that :func:`read` needs for a batch with this size field: in magic 2 at least a full header."""
     return (
         max(LOG_OVERHEAD.size + size, record_layout.BATCH_HEADER.size)
         if magic >= record_layout.MAGIC_2
@@ -56,11 +56,9 @@ def read(
 ) -> RecordBatch:
     """Return the batch at the start of ``data``; ``position`` is its position in the file.
 
-    ``offset``, ``size`` and ``magic`` are from its first bytes. Its records are read as long as they decompress to
-    at most ``limit`` bytes.
-
-    As in Kafka a magic above 2 reads as 2 and one below 0 as a message whose fields then fail. Raises DamageError when
-    the file ends inside the header of magic 2.
+    ``offset``, ``size`` and ``magic`` are the values in its first bytes, ``limit`` is the largest decompressed size in
+    bytes. As in Kafka, a magic above 2 is read as 2, and one below 0 as a message. Raises DamageError if the file ends
+    inside the header of magic 2.
     """
     whole = LOG_OVERHEAD.size + size
     if magic >= record_layout.MAGIC_2:
@@ -69,7 +67,7 @@ def read(
 
 
 def check(region: RecordBatch) -> None:
-    """Raise DamageError when the batch cannot be trusted: the broker's checks, and the magic that no crc covers."""
+    """Raise DamageError unless magic, size, checksum and codec of a batch are valid."""
     if isinstance(region, magic_2.Batch):
         header = region.header
         if (
@@ -106,7 +104,7 @@ def check(region: RecordBatch) -> None:
 
 
 def is_sound(batch: RecordBatch) -> bool:
-    """Return whether a batch can be trusted."""
+    """Return whether a batch passes :func:`check`."""
     try:
         check(batch)
     except DamageError:
@@ -115,7 +113,7 @@ def is_sound(batch: RecordBatch) -> bool:
 
 
 def crc_position(magic: int) -> int:
-    """Return where the crc stands in a batch of this magic, in bytes."""
+    """Return the position of the checksum in a batch of this magic, in bytes."""
     return (
         record_layout.BATCH_HEADER.offsets["crc"] if magic >= record_layout.MAGIC_2 else record_layout.LOG_OVERHEAD.size
     )

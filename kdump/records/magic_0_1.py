@@ -36,7 +36,7 @@ _TIMESTAMP: Final = MESSAGE_HEADER_1.offsets["timestamp"]
 
 
 class LyingSizeError(DamageError):
-    """A key or value size, ``found``, above the ``room`` that its message has, in bytes."""
+    """A key or value size (``found``) above the bytes that are left in its message (``room``)."""
 
     room = 0
 
@@ -44,10 +44,10 @@ class LyingSizeError(DamageError):
 class Message(RecordBatch):
     """One entry of magic 0 or 1: a message, or a wrapper around a compressed set of messages.
 
-    As in Kafka, an entry is a batch and, when it is not compressed, the one record of that batch. Fields are read when
-    they are asked for, and raise DamageError when the message is too short for them: the original prints what stands
-    before a bad field. Inner messages of a magic 1 wrapper take their timestamp type, and under LogAppendTime
-    their timestamp, from it.
+    As in Kafka, an entry is a batch and, if it is not compressed, also the only record of that batch. Fields are read
+    on first use and raise DamageError if the message is too short, because DumpLogSegments prints the fields before a
+    bad one. An inner message of a magic 1 wrapper has the wrapper's timestamp type, and under LogAppendTime also its
+    timestamp.
     """
 
     __slots__ = (
@@ -73,10 +73,9 @@ class Message(RecordBatch):
         *,
         limit: int = compression.DEFAULT_LIMIT,
     ) -> None:
-        """``data`` holds the message without its log overhead; ``position`` is that of the entry in the file.
+        """Read the message in ``data``, which is without log overhead; ``position`` is that of its entry in the file.
 
-        ``newest`` makes it a message as a release reads it that knows no newer magic than that (0 or 1): any other is
-        read as that one.
+        ``newest`` is the newest magic (0 or 1) of the release whose reader is imitated: it reads others as that magic.
         """
         self.position = position
         self.size = LOG_OVERHEAD.size + len(data)
@@ -88,7 +87,6 @@ class Message(RecordBatch):
         self._header = MESSAGE_HEADER_0.read(data)
         self._magic = self._header.magic
         self._valid: bool | None = None
-        # None: not read yet
         self._timestamp: int | None = None
         self._key_size: int | None = None
         self._value_size: int | None = None
@@ -107,12 +105,11 @@ class Message(RecordBatch):
         return int.from_bytes(self._data[position : position + size], "big", signed=True)
 
     def read_as(self, newest: int) -> Message:
-        """Return this entry as a reader takes it that knows no newer magic than ``newest`` (0 or 1)."""
+        """Return this entry as read by a release whose newest magic is ``newest`` (0 or 1)."""
         return Message(self._data, self._offset, self.position, self._wrapper, newest, limit=self.limit)
 
     @property
     def magic(self) -> int:
-        """The magic as stored."""
         return self._header.magic
 
     @property
@@ -265,7 +262,7 @@ class Message(RecordBatch):
         return bytes(self._data[start : start + size])
 
     def record(self) -> Record:
-        """Return the message as a record. Raises DamageError when its fields do not fit into it."""
+        """Return the message as a record. Raises DamageError if its fields do not fit into it."""
         smallest = SMALLEST_MESSAGE[min(max(self._magic, 0), 1)]
         if len(self._data) < smallest:
             raise DamageError(
@@ -295,18 +292,16 @@ class Message(RecordBatch):
             yield message.record()
 
     def messages(self, limit: int | None = None, *, in_chunks: bool = False) -> Iterator[Message]:
-        """Yield this message, or the inner ones if it is a wrapper. Raises DamageError as Kafka's reader throws.
+        """Yield this message, or the inner ones of a wrapper. Raises DamageError where Kafka's reader throws.
 
-        ``in_chunks`` is as in :meth:`unpacked`.
+        For ``in_chunks`` see :meth:`unpacked`.
         """
         codec = self.codec
         if codec == compression.NONE:
             yield self
             return
         data = self.unpacked(codec, limit, in_chunks=in_chunks)
-        last = deque(
-            frames(data), maxlen=1
-        )  # all of them, as the original: all sizes are valid, or nothing is reported
+        last = deque(frames(data), maxlen=1)  # Kafka too checks all sizes before it returns the first message
         if not last:
             raise DamageError("inner messages", "a compressed message set without messages", position=LOG_OVERHEAD.size)
         base = self.inner_base(last[0].offset)
@@ -319,7 +314,7 @@ class Message(RecordBatch):
     def unpacked(self, codec: int, limit: int | None = None, *, in_chunks: bool = False) -> memoryview:
         """Return the message set inside this wrapper, decompressed with ``codec``. Raises DamageError and LimitError.
 
-        With ``in_chunks`` it ends where Kafka 3.6 takes an empty LZ4 block for the end.
+        With ``in_chunks`` it ends at the empty LZ4 block that Kafka from 3.6 on takes for the end of the stream.
         """
         if self._magic not in (0, 1):
             raise DamageError("magic", f"a wrapper of magic {self._magic}", position=MAGIC_POSITION, expected="0 or 1")
@@ -339,16 +334,16 @@ class Message(RecordBatch):
         return data[: end_of_lz4_chunks(empty, messages)]
 
     def inner(self, data: memoryview, at: int, base: int) -> Message:
-        """Return the message at a position inside this wrapper; ``base`` is the result of :meth:`inner_base`."""
+        """Return the message at position ``at`` of the decompressed ``data``; ``base`` is from :meth:`inner_base`."""
         return self._inside(data, frame_at(data, at), base)
 
     def _inside(self, data: memoryview, frame: Frame, base: int) -> Message:
         return Message(data[frame.start : frame.end], to_int64(frame.offset + base), self.position, self)
 
     def inner_base(self, last_inner: int) -> int:
-        """Return the number to add to inner offsets: magic 1 stores them relative (KIP-31), magic 0 absolute.
+        """Return the number to add to inner offsets, which are relative in magic 1 (KIP-31).
 
-        A wrapper offset of 0 comes from producers that left it to the broker: then inner offsets count from 0.
+        It is 0 in magic 0, and for a wrapper with offset 0: its producer left the offset to the broker.
         """
         if self._magic == 0 or self._offset == 0:
             return 0
@@ -363,7 +358,7 @@ class Message(RecordBatch):
 
 
 class Frame(NamedTuple):
-    """Where a message stands in a decompressed set, without its log overhead."""
+    """The offset and byte range of a message in a decompressed set, without its log overhead."""
 
     offset: int
     start: int
@@ -371,14 +366,14 @@ class Frame(NamedTuple):
 
 
 def frame_at(data: memoryview, at: int) -> Frame:
-    """Return the frame whose log overhead stands at ``at``, complete or not."""
+    """Return the frame whose log overhead is at position ``at``. It may end after ``data``."""
     offset, size = LOG_OVERHEAD.read(data, at)
     start = at + LOG_OVERHEAD.size
     return Frame(offset, start, start + size)
 
 
 def frames(data: memoryview) -> Iterator[Frame]:
-    """Yield the complete messages of a decompressed set; a cut-off last one ends it, as in Kafka."""
+    """Yield the frames of a decompressed set. As in Kafka, a truncated last message is ignored."""
     position = 0
     while position + LOG_OVERHEAD.size <= len(data):
         frame = frame_at(data, position)
@@ -398,5 +393,4 @@ def frames(data: memoryview) -> Iterator[Frame]:
 
 
 def write_entry(offset: int, message: bytes) -> bytes:
-    """Return ``message`` after its log overhead."""
     return offset.to_bytes(8, "big", signed=True) + len(message).to_bytes(4, "big") + message

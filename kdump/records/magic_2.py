@@ -40,14 +40,13 @@ if kernel.COMPILED:
     from kdump.kernel.records import Records
 
 AHEAD: Final = 16 << 20
-"""Bytes to which a batch may decompress before a caller reads it: more is left to the one who does."""
-
+"""Most decompressed bytes of a batch that a thread keeps for its reader."""
 CHUNK: Final = 1000
-"""Records that are read in one go."""
+"""Most records that the kernel reads per call."""
 _HELD: Final = 1 << 16
-"""Records of a compressed batch that are held in memory; more are read twice."""
+"""Most records of a compressed batch that are held in memory. Of a larger batch they are read twice."""
 _HELD_BYTES: Final = 4 << 20
-"""The same in bytes: a header of 3 bytes takes some 110 as an object."""
+"""The same limit in bytes: a record header of 3 bytes takes about 110 bytes as an object."""
 
 
 class Batch(RecordBatch):
@@ -64,7 +63,6 @@ class Batch(RecordBatch):
         *,
         crc_valid: bool | None = None,
     ) -> None:
-        """``crc_valid`` says whether the checksum is right, where that is known."""
         self.header = BATCH_HEADER.read(data)
         self.position = position
         self.size = size
@@ -111,7 +109,7 @@ class Batch(RecordBatch):
 
     @property
     def base_timestamp(self) -> int:
-        """The timestamp in ms that the records' deltas count from; with a delete horizon, that horizon."""
+        """The timestamp in ms to which the records' deltas are added. With a delete horizon, it is that horizon."""
         return self.header.base_timestamp
 
     @property
@@ -160,10 +158,10 @@ class Batch(RecordBatch):
         return CRC_COVERS_FROM
 
     def payload(self, limit: int | None = None, *, in_chunks: bool = True) -> tuple[Bytes, int]:
-        """Return a buffer that holds the decompressed records, and the position in it at which they start.
+        """Return a buffer with the decompressed records, and their position in it.
 
-        Raises DamageError when the batch has no room for its header, its codec is unknown or its stream broken.
-        ``in_chunks`` says whether LZ4 is read as Kafka 3.6 reads it (:mod:`kdump.records.record_batch`), or as before.
+        ``in_chunks`` selects Kafka's LZ4 reader from 3.6 on (:func:`kdump.records.record_batch.end_of_lz4_chunks`).
+        Raises DamageError if the batch is shorter than its header, its codec is unknown or its stream is malformed.
         """
         if self.size < BATCH_HEADER.size:
             raise DamageError(
@@ -181,7 +179,7 @@ class Batch(RecordBatch):
         return data, 0
 
     def _decompress(self, limit: int) -> tuple[bytes, list[int]]:
-        """Return the records, and the positions in them at which LZ4 has an empty block. Raises DamageError."""
+        """Return the records, and the positions of empty LZ4 blocks in them. Raises DamageError."""
         stream = self._data[BATCH_HEADER.size : self.size]
         if self.codec == compression.LZ4:
             return compression.decompress_lz4(stream, limit=limit)
@@ -190,15 +188,15 @@ class Batch(RecordBatch):
     def _heed(
         self, empty: list[int], data: bytes, end_of: Callable[[list[int], Iterable[RecordBytes]], int | None]
     ) -> None:
-        """Raise DamageError where Kafka's reader ends at an empty block."""
+        """Raise DamageError if Kafka's reader stops at an empty LZ4 block."""
         end = end_of(empty, _record_bytes(data, self.header.records_count))
         if end is not None:
             raise DamageError("compression", f"the lz4 stream is broken: an empty block ends it at byte {end}")
 
     def unpack(self, room: int = AHEAD) -> int:
-        """Keep the decompressed records of a compressed batch for :meth:`payload`; return their size in bytes.
+        """Decompress the records of a compressed batch for :meth:`payload`; return their size in bytes.
 
-        Raises DamageError where the stream is broken, and LimitError where they take more than ``room`` bytes.
+        Raises DamageError if the stream is malformed, and LimitError if they have more than ``room`` bytes.
         """
         if self.size >= BATCH_HEADER.size and self.header.attributes & CODEC_MASK and self.header.records_count:
             data, self._empty = self._decompress(min(room, self.limit))
@@ -207,7 +205,7 @@ class Batch(RecordBatch):
 
     @property
     def unpacked_size(self) -> int:
-        """Bytes of the decompressed records that are kept."""
+        """The size of the records that :meth:`unpack` decompressed, in bytes."""
         return len(self._unpacked or b"")
 
     def records(self, limit: int | None = None, *, in_chunks: bool = True) -> Iterator[Record]:
@@ -226,12 +224,12 @@ class Batch(RecordBatch):
             return self._read(data, start)
         if self.count <= _HELD and len(data) - start <= _HELD_BYTES:
             return iter(list(self._read(data, start)))
-        for _ in self._read(data, start):  # whether all of it is valid: a record takes fifty times its 7 bytes
+        for _ in self._read(data, start):  # check all before the first is yielded, without holding them in memory
             pass
         return self._read(data, start)
 
     def _read(self, data: Bytes, position: int) -> Iterator[Record]:
-        """Yield the records: the well-formed ones by the kernel where there is one, the others one by one."""
+        """Yield the records: the well-formed first ones by the kernel, the rest by :meth:`_read_on`."""
         done = 0
         for records in self._read_well_formed(data, position) if kernel.COMPILED else ():
             done += len(records)
@@ -240,7 +238,7 @@ class Batch(RecordBatch):
         yield from self._read_on(data, position, done)
 
     def _read_well_formed(self, data: Bytes, position: int) -> Iterator[list[Record]]:
-        """Yield the records before the first that is not well-formed, some at a time."""
+        """Yield lists of the records before the first malformed one."""
         reader = Records()
         more = reader.begin(data, position, self.header, ())
         while more:
@@ -249,7 +247,7 @@ class Batch(RecordBatch):
             more = len(records) == CHUNK
 
     def _read_on(self, data: Bytes, position: int, done: int) -> Iterator[Record]:
-        """Yield the records after the first ``done`` of them. Raises DamageError at the first that is broken."""
+        """Yield the records from ``position`` on; ``done`` records come before it. Raises DamageError."""
         header = self.header
         appended = header.max_timestamp if self.timestamp_type == LOG_APPEND_TIME else None
         end = len(data)
@@ -271,12 +269,12 @@ class Batch(RecordBatch):
 
 
 def _record_bytes(data: bytes, count: int) -> Iterator[RecordBytes]:
-    """Yield where the records of a decompressed batch stand, up to the first whose size does not fit."""
+    """Yield the byte ranges of the records in a decompressed batch, up to the first whose size does not fit."""
     start = 0
     for _ in range(count):
         try:
             size, content = read_varint(data, start)
-        except DamageError:  # reading the records says it
+        except DamageError:  # reported where the records are read
             return
         yield RecordBytes(start, content, content + size)
         if size < 0 or content + size > len(data):
@@ -285,7 +283,7 @@ def _record_bytes(data: bytes, count: int) -> Iterator[RecordBytes]:
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Return the sequence number ``increment`` further: 2147483647 is followed by 0 (``incrementSequence``)."""
+    """Return ``sequence + increment``, where 0 follows 2147483647 (``DefaultRecordBatch.incrementSequence``)."""
     room = to_int32(INT32_MAX - increment)
     if sequence > room:
         return to_int32(increment - (INT32_MAX - sequence) - 1)
@@ -293,10 +291,10 @@ def increment_sequence(sequence: int, increment: int) -> int:
 
 
 def read_record(data: Bytes, start: int, end: int, header: BatchHeader, appended: int | None) -> tuple[Record, int]:
-    """Read the record at ``start``; return it and the position after it.
+    """Return the record at ``start`` and the position after it; ``end`` is the end of the records.
 
-    ``appended`` is the batch's log append time in ms, or None under CreateTime. Raises DamageError for every reason
-    for which Kafka's own reader throws: fields beyond the record, a size that does not fit, bad header counts.
+    ``appended`` is the batch's log append time in ms, or None under CreateTime. Raises DamageError where Kafka's
+    reader throws: a size or a header count that does not fit, or fields that do not fill the record.
     """
     size, position = read_varint(data, start)
     body = position
@@ -390,7 +388,7 @@ def write_record(
     headers: Iterable[tuple[bytes, bytes | None]] = (),
     attributes: int = 0,
 ) -> bytes:
-    """Return the bytes of one record, its size in front."""
+    """Return the bytes of one record, with its size field."""
     headers = tuple(headers)
     body = bytearray([attributes])
     body += write_varint(timestamp_delta) + write_varint(offset_delta)
@@ -405,9 +403,9 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def write_batch(header: BatchHeader, records: bytes) -> bytes:
-    """Return a batch of ``header`` and of ``records`` (already written, and compressed as its attributes say).
+    """Return a batch of ``header`` and ``records``, which are already compressed with the codec of its attributes.
 
-    The length and the crc of ``header`` are replaced by those that fit.
+    The length and the checksum of ``header`` are recomputed.
     """
     sized = header._replace(
         length=BATCH_HEADER.size - BATCH_HEADER.offsets["partition_leader_epoch"] + len(records), crc=0

@@ -1,4 +1,4 @@
-"""The interface of batches: one of any magic, or several that follow each other."""
+"""The interface of batches: a single batch of any magic, or several consecutive ones."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 BriefRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]
 """Offset, timestamp in ms, key, value, and size in bytes of a record."""
 _PROPERTIES: Final = {"records_count": "count"}
-"""Properties of a batch that have another name than the header field."""
+"""Header field -> the property of a batch with another name."""
 
 
 class Batches:  # no ABC: each isinstance() of a walk would cost five times as much
-    """One batch, or several that follow each other and have the same attributes: a single batch is a run of one.
+    """One batch, or several consecutive batches with the same attributes.
 
-    Numbers of batches count from 0; ranges of them are half-open. Header fields have the names of
-    :data:`kdump.formats.record_layout.BATCH_HEADER`, and ``last_offset``, ``last_sequence``, ``position`` and ``size``.
+    Batches are numbered from 0 (``row``). Columns are the fields of :data:`kdump.formats.record_layout.BATCH_HEADER`,
+    and ``last_offset``, ``last_sequence``, ``position`` and ``size``.
     """
 
     __slots__ = ()
 
     position: int
-    """Where the first batch starts in the file, in bytes."""
+    """The position of the first batch in the file, in bytes."""
     size: int
-    """The size of all batches in bytes, the log overhead of 12 bytes included."""
+    """The size of all batches in bytes, with their log overheads."""
     rows: array[int] | None
-    """The kernel's table of numbers, a row for each batch (:class:`kdump.segments.batch_runs.Run`); None for no run."""
+    """The table of header fields of a :class:`kdump.segments.batch_runs.Run`; None for others."""
     block: memoryview
-    """The bytes that a run is a part of."""
+    """The bytes that contain a run."""
 
     @property
     def end(self) -> int:
@@ -46,17 +46,14 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
 
     @property
     @abstractmethod
-    def batch_count(self) -> int:
-        """The number of batches."""
+    def batch_count(self) -> int: ...
 
     @property
     @abstractmethod
-    def first(self) -> RecordBatch:
-        """The first batch. All others have its attributes."""
+    def first(self) -> RecordBatch: ...
 
     @property
     def last(self) -> RecordBatch:
-        """The last batch."""
         return self.batch(self.batch_count - 1)
 
     @property
@@ -70,8 +67,7 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
         """The bytes of all batches, log overhead included."""
 
     @abstractmethod
-    def batch(self, row: int) -> RecordBatch:
-        """Return a batch by its number."""
+    def batch(self, row: int) -> RecordBatch: ...
 
     def batches(self, row: int = 0) -> Iterable[RecordBatch]:
         """Return the batches from ``row`` on."""
@@ -79,13 +75,13 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
 
     @abstractmethod
     def brief_records(self) -> tuple[list[BriefRecord], int]:
-        """Return the records of the first batches that the kernel can read, and the number of these batches."""
+        """Return the records of the first batches, as far as the kernel reads them, and the number of these batches."""
 
     @abstractmethod
     def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:
         """Return a header field of the batches from ``row`` to before ``stop``, by default of all.
 
-        It is -1 where magic 0 and 1 have no such field, as in Kafka. Raises DamageError.
+        As in Kafka, fields that magic 0 and 1 do not have are -1. Raises DamageError.
         """
 
     def field(self, name: str, row: int) -> int:
@@ -93,24 +89,22 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
         return self.column(name, row, row + 1)[0]
 
     def least(self, name: str, row: int = 0, stop: int | None = None) -> int:
-        """Return the least number of a column. Raises ValueError for no batches."""
         return min(self.column(name, row, stop))
 
     def greatest(self, name: str, row: int = 0, stop: int | None = None) -> int:
-        """Return the greatest number of a column. Raises ValueError for no batches."""
         return max(self.column(name, row, stop))
 
 
 class RecordBatch(Batches):
     """A batch of magic 2, or one entry (message or wrapper) of magic 0 or 1.
 
-    Fields that magic 0 and 1 do not have are None. Properties raise DamageError where the stored value makes no sense.
+    Fields that magic 0 and 1 do not have are None. Properties raise DamageError for an invalid stored value.
     """
 
     __slots__ = ("limit", "position", "size")
 
     limit: int
-    """Largest uncompressed size in bytes; a larger one is damage."""
+    """Largest accepted size in bytes, decompressed."""
     batch_count = 1
     rows = None
 
@@ -142,7 +136,7 @@ class RecordBatch(Batches):
     @property
     @abstractmethod
     def base_offset(self) -> int:
-        """The first offset. For a wrapper of magic 0 or 1 that of its first inner message: it must be decompressed."""
+        """The first offset. A wrapper of magic 0 or 1 is decompressed for the offset of its first inner message."""
 
     @property
     @abstractmethod
@@ -151,7 +145,7 @@ class RecordBatch(Batches):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the header counts a record for each of its offsets: the log cleaner took none away."""
+        """Whether the header counts a record for each offset: the log cleaner removed none."""
         return self.count is not None and self.count == self.last_offset - self.base_offset + 1
 
     @property
@@ -174,7 +168,7 @@ class RecordBatch(Batches):
     @property
     @abstractmethod
     def max_timestamp(self) -> int:
-        """The greatest timestamp in ms, as stored; -1 when there is none."""
+        """The greatest timestamp in ms, as stored; -1 without one."""
 
     @property
     @abstractmethod
@@ -207,20 +201,20 @@ class RecordBatch(Batches):
     @property
     @abstractmethod
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones or markers of a compacted batch may go (KIP-534), in ms."""
+        """The time from which the cleaner may remove tombstones and markers of the batch (KIP-534), in ms."""
 
     @abstractmethod
     def records(self, limit: int | None = None) -> Iterator[Record]:
         """Yield the records in order.
 
-        An uncompressed batch is read lazily: what stands before a bad record is yielded. A compressed one is read
-        whole first. Raises DamageError (positions counted from the start of the batch; inside a compressed batch,
-        that of its records) and LimitError (more than ``limit`` bytes decompressed, by default its own).
+        The records before a malformed one are yielded, unless the batch is compressed. Raises LimitError if the records
+        have more than ``limit`` bytes (by default the batch's own limit). Raises DamageError with a position from the
+        start of the batch, or of its decompressed records.
         """
 
     @property
     def codec(self) -> int:
-        """The id of the codec. Raises DamageError when no codec has it."""
+        """The id of the codec. Raises DamageError for an unknown one."""
         code = self.attributes & 0x07
         if code >= len(compression.NAMES):
             raise DamageError(
@@ -231,13 +225,13 @@ class RecordBatch(Batches):
     @property
     @abstractmethod
     def _attributes_position(self) -> int:
-        """Where the attributes stand in the batch."""
+        """The position of the attributes in the batch."""
 
 
 def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | None:
-    """Return the error for the first record of a complete batch with a wrong offset; None if there is none.
+    """Return the error for the first record whose offset does not follow the one before it, or None.
 
-    ``offsets`` are those of its records in order. In a batch that is not whole the cleaner left gaps.
+    ``offsets`` are those of the records in order. It is None for a batch from which the cleaner removed records.
     """
     if not batch.is_whole:
         return None
@@ -253,7 +247,7 @@ _CHUNK: Final = 2048
 
 
 class RecordBytes(NamedTuple):
-    """The bytes of a record or message in a decompressed stream: its size field, and its content."""
+    """The positions of a record in a decompressed stream: of its size field, its content, and its end."""
 
     start: int
     content: int
@@ -261,9 +255,10 @@ class RecordBytes(NamedTuple):
 
 
 def end_of_lz4_chunks(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
-    """Return the position at which Kafka 3.6 stops while it reads ``records``; None when it reads them all.
+    """Return the position at which Kafka from 3.6 on stops while it reads ``records``; None if it reads them all.
 
-    ``empty`` are the rising positions of blocks that hold nothing, as ``compression.UnpackedLz4`` has them.
+    It reads LZ4 through a ChunkedBytesStream, for which an empty block may be the end (KAFKA-14633). ``empty`` are the
+    rising positions of empty blocks (:class:`kdump.primitives.compression.UnpackedLz4`).
     """
     for record in records:
         for position in empty:
@@ -273,7 +268,7 @@ def end_of_lz4_chunks(empty: list[int], records: Iterable[RecordBytes]) -> int |
 
 
 def end_of_lz4_bytes(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
-    """Return the position at which Kafka before 3.6 stops while it reads ``records`` of magic 2, None for nowhere."""
+    """Return the position at which Kafka before 3.6 stops while it reads ``records`` of magic 2; None for no stop."""
     end = None
     for record in records:
         end = record.end

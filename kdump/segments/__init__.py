@@ -1,1 +1,1 @@
-"""A segment as regions: batches, damage, padding and trailing bytes."""
+"""Reads a segment as regions: batches, damage, padding and trailing bytes."""

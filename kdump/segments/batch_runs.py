@@ -1,7 +1,7 @@
-"""Batches of one kind that follow each other, as a table of numbers: what can be printed in one go needs no objects.
+"""Batch runs: consecutive batches of one kind as a table of header fields, without an object for each batch.
 
-The walk (:func:`kdump.segments.walk.walk`) says what stands in a file. After a batch that it found, this finds those
-that are like it; anything else ends the run and is left to the walk. Without the kernel there are no runs.
+The walk (:func:`kdump.segments.walk.walk`) finds a batch; :func:`run` and :func:`entries` find the batches after it
+that have the same attributes. Without the kernel there are no runs.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if kernel.COMPILED:
 
     C = TypeVar("C", bound=Cursor)
 LARGE: Final = 1 << 20
-"""Bytes of a batch from which on it is no part of a run."""
+"""Size of a batch in bytes from which on it is not part of a run."""
 
 
 class Run(Batches):
-    """Batches of magic 2 that hold data, as a table of numbers; all have the same attributes and delete horizon.
+    """Batches of magic 2 with right checksums, equal attributes and equal delete horizons.
 
-    Their checksums are right. ``rows`` holds a row of numbers for each: where its records start and end in ``block``,
-    its header, and OTHERS.
+    ``rows`` has a row of WIDTH numbers for each batch: start and end of its records in ``block``, its header fields,
+    and the fields OTHERS.
     """
 
     __slots__ = ("_sound", "batch_count", "block", "first", "position", "rows", "size", "start")
@@ -41,7 +41,7 @@ class Run(Batches):
     rows: array[int]
     batch_count: int
     found: bytearray | None = None
-    """The result of a check of each batch, a byte, where one was made: see BriefRun."""
+    """The result of a check of each batch, a byte (:class:`kdump.segments.shared_segment.BriefRun`)."""
 
     def __init__(self, first: Batch, block: memoryview, start: int, rows: array[int], size: int) -> None:
         self.first = first
@@ -68,33 +68,31 @@ class Run(Batches):
         return Batch(self.block[at : at + size], position, size, self.first.limit, crc_valid=True)
 
     def part(self, row: int, stop: int) -> Run:
-        """Return the batches from ``row`` to before ``stop`` as a run."""
         first = self.batch(row)
         rows = self.rows[row * WIDTH : stop * WIDTH]
         return Run(first, self.block, self.start, rows, sum(self.column("size", row, stop)))
 
     @property
     def sound(self) -> int:
-        """The number of batches before the first compressed one, or one that has a malformed record."""
+        """The number of batches before the first one that is compressed or has a malformed record."""
         if self._sound is None:
             self._sound = self.stack(Cursor()).sound_rows()
         return self._sound
 
     @property
     def has_usual_numbers(self) -> bool:
-        """Whether the kernel can write all headers: no count is negative, and no base timestamp out of its reach."""
+        """Whether the kernel can print all headers: no negative count, and no base timestamp out of its range."""
         is_near = -FAR < self.least("base_timestamp") <= self.greatest("base_timestamp") < FAR
         return is_near and self.least("records_count") >= 0
 
     def stack(self, cursor: C, row: int = 0, stop: int | None = None) -> C:
-        """Hand some batches to a cursor, by default all, none if they are compressed; return it."""
+        """Let a cursor read the batches from ``row`` to before ``stop``, or none if they are compressed; return it."""
         packed = self.first.attributes & CODEC_MASK
         stop = self.batch_count if stop is None else stop
         cursor.stack(self.block, self.rows, WIDTH, row, row if packed else stop)
         return cursor
 
     def brief_records(self) -> tuple[list[BriefRecord], int]:
-        """Return the records of the first ``sound`` batches, and the number of these batches."""
         reader = self.stack(Records())
         return reader.stacked(), reader.row
 
@@ -113,15 +111,14 @@ class Run(Batches):
 
     @property
     def rises(self) -> bool:
-        """Whether a segment can hold the batches: offsets from 0 on that fit into it, each above those before it."""
+        """Whether the offsets are valid for a segment: they are not negative, rise, and fit into one segment."""
         return batches.rises(self.rows)
 
     def follows(self, offset: int) -> bool:
-        """Return whether the batches have all offsets from ``offset`` on, and their headers count a record for each."""
+        """Return whether the batches have all offsets from ``offset`` on, with a record for each by their headers."""
         return -FAR < offset < FAR and batches.follows(self.rows, offset)
 
     def records(self, row: int, stop: int) -> int:
-        """Return the number of records that the headers of some batches claim."""
         return sum(self.column("records_count", row, stop))
 
 
@@ -133,13 +130,12 @@ def alone(batch: Batch) -> Run:
 
 
 class Entries(Batches):
-    """Messages of magic 0 and 1 that follow each other in a log from ``first`` on, whole and not compressed."""
+    """Consecutive uncompressed messages of magic 0 and 1, which end at ``stop`` in ``block``."""
 
     __slots__ = ("at", "block", "limit", "position", "size", "start", "stop")
     rows = None
 
     def __init__(self, first: Message, block: memoryview, start: int, stop: int) -> None:
-        """They end at ``stop`` in ``block``."""
         self.block = block
         self.start = start
         """The position of the block in the file."""
@@ -178,7 +174,7 @@ class Entries(Batches):
         return [batch.field(name, 0) for batch in islice(self._entries(), row, stop)]
 
     def entry(self, at: int) -> Message:
-        """Return the message at ``at`` in the block."""
+        """Return the message at position ``at`` in ``block``."""
         offset, size = LOG_OVERHEAD.read(self.block, at)
         data = self.block[at + LOG_OVERHEAD.size : at + LOG_OVERHEAD.size + size]
         return Message(data, offset, self.start + at, limit=self.limit)
@@ -192,7 +188,10 @@ class Entries(Batches):
 
 
 def entries(first: Message, block: memoryview, start: int, stop: int | None = None) -> Entries | None:
-    """Return the messages, up to ``stop``, that follow ``first`` in a block at ``start``; None without a second one."""
+    """Return the consecutive messages from ``first`` on, up to ``stop``; None if no second one follows.
+
+    ``block`` starts at position ``start`` of the file.
+    """
     at = first.position - start
     block = block if stop is None else block[: max(0, stop - start)]
     if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(block):
@@ -204,7 +203,7 @@ def entries(first: Message, block: memoryview, start: int, stop: int | None = No
 
 
 def run(first: Batch, block: memoryview, start: int, stop: int | None = None) -> Run | None:
-    """Return the run that begins with ``first``; None if no second batch follows in the block before ``stop``."""
+    """Return the run from ``first`` on, up to ``stop``; None if no second batch follows in ``block``."""
     limit = start + len(block) if stop is None else stop
     rows = batches.rows(first, block, start, min(first.limit, LARGE), limit)
     if not rows:

@@ -1,7 +1,7 @@
-"""Find the range of a segment that holds given offsets or times by its indexes.
+"""Finds the byte range of a segment that holds given offsets or times, by its indexes.
 
-An index entry is used only if a valid batch with its offset or time starts at its position. Otherwise the caller gets
-the problem of the index, and reads the segment from its start.
+An index entry is used only if a valid batch with its offset or time starts at its position. Otherwise the problem is
+reported, and the segment is read from its start.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Segment
 
 SMALL: Final = 1 << 18
-"""Bytes below which a segment is read whole: its indexes would save nothing."""
+"""Size in bytes up to which a segment is read whole, without its indexes."""
 
 
 class WrongIndexError(Exception):
-    """An entry that does not fit the log. Never leaves this module."""
+    """An index entry does not fit the log. It is raised and caught in this module only."""
 
 
 class Seeker:
@@ -43,7 +43,7 @@ class Seeker:
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """The offset index, None when there is none or it would save nothing."""
+        """The offset index; None without one, and for a small segment."""
         base = self._where.base_offset
         data = None if base is None or self._source.size <= SMALL else self._beside("index")
         if base is None or not data:
@@ -55,7 +55,6 @@ class Seeker:
         return index
 
     def by_offset(self, first: int | None, last: int | None) -> Range:
-        """Return the bytes that hold the offsets ``first`` to ``last``, both ends included."""
         index = self.offset_index
         if index is None:
             return Range()
@@ -83,7 +82,7 @@ class Seeker:
         return index[slot].position
 
     def by_time(self, since: int) -> Range | None:
-        """Return the bytes that hold all records of ``since`` (ms) and later; None when there are none."""
+        """Return the byte range that holds all records at ``since`` (ms) or later; None if there are none."""
         offsets = self.offset_index
         data = self._beside(TIME_INDEX)
         base = self._where.base_offset
@@ -118,7 +117,7 @@ class Seeker:
             return Range()
 
     def _beside(self, suffix: str) -> bytes | None:
-        """Return an index, or None if there is none, or none that can be read: the log can be read without it."""
+        """Return the bytes of an index file; None if it is missing or unreadable, which is reported as wrong."""
         try:
             return self._where.sibling(suffix)
         except UnreadableError as error:
@@ -136,7 +135,7 @@ class Seeker:
     def _after(self, index: OffsetIndex, offset: int) -> int | None:
         """Return a position from which on all batches start after ``offset``, or None if the index shows none.
 
-        An entry may name the last offset of its batch, so that the first entry above may still begin below.
+        Entries may hold the last offset of a batch: the batch of the first entry above ``offset`` may start below it.
         """
         slot = index.slot_for(offset)
         for above in range(0 if slot is None else slot + 1, min(len(index), (slot or 0) + 3)):
@@ -146,7 +145,7 @@ class Seeker:
         return None
 
     def _check(self, index: OffsetIndex, slot: int, entry: OffsetPosition) -> RecordBatch:
-        """Return the batch that an entry points at. Raises WrongIndexError when none is there, or one too far on."""
+        """Return the batch at the position of an entry. Raises WrongIndexError if there is none, or a later one."""
         path = self._where.siblings["index"]
         batch = self._batch(entry.position)
         if batch is None:
@@ -172,7 +171,6 @@ class Seeker:
         return region if isinstance(region, RecordBatch) else None
 
     def _batch_of(self, index: OffsetIndex, offset: int) -> RecordBatch | None:
-        """Return the batch that holds ``offset``, None when none does."""
         start = self._position(index, offset)
         for region in resync.read(self._source, start):
             if not isinstance(region, RecordBatch) or region.last_offset >= offset:
@@ -180,7 +178,7 @@ class Seeker:
         return None
 
     def _later(self, position: int, since: int) -> bool:
-        """Return whether a batch from ``position`` on has, by its header, records of ``since`` or later."""
+        """Return whether a batch from ``position`` on has records at ``since`` (ms) or later, by its header."""
         for region in walk.walk(self._source, position):
             if isinstance(region, RecordBatch) and region.max_timestamp < since:
                 continue

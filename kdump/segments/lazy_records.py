@@ -1,8 +1,7 @@
-"""The records of a batch that are read when they are iterated: a record takes some 300 bytes as an object.
+"""Sequences of records that are read when they are iterated: a record takes about 300 bytes as an object.
 
-The kernel writes lines of well-formed records without such objects (:class:`BatchRecords`, :class:`RunRecords`).
-Without the kernel there are none of these. Records that a filter takes of a large batch are read again each time
-(:class:`ReadAgain`).
+The kernel prints :class:`BatchRecords` and :class:`RunRecords` without creating objects. Without the kernel these two
+do not occur. :class:`ReadAgain` reads the selected records of a large batch on each iteration.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if kernel.COMPILED:
 
 
 class LazyRecords(Sequence[Record]):
-    """Records that are read when they are iterated. A slice of them is read so, too."""
+    """Records that are read when they are iterated, as are slices of them."""
 
     __slots__ = ()
 
@@ -46,7 +45,7 @@ class LazyRecords(Sequence[Record]):
 
 
 class SomeRecords(LazyRecords):
-    """Some of other records, by their numbers, which rise."""
+    """The records at the rising indexes ``numbers`` of other records."""
 
     __slots__ = ("_numbers", "_records")
 
@@ -61,7 +60,7 @@ class SomeRecords(LazyRecords):
 
 
 class ReadAgain(LazyRecords):
-    """The first ``count`` records that a filter takes of a batch, which has been read as far as these."""
+    """The first ``count`` records of a batch that a filter takes. They were read once, without damage."""
 
     __slots__ = ("_batch", "_count", "_takes")
 
@@ -73,13 +72,13 @@ class ReadAgain(LazyRecords):
 
     def __iter__(self) -> Iterator[Record]:
         batch, takes = self._batch, self._takes
-        if not self._count:  # it may not be readable at all
+        if not self._count:  # the batch may be unreadable
             return iter(())
         return islice((record for record in batch.records() if takes(batch, record)), self._count)
 
 
 class ChangedRecords(LazyRecords):
-    """Other records, each changed when it is read."""
+    """Other records, each passed through ``change`` when it is read."""
 
     __slots__ = ("_change", "_records")
 
@@ -94,10 +93,7 @@ class ChangedRecords(LazyRecords):
 
 
 class BatchRecords(LazyRecords):
-    """All records of a batch of magic 2, which are known to be well-formed. They are read when they are iterated.
-
-    ``data`` holds them decompressed, from ``start`` on.
-    """
+    """All records of a batch of magic 2, which are well-formed. ``data`` holds them decompressed from ``start`` on."""
 
     __slots__ = ("batch", "data", "start")
 
@@ -108,10 +104,9 @@ class BatchRecords(LazyRecords):
 
     @classmethod
     def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> BatchRecords | None:
-        """Return the records of a batch, or None if they take the general path.
+        """Return the records of a batch; None unless it is a data batch of magic 2 with well-formed records.
 
-        That is so unless they are data of magic 2, well-formed, and ``takes_all`` says yes to their lowest and highest
-        offset and timestamp (ms).
+        ``takes_all`` must accept their lowest and highest offset, and their lowest and highest timestamp (ms).
         """
         if not isinstance(batch, Batch) or batch.is_control or batch.count <= 0:
             return None
@@ -131,14 +126,14 @@ class BatchRecords(LazyRecords):
     def __iter__(self) -> Iterator[Record]:
         reader = Records()
         reader.begin(self.data, self.start, self.batch.header, ())
-        size = 1  # a caller may want no more than the first record
+        size = 1  # some callers read the first record only
         while reader.left:
             yield from reader.records(size)
             size = CHUNK
 
 
 def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield the records as objects, few large ones at a time."""
+    """Yield lists of consecutive records, of at most CHUNK records and about LARGE bytes."""
     some: list[Record] = []
     size = 0
     for record in records:
@@ -152,7 +147,7 @@ def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def holds_large(records: object) -> bool:
-    """Return whether some lazy records are so large that they are printed in pieces, and not by the kernel."""
+    """Return whether ``records`` are lazy and one is at least LARGE bytes: such records are printed in pieces."""
     if isinstance(records, BatchRecords):
         return len(records.data) >= LARGE_BATCH and _largest(records) >= LARGE
     if not isinstance(records, RunRecords) or len(records.run.block) < LARGE_BATCH:
@@ -161,7 +156,6 @@ def holds_large(records: object) -> bool:
 
 
 def _largest(records: BatchRecords) -> int:
-    """Return the bytes of the largest record."""
     from kdump.kernel.records import Sizes  # few batches are that large
 
     reader = Sizes()
@@ -170,10 +164,10 @@ def _largest(records: BatchRecords) -> int:
 
 
 class RunRecords(LazyRecords):
-    """All records of the batches of a run from ``row`` to before the row ``stop``.
+    """All records of the batches of a run from ``row`` to before ``stop``.
 
-    All are well-formed, unless only batches are wanted, or some ``may_break``. The code that meets a malformed record
-    sets ``stop`` to the row of its batch.
+    They are well-formed unless ``may_break`` is true or only batches are printed. A caller that reads a malformed
+    record sets ``stop`` to the row of its batch.
     """
 
     __slots__ = ("may_break", "row", "run", "stop")
@@ -186,29 +180,27 @@ class RunRecords(LazyRecords):
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """The lowest and the highest offset in the headers: batches that were written twice go back."""
+        """The lowest and the highest offset in the headers. Offsets may not rise if batches were written twice."""
         rows = self.row, self.stop
         return self.run.least("base_offset", *rows), self.run.greatest("last_offset", *rows)
 
     @property
     def end(self) -> int:
-        """The position after the last batch."""
         return self.run.field("position", self.stop - 1) + self.run.field("size", self.stop - 1)
 
     @property
     def begins_sound(self) -> bool:
-        """Whether the first batch that has records has well-formed ones."""
+        """Whether the records of the first batch with records are well-formed."""
         counts = self.run.column("records_count", self.row, self.stop)
         upto = next((number for number, count in enumerate(counts, 1) if count), len(counts))
         return self.run.part(self.row, self.row + upto).sound == upto
 
     @property
     def count_of_batches(self) -> int:
-        """The number of batches."""
         return self.stop - self.row
 
     def batches(self) -> Iterator[BatchRecords]:
-        """Yield the same batch by batch."""
+        """Yield the records of each batch."""
         for row in range(self.row, self.stop):
             batch = self.run.batch(row)
             yield BatchRecords(batch, *batch.payload())
@@ -225,19 +217,19 @@ class RunRecords(LazyRecords):
 
 
 class RecordSizes(NamedTuple):
-    """Offsets of records, and the sizes in bytes of their keys and values, -1 for null."""
+    """Offsets of records, and the sizes of their keys and values in bytes; -1 for null."""
 
     offsets: Sequence[int]
     keys: Sequence[int]
     values: Sequence[int]
     size: int
-    """Bytes of the records with the headers of their batches, without compression."""
+    """The uncompressed size of the records with their batch headers, in bytes."""
 
 
 def record_sizes(batches: Batches) -> tuple[RecordSizes, int]:
-    """Return the sizes in the batches before the first that has a malformed record, and the number of these batches.
+    """Return the sizes in the batches before the first one with a malformed record, and the number of these batches.
 
-    Raises DamageError where a single batch has one.
+    Raises DamageError if ``batches`` is a single batch with a malformed record.
     """
     return (_of_batch(batches.first), 1) if batches.rows is None else _of_run(batches, batches.rows)
 
@@ -279,7 +271,7 @@ def _of_run(run: Batches, rows: array[int]) -> tuple[RecordSizes, int]:
 def _columns(
     block: Bytes, rows: array[int], width: int, count: int
 ) -> tuple[tuple[array[int], array[int], array[int]], int]:
-    """Return the columns of the first batches in a table of rows, and how many batches these are."""
+    """Return offsets, key sizes and value sizes of the first valid batches in a table, and their number."""
     reader = Sizes()
     reader.stack(block, rows, width, 0, count)
     return reader.columns(), reader.row

@@ -1,7 +1,7 @@
-"""Where a segment and a log end, and the one policy for a truncated batch there, with its sentence.
+"""Finds the end of a segment and of a log, and decides whether a truncated batch there is damage.
 
-The file of an active segment may be longer than its batches (``preallocate=true``: zeros follow). Its index nearly
-always is: a broker makes it 10 MiB long, and truncates it when the segment is rolled or the broker stops.
+The file of an active segment may end in zeros (``preallocate=true``). Its index nearly always does: a broker allocates
+10 MiB, and truncates the file when the segment is rolled or the broker stops.
 
 =========================  ================  ========================  ======================================
 ``.kafka_cleanshutdown``   newest segment    a broker holds the lock   the truncated batch is
@@ -12,8 +12,8 @@ absent                     yes               no                        damage: t
 absent                     yes               yes                       no damage: the broker is writing it
 =========================  ================  ========================  ======================================
 
-A broker locks the file ``.lock`` of each of its log dirs as long as it runs (Kafka's classes LogManager and FileLock).
-The lock is visible on the broker's own machine alone: in a copy, an archive or an object store the batch is damage.
+A running broker locks the file ``.lock`` of each log dir (Kafka's classes LogManager and FileLock). The lock is
+visible on the broker's machine only: in a copy, an archive or an object store the batch is damage.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
 
 SMALL: Final = 1 << 14
-"""Bytes up to which a segment is walked from its start: its index would save nothing."""
+"""Size in bytes up to which a segment is walked from its start, without its index."""
 
 
 class SegmentEnd(NamedTuple):
-    """The last valid batch, None if there is none, and the position after the last byte that is no padding.
+    """The last valid batch of a segment or None, and the position after the last byte that is not padding.
 
-    ``base`` is the base offset of the segment's name, 0 for none. ``damage`` is the last damaged range at the end.
-    ``first`` is the segment's first batch if the walk to the end began there.
+    ``base`` is the base offset in the segment's name, or 0. ``damage`` is the last damaged range at the end. ``first``
+    is the segment's first batch if it was read.
     """
 
     last: RecordBatch | None
@@ -64,14 +64,14 @@ class SegmentEnd(NamedTuple):
 
 
 class LogEnd(NamedTuple):
-    """A log end offset, and the last batch's leader epoch: -1 below magic 2 or without a batch."""
+    """A log end offset, and the last batch's leader epoch; -1 below magic 2 or without a batch."""
 
     offset: int
     epoch: int = -1
 
 
 def end_of_log(partition: Partition) -> LogEnd:
-    """Return the end of a log; that of an empty one is the base offset of its last segment. Raises UnreadableError."""
+    """Return the end of a log. An empty log ends at the base offset of its last segment. Raises UnreadableError."""
     base = max([segment.base_offset or 0 for segment in partition.segments], default=0)
     last = last_batch(partition.segments)
     if last is None:
@@ -81,15 +81,15 @@ def end_of_log(partition: Partition) -> LogEnd:
 
 
 def last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
-    """Return the last valid batch of segments in order, None if they hold none. Raises UnreadableError."""
+    """Return the last valid batch of consecutive segments, or None. Raises UnreadableError."""
     ends = (end_of_segment(segment).last for segment in reversed(segments))
     return next((last for last in ends if last is not None), None)
 
 
 def end_of_segment(segment: Segment, since: int = 0) -> SegmentEnd:
-    """Return the end of a segment. The batches before its last index entry are not read. Raises UnreadableError.
+    """Return the end of a segment. Raises UnreadableError.
 
-    Nothing before the position ``since`` (bytes) is read: a batch begins or ends there.
+    The batches before the last index entry, and before the batch boundary ``since`` (bytes), are not read.
     """
     base = segment.base_offset or 0
     with segment.open() as source:
@@ -125,10 +125,9 @@ def _end_after_damage(source: Source, start: int, base: int) -> SegmentEnd:
 def last_indexed(
     segment: Segment, source: Source, *, position: int | None = None, offset: int | None = None, skip: int = 0
 ) -> int:
-    """Return the position of the batch that the last entry of the offset index names, 0 where no such batch is there.
+    """Return the position of the last entry of the offset index, or 0 unless a valid batch with its offset is there.
 
-    ``position`` (bytes) and ``offset`` are the greatest that an entry may name. ``skip`` entries before it are passed
-    over. The batch must be valid, and its offset must fit the entry and the segment.
+    Entries above ``position`` (bytes) or ``offset`` are ignored, and of the others the last ``skip`` ones.
     """
     path = segment.siblings.get("index")
     if path is None:
@@ -137,7 +136,7 @@ def last_indexed(
     try:
         with segment.files.open(path) as index:
             entry = _last_entry(index, position, None if offset is None else offset - base, skip)
-    except UnreadableError:  # it only spares work
+    except UnreadableError:  # the segment is read from its start
         return 0
     if entry is None or not 0 < entry.position < source.size:
         return 0
@@ -153,7 +152,7 @@ def last_indexed(
 def _last_entry(
     index: Source, position: int | None, relative: int | None, skip: int
 ) -> offset_index.StoredOffset | None:
-    """Return the last entry before the zeros, within bounds: found by halving, for there may be 10 MiB."""
+    """Return the last entry before the zeros and within the limits, by binary search: the file may have 10 MiB."""
     layout = offset_index.OffsetIndex.layout
     low, high = 0, index.size // layout.size
     while low < high:
@@ -173,14 +172,14 @@ def _last_entry(
 
 
 class Tail(NamedTuple):
-    """A truncated batch: whether it is damage, and the sentence of every command."""
+    """Whether a truncated batch is damage, and the sentence that every command prints about it."""
 
     is_damage: bool
     text: str
 
 
 def tail(segment: Segment | None, region: Trailing) -> Tail:
-    """Return whether a truncated batch at the end of a segment is damage, which it is without a segment."""
+    """Return whether a truncated batch at the end of a segment is damage. Without a segment it is."""
     if segment is not None and is_being_written(segment):
         return Tail(False, f"{region}: a broker is writing it")
     return Tail(True, f"{region}: truncated, or copied while it was written")
@@ -201,12 +200,12 @@ def damage_of(segment: Segment, region: Damage | Trailing) -> Damage | None:
 
 
 def is_being_written(segment: Segment) -> bool:
-    """Return whether a running broker may append to a segment: it is the newest, and the log dir is locked."""
+    """Return whether a running broker may append to a segment: it is the newest one, and the log dir is locked."""
     return is_written_at(segment.files, segment.path)
 
 
 def is_written_at(files: Files, path: str) -> bool:
-    """Return whether a running broker may append to the segment at a path: see :func:`is_being_written`."""
+    """Return :func:`is_being_written` for the segment at a path."""
     if files is not LOCAL:
         return False
     folder, name = posixpath.split(posixpath.abspath(path))
@@ -223,7 +222,7 @@ def is_written_at(files: Files, path: str) -> bool:
 
 
 def is_locked(log_dir: str) -> bool:
-    """Return whether a process on this machine holds the lock of a log dir. No lock is taken for it."""
+    """Return whether a process on this machine holds the lock of a log dir. The lock is only tested, not taken."""
     if not hasattr(os, "lockf"):
         return False
     try:

@@ -1,10 +1,8 @@
-"""A segment that threads read ahead: the same regions in the same order, and the same errors.
+"""Threads that read a segment ahead of its reader: the same regions and errors in the same order.
 
-Reading a file, decompression and the kernel's printing run without the GIL, so that several cores do it. Threads take
-chunks of regions in turns (:mod:`kdump.parallel.chunks`): they compute checksums, decompress large batches and make
-lines of runs. A batch that a thread cannot decompress stays as it was, so that its reader meets the same damage as
-without threads. The caller prepares chunks too while it waits. Formatting is faster on the core that read the bytes:
-they are in its cache.
+Threads take chunks of regions in turns (:mod:`kdump.parallel.chunks`). They compute checksums, decompress large batches
+and make the first lines of runs (:class:`LinesAhead`): all of this runs without the GIL. A batch that a thread cannot
+decompress stays unchanged, and its reader raises the error. The caller prepares chunks too while it waits.
 """
 
 from __future__ import annotations
@@ -13,23 +11,29 @@ import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
+from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats.record_layout import CODEC_MASK
 from kdump.log_dirs import files
 from kdump.parallel import costs
+from kdump.parallel.costs import UNKNOWN
 from kdump.records.magic_2 import Batch
 from kdump.segments.batch_runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
+    from kdump.kernel.lines import Lines, Shape
     from kdump.log_dirs.files import Source
     from kdump.parallel.chunks import Turn
+    from kdump.primitives.wire import Bytes
     from kdump.segments.regions import Region
+if kernel.COMPILED:
+    from kdump.kernel.batches import WIDTH
 
 
 class SizedResult(Protocol):
-    """The result that a thread made of a region, and its size in bytes."""
+    """A result that a thread makes of a region, with its size in bytes."""
 
     @property
     def size(self) -> int: ...
@@ -37,25 +41,30 @@ class SizedResult(Protocol):
 
 T = TypeVar("T", bound="Region")
 M = TypeVar("M", bound=SizedResult)
+L = TypeVar("L", bound="Lines")
 
 FIRST: Final = 1 << 17
-"""Bytes that are read before the decision whether threads pay off."""
+"""Bytes that are read before threads may start."""
 CHUNK_BYTES: Final = 1 << 19
-"""Bytes of a chunk, at least. A run that fills a block is a chunk of its own."""
+"""Smallest size of a chunk in bytes, except the last one."""
 CHUNK_REGIONS: Final = 1024
-"""Regions of a chunk, at most: the smallest batches are the slowest."""
+"""Most regions of a chunk."""
 HELD: Final = 16 << 20
-"""Decompressed and made bytes that wait for the caller and keep a thread from preparing more."""
+"""Prepared bytes (decompressed records and lines) that wait for the caller, from which on threads prepare no more."""
 THREADS: Final = 2
-_alone = False
+AHEAD: Final = 6 << 20
+"""Bytes of lines of a run after which a thread stops; the printer makes the rest."""
+SPARE: Final = 4
+"""Most kernel writers that are kept for the next runs, each with the memory of its lines."""
+_threads_allowed = True
 
 
 class _EndedError(Exception):
-    """The caller has ended: the bytes that a thread would read are not used."""
+    """The caller has ended; a thread must read no more."""
 
 
 class RevocableSource:
-    """A source whose reads raise once ``is_over`` is set: a search through damage may take gigabytes."""
+    """A source whose reads raise once ``is_over`` is set. It ends a thread in the middle of a long search."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -75,16 +84,16 @@ class RevocableSource:
 
 
 class RegionChunks(Generic[T]):
-    """Cuts regions into lists. ``unpack``: compressed batches count as the work of their decompression."""
+    """Divides regions into chunks. With ``unpack`` compressed bytes count more, by the cost of decompression."""
 
     def __init__(self, regions: Iterator[T], *, unpack: bool) -> None:
         self._regions, self._unpack = regions, unpack
         self._failure: BaseException | None = None
 
     def take(self, most: int | None = None) -> list[T]:
-        """Return the next regions, ``most`` bytes (CHUNK_BYTES) or a region more; none at the end.
+        """Return the next regions, at least ``most`` bytes (by default CHUNK_BYTES); empty at the end.
 
-        An error is raised after the regions before it.
+        An error is raised after the regions before it were returned.
         """
         if self._failure is not None:
             raise self._failure
@@ -106,20 +115,20 @@ class RegionChunks(Generic[T]):
 
 
 class PreparedRegions(NamedTuple, Generic[T, M]):
-    """Regions, each with its result; ``held`` counts the bytes that were decompressed and made."""
+    """Regions, each with the result of ``make`` or None. ``held`` is the size of all prepared bytes."""
 
     pairs: list[tuple[T, M | None]]
     held: int
 
 
 class _SameStart(NamedTuple):
-    """The state before a chunk: its result depends on no other chunk."""
+    """The state before a chunk, which is always the same: chunks are independent."""
 
     start: bool = True
 
 
 class Preparation(Generic[T, M]):
-    """The work on chunks of regions. ``check``: the reader wants to know whether records are well-formed."""
+    """The work of threads on chunks of regions. With ``check`` they also check that the records of runs are valid."""
 
     def __init__(self, make: Callable[[Run], M | None] | None, *, unpack: bool, check: bool) -> None:
         self._make, self._unpack, self._check = make, unpack, check
@@ -127,11 +136,10 @@ class Preparation(Generic[T, M]):
         self._held = 0
 
     def assume(self, _: list[T]) -> bool:
-        """Return the only start there is."""
         return True
 
     def make(self, chunk: list[T], _: bool, turn: Turn[_SameStart]) -> PreparedRegions[T, M]:
-        """Prepare regions up to HELD bytes. Stop when the chunk's turn has come: its caller then does the work."""
+        """Prepare regions until HELD bytes wait, or the chunk's turn has come: the caller needs the rest at once."""
         pairs: list[tuple[T, M | None]] = []
         held = 0
         for region in chunk:
@@ -148,16 +156,15 @@ class Preparation(Generic[T, M]):
         return PreparedRegions(pairs, held)
 
     def carry(self, before: _SameStart, _: PreparedRegions[T, M]) -> _SameStart:
-        """Return the state after a chunk."""
         return before
 
     def hold(self, size: int) -> None:
-        """Count bytes that wait for the caller; a negative size counts those that it has read."""
+        """Add to the prepared bytes that wait for the caller; a negative size removes those that it has read."""
         with self._lock:
             self._held += size
 
     def _prepare(self, region: T, run: Run | None) -> int:
-        """Compute what the reader of a region will need; return how many bytes were decompressed."""
+        """Compute the checksum of a region and decompress it; return the number of decompressed bytes."""
         try:
             if self._check and run is not None:
                 _ = run.sound
@@ -165,20 +172,19 @@ class Preparation(Generic[T, M]):
                 return 0
             _ = region.crc_valid
             return region.unpack() if self._unpack and region.size >= costs.UNPACKED_AHEAD else 0
-        except (DamageError, MemoryError, ImportError):  # the reader of the batch meets it too, in its place
+        except (DamageError, MemoryError, ImportError):  # raised again by the reader of the batch
             return 0
 
     def _made(self, run: Run) -> M | None:
         try:
             return None if self._make is None else self._make(run)
-        except (DamageError, MemoryError):  # the caller meets it too, in its place
+        except (DamageError, MemoryError):  # raised again by the caller
             return None
 
 
 def read(
     regions: Iterator[T], source: RevocableSource, size: int, *, unpack: bool, check: bool = False
 ) -> Generator[T, None, None]:
-    """Yield the regions of :func:`read_making`."""
     with closing(read_making(regions, source, size, None, unpack=unpack, check=check)) as pairs:
         for region, _ in pairs:
             yield region
@@ -193,15 +199,15 @@ def read_making(
     unpack: bool,
     check: bool = False,
 ) -> Generator[tuple[T, M | None], None, None]:
-    """Yield ``regions``, ``size`` bytes that ``source`` reads, each with the result of ``make`` or None.
+    """Yield ``regions``, each with the result of ``make`` or None.
 
-    Threads take regions ahead of time if that pays off. With ``unpack``, compressed batches may already be
-    decompressed; with ``check``, the records of runs are validated. Any thread may call ``make`` with a run before the
-    run is yielded. If ``make`` raises MemoryError or DamageError, its result is None and the caller raises it again. An
-    error of ``regions`` is raised after the regions before it. Keep the source open until the generator is closed.
+    ``regions`` are ``size`` bytes that are read from ``source``. Threads read them ahead if that is faster. With
+    ``unpack`` threads decompress batches, with ``check`` they check the records of runs. Any thread may call ``make``
+    with a run; if it raises MemoryError or DamageError, the result is None. An error of ``regions`` is raised after the
+    regions before it. The source must stay open until the generator is closed.
     """
     chunks = RegionChunks(regions, unpack=unpack)
-    threads = helpers()
+    threads = free_processors()
     done = 0
     taken: list[T] = []
     while threads <= 0 or done < FIRST or not _is_much(taken, size - done, unpack=unpack):
@@ -226,9 +232,9 @@ def _is_packed(region: Region) -> bool:
 
 
 def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
-    """Return whether threads pay off for ``left`` bytes, assuming that these are like ``taken``.
+    """Return whether threads make reading ``left`` bytes faster, if these are like the regions ``taken``.
 
-    They do not if most of the bytes are of compressed batches that are too small for threads.
+    They do not if most bytes are in compressed batches that are too small to be decompressed by a thread.
     """
     size = sum([region.size for region in taken])
     packed = [region.size for region in taken if _is_packed(region)] if unpack else []
@@ -236,12 +242,60 @@ def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
     return 2 * small <= size and left * (size + (costs.UNPACKING - 1) * sum(packed)) >= costs.READING_AHEAD * size
 
 
-def alone() -> None:
-    """Start no threads in this process from now on: others of the same work use the processors."""
-    global _alone  # noqa: PLW0603  it is set once in the life of a process
-    _alone = True
+def start_no_threads() -> None:
+    """Start no threads in this process from now on: other processes of the same run use the processors."""
+    global _threads_allowed  # noqa: PLW0603  it is set once in the life of a process
+    _threads_allowed = False
 
 
-def helpers() -> int:
-    """Return how many threads may read beside this one, at most."""
-    return 0 if _alone else costs.processors() - 1
+def free_processors() -> int:
+    """Return the number of processors for additional threads, 0 after :func:`start_no_threads`."""
+    return costs.processors() - 1 if _threads_allowed else 0
+
+
+class MadeLines(NamedTuple):
+    """The first lines of a run, and the kernel's writer that makes the rest."""
+
+    kernel: Lines
+    lines: Bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.lines)
+
+
+class LinesAhead(Generic[L]):
+    """Makes the lines of runs with the kernel. ``kernel`` is the printer's own writer; threads use others.
+
+    A thread makes the first lines of a run (:meth:`make`). The printer prints them and makes the rest.
+    """
+
+    def __init__(self, make_kernel: Callable[[], L]) -> None:
+        self.kernel = make_kernel()
+        self._make_kernel = make_kernel
+        self._spare: list[Lines] = []
+
+    def make(self, run: Run, head: Shape | None, shape: Shape) -> MadeLines | None:
+        """Return the first lines of a run: ``head`` for each batch, ``shape`` for each record. None for a small run."""
+        if run.size < costs.PRINTED_AHEAD:
+            return None
+        try:
+            kernel: Lines = self._spare.pop()
+        except IndexError:
+            kernel = self._make_kernel()
+        kernel.stack(run.block, run.rows, WIDTH, 0, run.batch_count)
+        kernel.last_offset = UNKNOWN
+        return MadeLines(kernel, kernel.run(head, shape, AHEAD))
+
+    def begin(self, run: Run, row: int, stop: int, made: MadeLines | None) -> MadeLines:
+        """Return the first lines of batches from ``row`` to before ``stop``: ``made`` if these are the whole run."""
+        if made is not None and (row, stop) == (0, run.batch_count):
+            return made
+        self.kernel.stack(run.block, run.rows, WIDTH, row, stop)
+        self.kernel.stuck = False
+        return MadeLines(self.kernel, b"")
+
+    def end(self, kernel: Lines) -> None:
+        """Keep the writer that :meth:`begin` returned for the next runs."""
+        if kernel is not self.kernel and len(self._spare) < SPARE:
+            self._spare.append(kernel)

@@ -1,7 +1,7 @@
-"""The vocabulary of the stream: what a segment is made of.
+"""The kinds of regions in a segment: batches, damage, padding and trailing bytes.
 
-A segment is read as a lazy stream of regions. Every byte of the file belongs to exactly one of them: their sizes sum
-to the file's size. Positions are byte offsets in the file, times are milliseconds since 1970 (UTC).
+A segment is read as a lazy stream of regions. Every byte of the file belongs to exactly one of them. Positions are byte
+offsets in the file.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from kdump.formats.record_layout import CODEC_MASK, CONTROL_FLAG
 from kdump.records.record_batch import Batches
 
 UNREADABLE: Final = "unread"
-"""The kind of bytes that the system cannot read (an I/O error); outputs have this word."""
+"""The kind of a damaged range that the system cannot read (an I/O error), in outputs too."""
 
 
 class Damage(NamedTuple):
-    """A range of bytes that cannot be read.
+    """A damaged range of bytes.
 
-    ``kind`` is a short stable word, ``reason`` a sentence; ``at`` the position of the field that is wrong.
-    ``missing_from`` is the offset after the last valid batch before it, ``missing_until`` the first offset of the
-    next valid one: the offsets in between are missing (as far as there were any). None if nothing shows.
+    ``kind`` is a short stable word, ``reason`` a sentence, ``at`` the position of the wrong field. The offsets from
+    ``missing_from`` to before ``missing_until`` are missing: they are between the last valid batch before the range and
+    the next valid one. None stands for an unknown end.
     """
 
     position: int
@@ -34,7 +34,7 @@ class Damage(NamedTuple):
     missing_from: int | None = None
     missing_until: int | None = None
     holes: int = 0
-    """Bytes of it that are in holes of a sparse file: they are zeros, and are not read."""
+    """Bytes of the range that are holes of a sparse file. They are zeros, and are not read."""
 
     def error(self, path: str) -> DamageError:
         """Return the damage as the error of a file."""
@@ -43,24 +43,22 @@ class Damage(NamedTuple):
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether the system cannot read the bytes: they may be valid."""
         return self.kind == UNREADABLE
 
     @property
     def end(self) -> int:
-        """The position after it."""
         return self.position + self.size
 
     @property
     def missing(self) -> range | None:
-        """The offsets that are missing; None when one of the two ends is not known."""
+        """The missing offsets; None if one of the two ends is unknown."""
         if self.missing_from is None or self.missing_until is None:
             return None
         return range(self.missing_from, max(self.missing_from, self.missing_until))
 
     @property
     def loss(self) -> str:
-        """The missing offsets in words; empty where nothing says which they are."""
+        """The missing offsets as a clause of a sentence; empty if they are unknown."""
         missing = self.missing
         if missing is None:
             return "" if self.missing_from is None else f"what is missing begins with offset {self.missing_from}"
@@ -70,43 +68,37 @@ class Damage(NamedTuple):
         return f"offset {first} is missing" if missing else ""
 
     def __str__(self) -> str:
-        """Return how many bytes cannot be read, why, and which offsets are missing."""
         loss = f"; {self.loss}" if self.loss else ""
         holes = f"; {many(self.holes, 'byte is', 'bytes are')} in holes of the file" if self.holes else ""
         return f"{many(self.size, 'byte')} cannot be read: {self.reason} (byte {self.at}){holes}{loss}"
 
 
 class Padding(NamedTuple):
-    """Zeros after the last batch: a preallocated file that was not trimmed.
-
-    ``holes`` counts the bytes that are in holes of a sparse file: they are not read.
-    """
+    """Zeros after the last batch of a preallocated file. ``holes`` counts the bytes in holes of a sparse file."""
 
     position: int
     size: int
     holes: int = 0
 
     def __str__(self) -> str:
-        """Return how many zeros there are, and how many of them are on no disk."""
         return f"{many(self.size, 'byte')} of zeros" + (f" ({self.holes} in holes of the file)" if self.holes else "")
 
 
 ENDS_INSIDE: Final = "the file ends inside a batch"
-"""What is wrong with a truncated last batch, in the words of every command."""
+"""The reason of a truncated last batch, in every command."""
 
 
 class Trailing(NamedTuple):
-    """A truncated batch at the end of a file: the bytes of it that are there."""
+    """The bytes of a truncated batch at the end of a file."""
 
     position: int
     size: int
 
     def __str__(self) -> str:
-        """Return what is wrong, as a sentence."""
         return f"{ENDS_INSIDE}, after {many(self.size, 'byte')} of it"
 
     def damage(self) -> Damage:
-        """Return it as damage: where another segment follows, or where its reader needs all bytes."""
+        """Return the bytes as a damaged range, for the cases of :mod:`kdump.segments.log_end`."""
         return Damage(self.position, self.size, "trailing", ENDS_INSIDE, self.position, found=self.size)
 
 
@@ -116,9 +108,9 @@ OnError: TypeAlias = Literal["stop", "skip", "resync"]
 
 
 class RunKinds(NamedTuple):
-    """The kinds of batches that come in runs: those of magic 2 with no bit of ``excluded`` in their attributes.
+    """The batches that are combined into runs: those of magic 2 without a bit of ``excluded`` in their attributes.
 
-    With ``messages``, uncompressed messages of magic 0 and 1 do too.
+    With ``messages``, uncompressed messages of magic 0 and 1 are combined too.
     """
 
     excluded: int
@@ -134,7 +126,7 @@ PLAIN_DATA: Final = RunKinds(CONTROL_FLAG | CODEC_MASK)
 
 
 class Range(NamedTuple):
-    """The bytes of a segment to read; ``end`` is None for all that follow."""
+    """A byte range of a segment to read; ``end`` is None for the end of the file."""
 
     start: int = 0
     end: int | None = None

@@ -1,17 +1,17 @@
-"""The stream of regions over broken bytes: after damage, the next batch that can be trusted.
+"""Reads the regions of a damaged segment: after damage it continues at the next valid batch.
 
-A batch is trusted when its own fields agree and its crc is right. In magic 2 no crc covers the offset, the length, the
-leader epoch and the magic. A batch whose length or magic is damaged is not taken, though its crc may show its end.
+A batch is valid if its fields are consistent and its checksum is right. In magic 2 the checksum does not cover the
+offset, the length, the leader epoch and the magic. A batch with a damaged length or magic is not valid, even if its
+checksum shows its end.
 
-**A batch inside a batch.** A record may hold a copy of a batch. Inside a valid batch nothing is searched. A damaged one
-is one damaged batch, and nothing inside it is taken, if its end is certain. That is so if its crc is right without its
-magic or length. It is also so if its fields frame its records to an end at which the log ends or continues with the
-next offset. Otherwise the search begins after its first byte, so that batches moved into it are found. A copy in the
-value of a record may then be taken for a batch of the log.
+**A batch inside a batch.** The value of a record may be a copy of a batch. Inside a valid batch nothing is searched. A
+damaged batch is skipped as a whole if its end is certain. That is so if its checksum is right except for the magic or
+the length, or if its records end where the log ends or continues with the next offset. Otherwise the search starts
+after its first byte. A copy in a record's value may then be taken for a batch of the log.
 
-**Time.** The search looks at each byte a bounded number of times, whatever the bytes claim: the crc of a long claim is
-computed from checksums of fixed ranges (see ``RangeChecksum``), and framing has a budget. A guess where a part
-begins has bounds of its own (LOOKS, HASHED).
+**Time.** The search reads each byte a limited number of times, whatever sizes the bytes claim. The checksum of a large
+claimed batch is computed from checksums of fixed ranges (``RangeChecksum``), and records are skipped within a budget.
+A guess of the first batch of a part has its own limits (LOOKS, HASHED).
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ if kernel.COMPILED:
 CHUNK: Final = 1 << 12
 """Bytes that are searched at a time."""
 AT_ONCE: Final = 1 << 13
-"""Claims of up to so many bytes are summed directly."""
+"""Largest claimed batch in bytes whose checksum is computed directly."""
 SUM_BYTES: Final = 1 << 12
-"""Bytes between two of the checksums that longer claims are made of."""
+"""Distance in bytes of the positions with a stored checksum, for larger claims."""
 KEPT: Final = 16
-"""Blocks of SUM_BYTES bytes that are kept for the ends of claims."""
+"""Most blocks of SUM_BYTES bytes that are cached."""
 FORGOTTEN: Final = 1 << 16
-"""Checksums before the position that is looked at, from which on they are forgotten."""
+"""Most stored checksums before the current position."""
 FRAMED: Final = 8
-"""Bytes of a file for each record that may be hopped over in vain, beyond BUDGET."""
+"""Bytes of the file that allow one more record to be skipped in vain, beyond BUDGET."""
 NEAR: Final = 1 << 21
-"""Bytes after the start of a part in which a batch like the first of the segment is looked for."""
+"""Bytes after the start of a part in which a batch with the first batch's leader epoch is searched."""
 LOOKS: Final = 1024
-"""Places, at most, at which a guess looks for a batch."""
+"""Most positions that a guess examines."""
 HASHED: Final = 16 << 20
-"""Bytes that all batches whose checksums a guess computes may claim together."""
+"""Most bytes that a guess computes checksums of."""
 BEFORE_EPOCH: Final = record_layout.BATCH_HEADER.offsets["partition_leader_epoch"]
-"""Bytes of a batch before its leader epoch, which the magic follows."""
+"""The position of the leader epoch in a batch; the magic follows it."""
 
 _SIZE: Final = record_layout.LOG_OVERHEAD.offsets["size"]
 _CODEC: Final = record_layout.BATCH_HEADER.spans["attributes"][1] - 1  # the lower byte
@@ -78,14 +78,14 @@ _MAGIC_2: Final = re.compile(
 )
 _MAGIC_0_1: Final = re.compile(rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<!\0{4}.{5})%b" % _START)  # no size of zero
 _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
-"""Bytes from the magic on that the patterns look at."""
+"""Bytes from the magic on that the patterns match."""
 
 
 class RangeChecksum:
-    """The checksum of any range of a source, at the cost of its two ends.
+    """Computes checksums of ranges of a source in constant time, while their positions rise.
 
-    A checksum per SUM_BYTES bytes is kept (4 bytes each), from the first position that is asked for, as far as it is
-    needed. Positions that rise forget what lies before them, and a leap begins again: bytes between are not read.
+    A checksum of the bytes up to each multiple of SUM_BYTES is stored, from the first position on. Checksums far before
+    the current position are dropped. A position far after it starts again: the bytes between are not read.
     """
 
     def __init__(self, source: Source, kind: Kind) -> None:
@@ -95,7 +95,6 @@ class RangeChecksum:
         self._blocks: dict[int, bytes] = {}
 
     def of(self, position: int, end: int) -> int:
-        """Return the checksum of the bytes from ``position`` to ``end``."""
         done = position // SUM_BYTES - self._start // SUM_BYTES
         if not 0 <= done < len(self._sums):
             self._start, self._sums = position // SUM_BYTES * SUM_BYTES, array("I", [0])
@@ -115,7 +114,7 @@ class RangeChecksum:
         return self._kind.of(self._block(end - left)[:left], self._sums[number]) if left else self._sums[number]
 
     def _block(self, position: int) -> bytes:
-        """Return the SUM_BYTES bytes at a position; those that were asked for last are kept."""
+        """Return the SUM_BYTES bytes at a position, from the cache if possible."""
         block = self._blocks.get(position)
         if block is None:
             if len(self._blocks) == KEPT:
@@ -125,7 +124,7 @@ class RangeChecksum:
 
 
 def _moved(kind: Kind, before: int, size: int) -> int:
-    """Return what a checksum counts as after ``size`` more bytes."""
+    """Return the contribution of a checksum to the checksum of a range that is ``size`` bytes longer."""
     return moved(before, size, kind.polynomial) if kernel.COMPILED else combine(kind, before, 0, size)
 
 
@@ -143,7 +142,6 @@ class ResyncReader:
         limit: int | None,
         runs: RunKinds | None = None,
     ) -> None:
-        """With ``runs``, valid batches of these kinds that have the same attributes come as one region."""
         self._limit = limit
         self._source, self._start, self._end, self._on_error = source, start, end, on_error
         self._next_offset = first_offset
@@ -153,24 +151,23 @@ class ResyncReader:
         self._stop: int | None = None
         self._origin = start
         self.hops = BUDGET
-        """Records that may still be hopped over in vain, beyond those that the place in the file allows."""
+        """Records that may still be skipped in vain, beyond those that the position in the file allows."""
         self.reached = end
-        """Where the batch stands before which reading ended, the end of the bytes where it did not."""
+        """The position of the first batch of the next part, or the end of the bytes."""
         self._claimed_end = start
         self._hashable: int | None = None
-        """Bytes that batches may still claim whose checksums are computed; None: any number."""
+        """Bytes that checksums may still be computed of; None for no limit."""
 
     def read_part(self, stop: int, hops: int) -> Iterator[Region]:
-        """Yield the regions up to the first valid batch at ``stop`` or after it; others have read what comes before.
+        """Yield the regions up to the first valid batch at ``stop`` or after it.
 
-        ``hops`` counts the records that they left to be hopped over.
+        ``hops`` is what the readers of the parts before left of the budget of skipped records.
         """
         self._window.narrow(self._start, stop)
         self._stop, self._origin, self.hops = stop, 0, hops
         return self.read()
 
     def read(self) -> Iterator[Region]:
-        """Yield the regions; their sizes sum to the bytes that were asked for."""
         position, bad = self._start, None
         while position < self._end:
             fault = None
@@ -201,7 +198,7 @@ class ResyncReader:
         return walk(self._source, position, self._end, self._window, limit=limit, runs=self._runs, stop=self._stop)
 
     def _fault(self, region: Region) -> Damage | Trailing | None:
-        """Return what is wrong with ``region``, None for a valid batch or valid ones."""
+        """Return the damage of a region; None for padding, and for batches if the first one is valid."""
         if isinstance(region, Batches):
             try:
                 check(region.first)
@@ -212,11 +209,10 @@ class ResyncReader:
 
     @cached_property
     def _zeros(self) -> int:
-        """Where the zeros at the end of the file begin."""
         return zero_tail(self._source, self._start, self._end)
 
     def _account(self, bad: Damage | Trailing, valid: RecordBatch) -> Damage:
-        """Return the damage before the valid batch ``valid``."""
+        """Return the damaged range ``bad``, extended to the next valid batch."""
         if isinstance(bad, Trailing):
             size = bytes(self._source.read(bad.position + _SIZE, 4))
             bad = Damage(
@@ -230,7 +226,7 @@ class ResyncReader:
             )
         try:
             until = valid.base_offset
-        except DamageError:  # a wrapper that cannot be decompressed: its own offset is that of its last message
+        except DamageError:  # a wrapper that cannot be decompressed: its stored offset is its last one
             until = None
         return bad._replace(
             size=valid.position - bad.position,
@@ -240,7 +236,7 @@ class ResyncReader:
         )
 
     def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:
-        """Yield the last regions, if no valid batch follows. Zeros after the length of the bad batch are padding."""
+        """Yield the last regions if no valid batch follows. Zeros after the end of the bad batch are padding."""
         end = max(self._zeros, self._claimed_end)
         if self._end - end < record_layout.UP_TO_MAGIC or isinstance(bad, Trailing):
             end = self._end
@@ -253,7 +249,7 @@ class ResyncReader:
             yield padding(self._source, end, self._end)
 
     def _resume(self, position: int) -> int:
-        """Return where to read on after the bad batch at ``position``; the end of the file when nowhere."""
+        """Return the position at which reading continues after the bad batch at ``position``."""
         if self._on_error == "stop":
             self._claimed_end = self._end
             return self._end
@@ -269,7 +265,7 @@ class ResyncReader:
         return self._extent(position, claimed) or self._search(position + 1)
 
     def _extent(self, position: int, claimed: int) -> int | None:
-        """Return the end of the bad batch at ``position`` where that is certain: see the module's text."""
+        """Return the end of the bad batch at ``position`` if it is certain (see the module's docstring), or None."""
         head = self._window.view(position, record_layout.BATCH_HEADER.size)
         if len(head) < record_layout.BATCH_HEADER.size:
             return None
@@ -289,7 +285,7 @@ class ResyncReader:
         return end if self._goes_on(end, header.base_offset + header.last_offset_delta + 1) else None
 
     def _frame(self, position: int, header: record_layout.BatchHeader) -> int | None:
-        """Return the end of the records that the header claims, found by their sizes."""
+        """Return the end of the records that the header claims, by their sizes; None if a size is invalid."""
         if header.attributes & record_layout.CODEC_MASK or header.records_count < 0:
             return None
         at = position + record_layout.BATCH_HEADER.size
@@ -309,7 +305,7 @@ class ResyncReader:
         return None
 
     def _goes_on(self, position: int, offset: int) -> bool:
-        """Return whether the log ends at ``position``, or goes on there with this offset."""
+        """Return whether the log ends at ``position`` or continues there with this offset."""
         if position >= self._zeros:
             return True
         head = self._window.view(position, record_layout.UP_TO_MAGIC)
@@ -320,10 +316,9 @@ class ResyncReader:
         return follows and self._is_credible(position)
 
     def guess(self, until: int, alike: bytes) -> int | None:
-        """Return where a batch may begin, at the start or after it but before ``until``; it may be part of another.
+        """Return the position of a valid batch before ``until``, which may also be a copy in a record, or None.
 
-        Batches with the bytes ``alike`` (leader epoch and magic) in their place are looked for first. The search also
-        returns None if it has looked at LOOKS places. The caller then waits for the reader of the part before.
+        Batches with the leader epoch and magic ``alike`` are searched first. After LOOKS positions the result is None.
         """
         self._hashable = HASHED
         places = chain(self._places_alike(until, alike), self._places(self._start, until))
@@ -333,7 +328,7 @@ class ResyncReader:
         return None
 
     def _places_alike(self, until: int, alike: bytes) -> Iterator[int]:
-        """Yield where the bytes ``alike`` stand as in a header, before ``until`` and not far from the start."""
+        """Yield the positions before ``until`` of possible headers with the leader epoch and magic ``alike``."""
         position, stop = self._start, min(until, self._start + NEAR)
         while position < stop:
             block = self._window.ahead(position, SUM_BYTES)
@@ -346,11 +341,11 @@ class ResyncReader:
             position += len(block) - len(alike) + 1
 
     def _search(self, position: int) -> int:
-        """Return where the next credible batch begins, at ``position`` or after it; the file's end if nowhere."""
+        """Return the position of the next valid batch at ``position`` or after it, or the end of the file."""
         return next(filter(self._is_credible, self._places(position, self._zeros)), self._end)
 
     def _places(self, position: int, until: int) -> Iterator[int]:
-        """Yield where a header may begin, at ``position`` or after it but before ``until``."""
+        """Yield the positions of possible headers from ``position`` to before ``until``."""
         while position < until:
             block = self._window.ahead(position, record_layout.BATCH_HEADER.size + CHUNK)
             starts = len(block)
@@ -362,11 +357,11 @@ class ResyncReader:
             if starts <= 0:  # the file has shrunk since its size was taken
                 break
             position += starts
-            if not any(block[-record_layout.BATCH_HEADER.size :]):  # a size of zero is no batch's: pass over a hole
+            if not any(block[-record_layout.BATCH_HEADER.size :]):  # no batch has a size of zero: skip a hole
                 position = max(position, next_data(self._source, position) - record_layout.UP_TO_MAGIC)
 
     def _is_credible(self, position: int) -> bool:
-        """Return whether a batch begins here whose own fields agree and whose crc is right."""
+        """Return whether a valid batch starts here: its fields are consistent and its checksum is right."""
         head = self._window.view(position, record_layout.BATCH_HEADER.size)
         if len(head) <= record_layout.UP_TO_MAGIC:
             return False
@@ -384,7 +379,6 @@ class ResyncReader:
         return 0 <= header.records_count <= header.last_offset_delta + 1 and self._has_crc(position, position + size)
 
     def _message_fills(self, position: int, size: int) -> bool:
-        """Return whether key and value of a message of magic 0 or 1 fill an entry of ``size`` bytes."""
         at = (
             position
             + record_layout.LOG_OVERHEAD.size
@@ -398,7 +392,7 @@ class ResyncReader:
         return at == position + size
 
     def _peek(self, position: int, size: int) -> Bytes:
-        """Return few bytes at a place that a claim names. The window stays where it is."""
+        """Return a few bytes at any position. The window is not moved."""
         at = position - self._window.start
         if 0 <= at <= len(self._window.block) - size:
             return self._window.block[at : at + size]
@@ -408,7 +402,7 @@ class ResyncReader:
         return self._window.view(position, record_layout.UP_TO_MAGIC)[record_layout.MAGIC_POSITION]
 
     def _has_crc(self, position: int, end: int, *, of_message: bool = False) -> bool:
-        """Return whether the crc of the batch, or of the message of magic 0 or 1, fits its bytes up to ``end``."""
+        """Return whether the checksum of a batch, or of a message of magic 0 or 1, is right if it ends at ``end``."""
         if of_message:
             kind, stands, covers = CRC32, record_layout.LOG_OVERHEAD.size, record_layout.MAGIC_POSITION
         else:
@@ -424,29 +418,28 @@ class ResyncReader:
 
 
 def _candidates(block: memoryview, starts: int) -> Iterator[int]:
-    """Yield where in ``block`` a header may begin, in order, below ``starts``."""
+    """Yield the positions below ``starts`` in ``block`` at which a header may begin, in order."""
     from heapq import merge  # for damage and parts of large segments alone
 
     stop = min(starts + record_layout.MAGIC_POSITION, len(block))
     for first in range(record_layout.MAGIC_POSITION, stop, CHUNK):
         last = min(first + CHUNK, stop)
         if _ZEROS.startswith(block[first - _SIZE : last]):
-            continue  # a size of zero is no batch's
+            continue  # no batch has a size of zero
         end = min(last + _LOOKAHEAD, len(block))
         matches = (pattern.finditer(block, first, end) for pattern in (_MAGIC_2, _MAGIC_0_1))
-        for match in merge(*matches, key=re.Match.start):  # lazily: most often the first is a batch
+        for match in merge(*matches, key=re.Match.start):  # lazy: usually the first is a batch
             if match.start() >= last:
                 break
             yield match.start() - record_layout.MAGIC_POSITION
 
 
 def padding(source: Source, start: int, end: int) -> Padding:
-    """Return the padding between two positions (bytes) of a source."""
     return Padding(start, end - start, size_of_holes(source, start, end))
 
 
 def zero_tail(source: Source, start: int, end: int) -> int:
-    """Return where the zeros at the end begin: not before ``start``, and ``end`` when there are none."""
+    """Return the position of the zeros at the end, not before ``start``; ``end`` if there are none."""
     while end > start:
         data = data_end(source, start, end)
         at = max(start, data - BLOCK)
@@ -459,7 +452,7 @@ def zero_tail(source: Source, start: int, end: int) -> int:
 
 
 def guess(source: Source, part: SegmentPart) -> int | None:
-    """Return where the first batch of a part may stand, or None if none does."""
+    """Return the assumed position of the first batch of a part, or None (:meth:`ResyncReader.guess`)."""
     alike = source.read(BEFORE_EPOCH, record_layout.UP_TO_MAGIC - BEFORE_EPOCH)
     return ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)
 
@@ -474,13 +467,12 @@ def read(
     limit: int | None = None,
     runs: RunKinds | None = None,
 ) -> Iterator[Region]:
-    """Yield the regions of a segment, each batch checked: magic, structure of its header, codec and crc.
+    """Yield the regions of a segment. Magic, header, codec and checksum of each batch are checked.
 
-    ``on_error`` is what follows damage. "stop": the rest of the file is one Damage region. "skip": the next region
-    begins after the length of the bad batch. "resync": it begins at the next valid batch. Zeros at the end are Padding.
-    ``first_offset`` is the segment's base offset: offsets from there to the first batch are missing. A batch of more
-    than ``limit`` bytes (by default the source's) is damage. With ``runs``, like batches come as one region (see
-    :func:`kdump.segments.walk.walk`).
+    ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batch by
+    its length field. "resync": the next valid batch. ``first_offset`` is the segment's base offset: offsets from there
+    to the first batch are missing. A batch of more than ``limit`` bytes (by default the source's limit) is damage. For
+    ``runs`` see :func:`kdump.segments.walk.walk`.
     """
     end = source.size if end is None else min(end, source.size)
     return ResyncReader(source, start, end, on_error, first_offset, limit=limit, runs=runs).read()

@@ -1,6 +1,6 @@
-"""A large segment that processes or threads go through, a part each: the results come in file order.
+"""Reads a large segment in parts by several processes or threads, with results in file order.
 
-Where a part begins is guessed, and checked when the part before is read (:mod:`kdump.parallel.costs`).
+The start of each part is assumed, and checked when the part before is finished (:mod:`kdump.parallel.chunks`).
 """
 
 from __future__ import annotations
@@ -36,25 +36,24 @@ if kernel.COMPILED:
 
 R = TypeVar("R")
 HELD: Final = 1 << 14
-"""Regions, at most, that are held of a part before its turn comes."""
+"""Most regions of a part that are held before its turn."""
 STEP: Final = 1 << 21
-"""Bytes whose regions are held at a time where these are more."""
+"""Bytes of a part that are read at a time if it has more regions."""
 
 
 class _Before(NamedTuple):
-    """The state after the part before: see :class:`kdump.parallel.costs.SegmentPart`."""
+    """The state after a part: see :class:`kdump.parallel.costs.SegmentPart`."""
 
     reached: int = 0
     hops: int = BUDGET
 
     @property
     def start(self) -> _Before:
-        """All of it: what is found in a part depends on nothing else."""
         return self
 
 
 class _MadeOfPart(NamedTuple, Generic[R]):
-    """The result of ``make`` for a part, the error that ended the part, and the state carried to the next part."""
+    """The result of ``make`` for a part, the error that ended the part or None, and the state after it."""
 
     made: R
     failure: UnreadableError | None
@@ -62,7 +61,7 @@ class _MadeOfPart(NamedTuple, Generic[R]):
 
 
 def parts_of(source: Source) -> list[SegmentPart]:
-    """Return the parts in which processes or threads share a segment, nothing where one reads it."""
+    """Return the parts in which several workers read a segment; empty if one worker is faster."""
     if source.size < costs.PRINTING or not isinstance(source, LocalFile) or costs.is_watched():
         return []
     first = costs.first_header(source)
@@ -72,8 +71,8 @@ def parts_of(source: Source) -> list[SegmentPart]:
 
 
 def parts_for_threads(source: Source) -> list[SegmentPart]:
-    """Return the parts whose headers two threads read, nothing where one thread is as fast."""
-    return parts_of(source) if source.size >= costs.THREAD_OF_HEADERS and read_ahead.helpers() > 0 else []
+    """Return the parts in which two threads read the headers of a segment; empty if one thread is as fast."""
+    return parts_of(source) if source.size >= costs.THREAD_OF_HEADERS and read_ahead.free_processors() > 0 else []
 
 
 def read(
@@ -83,10 +82,10 @@ def read(
     first_offset: int | None,
     make: Callable[[Iterator[Region]], R],
 ) -> Generator[R]:
-    """Yield what ``make``, called in other processes or threads, returns for the regions of each part.
+    """Yield the result of ``make`` for the regions of each part; ``jobs`` processes or two threads call it.
 
-    Regions are those of ``kdump.segments.resync.read(source, on_error="resync", first_offset=first_offset)``; runs are
-    among them. Raises UnreadableError after the regions before it, and KdumpError where a process ends.
+    The regions are those of ``kdump.segments.resync.read(source, on_error="resync", first_offset=first_offset)``, with
+    runs of data. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
     """
     if costs.processes_of_segment(jobs, source.size, lambda: costs.is_packed(source)) == 1:
         yield from read_in_threads(source, pieces, first_offset, make)
@@ -103,9 +102,9 @@ def read_in_threads(
     first_offset: int | None,
     make: Callable[[Iterator[Region]], R],
 ) -> Generator[R]:
-    """Yield what ``make``, called in this thread or another, returns for the regions of each part; see :func:`read`.
+    """Yield the results of :func:`read`; this thread and another one call ``make``.
 
-    The source must stay open until this is closed.
+    The source must stay open until the generator is closed.
     """
     from kdump.parallel.chunks import Threads  # needed for large segments alone
 
@@ -123,7 +122,6 @@ def _made(results: Iterable[tuple[_MadeOfPart[R], _Before]]) -> Iterator[R]:
 
 
 def _steps(piece: SegmentPart) -> Iterator[SegmentPart]:
-    """Yield the parts in which a part with too many regions is read."""
     for stop in (*range(piece.start + STEP, piece.stop, STEP), piece.stop):
         yield SegmentPart(piece.start, stop)
 
@@ -131,8 +129,8 @@ def _steps(piece: SegmentPart) -> Iterator[SegmentPart]:
 def read_headers(source: Source) -> Generator[Region, None, None]:
     """Yield the regions of ``kdump.segments.resync.read(source, on_error="resync", runs=DATA)``.
 
-    Two threads read the parts of a large segment. Each valid batch of magic 2 is in a run then, and a run holds no
-    records: it reads them on demand.
+    Two threads read a large segment. Each valid batch of magic 2 is then in a :class:`BriefRun`, which reads records
+    on first use.
     """
     pieces = parts_for_threads(source) if kernel.COMPILED else []
     if not pieces:
@@ -148,13 +146,11 @@ def read_headers(source: Source) -> Generator[Region, None, None]:
 
 
 class _PartWork(Generic[R]):
-    """The reading of the parts of a segment."""
-
     def __init__(self, source: Source, first_offset: int | None, make: Callable[[Iterator[Region]], R]) -> None:
         self._source, self._first_offset, self._make = source, first_offset, make
 
     def assume(self, piece: SegmentPart) -> _Before | None:
-        """Assume that a part begins with the first credible batch in it, if there is one."""
+        """Return the state if the first valid batch in a part is the part's first batch, or None without one."""
         if not piece.start:
             return _Before()
         try:
@@ -164,7 +160,7 @@ class _PartWork(Generic[R]):
         return None if start is None else _Before(start)
 
     def make(self, piece: SegmentPart, start: _Before, turn: Turn[_Before]) -> _MadeOfPart[R]:
-        """Return what ``make`` returns for the regions of a part; more than HELD regions wait for the turn."""
+        """Return the result of ``make`` for a part. After HELD regions it waits for the turn of the part."""
         if start.reached >= piece.stop:
             return _MadeOfPart(self._make(iter(())), None, start)
         failures: list[UnreadableError] = []
@@ -188,7 +184,6 @@ class _PartWork(Generic[R]):
         return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.hops))
 
     def carry(self, _: _Before, made: _MadeOfPart[R]) -> _Before:
-        """Return the state before the next part."""
         return made.carried
 
 
@@ -213,14 +208,14 @@ class BriefBatch(Batch):
 
 
 class Brief(NamedTuple):
-    """A run without its records, which stay in the file: its rows, and the result of a check of each, a byte."""
+    """The rows of a run without its records, and the result of a check of each batch (a byte)."""
 
     rows: array[int]
     found: bytearray
 
 
 class BriefRun(Run):
-    """Batches whose headers are in memory, and the result of a check of each (a byte)."""
+    """A run with only the headers in memory, and the result of a check of each batch (a byte)."""
 
     __slots__ = ("_source", "found")
     found: bytearray
@@ -249,7 +244,7 @@ Headers: TypeAlias = "list[Brief | Old | Damage | Padding | Trailing]"
 
 
 def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Headers:
-    """Return regions without the records; ``look`` finds out about the batches of a run."""
+    """Return regions without the records. ``look`` returns the result of a check of each batch of a run (a byte)."""
     made: Headers = []
     for region in regions:
         run = batch_runs.alone(region) if isinstance(region, Batch) else region
@@ -261,7 +256,7 @@ def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Header
 
 
 def whole(made: Headers, source: Source) -> Iterator[Region]:
-    """Yield the regions that :func:`brief` took, all data of magic 2 in runs."""
+    """Yield the regions that :func:`brief` was called with; all data of magic 2 is in runs."""
     window = Window(source, source.size)
     for each in made:
         if isinstance(each, Brief):

@@ -1,7 +1,6 @@
-"""A file to its regions: the one border at which damage becomes a Damage region.
+"""Walks through the batches of a segment as Kafka's reader does. A DamageError becomes a Damage region here.
 
-Files are read in blocks and never mapped: a segment that shrinks while it is read must not end in SIGBUS, and a
-10 GiB segment needs what a 10 MiB one needs.
+Files are read in blocks of at most 1 MiB and are never mapped: a segment may shrink while it is read.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ if TYPE_CHECKING:
 
 
 BLOCK: Final = 1 << 20
-"""Bytes read at a time, at most."""
+"""Largest block in bytes."""
 FIRST_BLOCK: Final = 1 << 16
-"""Bytes read at first; each further block is twice as large, so that a short look reads little."""
+"""Size of the first block in bytes. Each further block is twice as large."""
 ACROSS: Final = 1 << 16
-"""Bytes read after the place up to which batches are wanted: most often the last one ends there."""
+"""Bytes read after the end of a part: the last batch usually ends there."""
 
 
 class Window:
-    """The part of a source that is in memory. Views stay good: a new block never replaces the bytes of an old one."""
+    """The block of a source that is in memory. Views of earlier blocks stay valid."""
 
     def __init__(self, source: Source, end: int) -> None:
         self._source = source
@@ -40,18 +39,18 @@ class Window:
         self._next = FIRST_BLOCK
         self._until: int | None = None
         self.start = 0
-        """The position of the block that is in memory."""
+        """The position of ``block``."""
         self.block = memoryview(b"")
 
     def narrow(self, start: int, until: int) -> None:
-        """Read in large blocks from ``start`` on, and no further than batches that begin before ``until`` reach."""
+        """Read in large blocks from ``start`` on, for batches that start before ``until``."""
         self.start, self._until, self._next = start, until + ACROSS, BLOCK
 
     def load(self, position: int, size: int) -> tuple[memoryview, int]:
-        """Return a block, and where in it ``position`` lies: ``size`` bytes or more stand there, fewer at the end."""
+        """Return a block with ``size`` bytes from ``position`` on (fewer at the end), and the position in the block."""
         at = position - self.start
         if at < 0 or at + size > len(self.block):
-            if not 0 <= at <= len(self.block) + BLOCK:  # a leap: the bytes after it are unknown
+            if not 0 <= at <= len(self.block) + BLOCK:  # a jump: the caller may need little there
                 self._next = FIRST_BLOCK
             ahead = self._next if self._until is None else min(self._next, self._until - position)
             wanted = min(max(size, ahead), self._end - position)
@@ -61,12 +60,12 @@ class Window:
         return self.block, at
 
     def view(self, position: int, size: int) -> memoryview:
-        """Return the bytes from ``position`` on, ``size`` of them or fewer at the end."""
+        """Return ``size`` bytes from ``position`` on, fewer at the end."""
         block, at = self.load(position, size)
         return block[at : at + size]
 
     def ahead(self, position: int, least: int) -> memoryview:
-        """Return what is in memory from ``position`` on: ``least`` bytes or more, fewer only at the end."""
+        """Return the bytes in memory from ``position`` on: at least ``least`` bytes, fewer only at the end."""
         block, at = self.load(position, min(least, self._end - position))
         return block[at:]
 
@@ -81,12 +80,11 @@ def walk(
     runs: RunKinds | None = None,
     stop: int | None = None,
 ) -> Iterator[Region]:
-    """Yield the regions that Kafka's own reader finds: batches, then Trailing bytes or the Damage that stops it.
+    """Yield the regions from ``start`` to ``end`` (bytes) as Kafka's reader finds them.
 
-    It accepts every length up to ``limit`` bytes (by default the source's), checks no crc and takes any magic, as
-    ``DumpLogSegments`` does. ``end`` truncates the file there (in bytes). The sizes of the regions sum to the bytes
-    from ``start`` to ``end``. With ``runs``, valid batches of these kinds that follow each other and have the same
-    attributes come as one region, if there is a kernel. It holds batches that begin before ``stop``.
+    These are batches, then Trailing bytes or the Damage at which the reader stops. As in ``DumpLogSegments``, any magic
+    and every length up to ``limit`` bytes (by default the source's limit) is accepted, and checksums are not verified.
+    With ``runs`` and the kernel, consecutive valid batches of these kinds that start before ``stop`` are one region.
     """
     end = source.size if end is None else min(end, source.size)
     limit = source.limit if limit is None else limit
@@ -97,7 +95,7 @@ def walk(
 
 
 def _walk_runs(start: int, end: int, window: Window, limit: int, runs: RunKinds, stop: int | None) -> Iterator[Region]:
-    from kdump.segments import batch_runs  # few commands want runs
+    from kdump.segments import batch_runs  # few commands read runs
 
     more = True
     while more:
@@ -147,11 +145,11 @@ def _walk(start: int, end: int, window: Window, limit: int) -> Iterator[Region]:
 
 
 def is_sound_at(source: Source, position: int) -> bool:
-    """Return whether a batch that can be trusted begins at a position (bytes)."""
+    """Return whether a valid batch starts at a position (bytes)."""
     region = next(walk(source, position), None)
     return isinstance(region, RecordBatch) and is_sound(region)
 
 
 def as_region(damage: DamageError, position: int, size: int) -> Damage:
-    """Return the region for ``damage``, whose own position counts from ``position``."""
+    """Return damage as a region of ``size`` bytes at ``position``, from which the damage's own position counts."""
     return Damage(position, size, damage.kind, damage.reason, position + damage.position, damage.expected, damage.found)

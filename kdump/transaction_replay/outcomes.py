@@ -1,9 +1,8 @@
-"""The outcome of the transactions of a partition, and up to where a read_committed consumer may read.
+"""The outcomes of the transactions of a partition, and the offset up to which a read_committed consumer may read.
 
-One pass over the batches of each segment, wherever that is made; the results of all segments are then combined. The
-markers in the log decide. An entry of ``.txnindex`` counts where its marker cannot be read, and is wrong where another
-batch stands in the marker's place. What may have ended where nothing can be read is not known, unless such an entry
-says that it was aborted.
+The batches of each segment are read once, by any process, and the results of the segments are combined. Markers in the
+log decide. An entry of ``.txnindex`` decides only if its marker is in a damaged range; it is wrong if another batch is
+at the marker's offset. Without such an entry the outcome of a transaction that may end in a damaged range is unknown.
 """
 
 from __future__ import annotations
@@ -35,20 +34,20 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 MARKER_BYTES: Final = 128
-"""A batch of one marker is smaller; Kafka writes them in 78 bytes."""
+"""An upper limit of the size of a marker's batch; Kafka's have 78 bytes."""
 Outcome: TypeAlias = Literal["none", "committed", "aborted", "open"]
 
 
 class DamagedGap(NamedTuple):
-    """Bytes that cannot be read and may hold the end of any transaction, after the offsets below ``offset``."""
+    """A damaged range at ``offset``, which may hold the marker of any transaction."""
 
     offset: int
 
 
 class Doubt(NamedTuple):
-    """Offsets, the last one included, at which the outcome of a producer's transactions cannot be known.
+    """Offsets (both ends included) at which the outcome of a producer's transactions is unknown.
 
-    The producer is None if that goes for all of them.
+    ``producer_id`` is None for all producers.
     """
 
     producer_id: int | None
@@ -58,9 +57,9 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The outcomes of one partition's transactions: whatever is listed nowhere was committed.
+    """The outcomes of one partition's transactions. All transactions that are not listed were committed.
 
-    ``whole`` says whether the log was followed to its end. Otherwise what looks open may have ended after it.
+    ``whole`` is whether all segments to the end of the log were read. Otherwise open transactions may have ended later.
     """
 
     aborted: tuple[AbortedTxn | EndedTransaction, ...] = ()
@@ -71,7 +70,7 @@ class Outcomes:
     def of(self, batch: RecordBatch) -> Outcome | None:
         """Return the outcome of a batch's transaction.
 
-        None when its end is not among the segments that were named, or may be where nothing can be read.
+        None stands for unknown: its marker may be in a damaged range, or in a segment that was not read.
         """
         if not batch.is_transactional or batch.producer_id is None:
             return "none"
@@ -87,7 +86,7 @@ class Outcomes:
         return "open" if self.whole else None
 
     def among(self, first: int, last: int) -> Outcomes:
-        """Return the same without what does not reach into the offsets from ``first`` to ``last``."""
+        """Return the outcomes that concern the offsets from ``first`` to ``last``."""
         return replace(
             self,
             aborted=tuple(one for one in self.aborted if (one.first_offset or 0) <= last and one.last_offset >= first),
@@ -97,15 +96,15 @@ class Outcomes:
 
     @property
     def last_stable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction: a read_committed consumer is given nothing from it on.
+        """The first offset of the oldest open transaction. A read_committed consumer receives nothing from it on.
 
-        None when none is open: then it is the end of the log.
+        None if no transaction is open: the last stable offset is then the end of the log.
         """
         return min((one.first_offset for one in self.open), default=None)
 
     @property
     def early_end(self) -> str | None:
-        """The note for a read_committed reader about records after the last stable offset; None if there are none."""
+        """The note for a read_committed reader about records from the last stable offset on; None if there are none."""
         if not self.open:
             return None
         ends = f"read_committed ends at the last stable offset, {self.last_stable_offset}"
@@ -113,7 +112,7 @@ class Outcomes:
 
     @property
     def unknown(self) -> str | None:
-        """The note for such a reader about transactions of unknown outcome; None if there are none."""
+        """The note for a read_committed reader about transactions of unknown outcome; None if there are none."""
         if not self.doubts:
             return None
         spans = [
@@ -128,7 +127,7 @@ class Outcomes:
 
     @property
     def held_back(self) -> list[str]:
-        """The notes for such a reader about all records that it is not given."""
+        """The notes for a read_committed reader about records that it does not receive."""
         return [text for text in (self.early_end, self.unknown) if text is not None]
 
     def _is_in_doubt(self, batch: RecordBatch) -> bool:
@@ -137,7 +136,7 @@ class Outcomes:
 
     @cached_property
     def _doubts(self) -> dict[int | None, list[tuple[int, int]]]:
-        """The doubtful offsets of each producer: ranges that rise and do not overlap, ends included."""
+        """Producer id -> rising ranges (both ends included) of offsets with unknown outcome; they do not overlap."""
         spans: dict[int | None, list[tuple[int, int]]] = {}
         for one in sorted(self.doubts, key=lambda one: one.first_offset):
             known = spans.setdefault(one.producer_id, [])
@@ -157,17 +156,17 @@ class Outcomes:
 
 
 def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
-    """Return whether one of rising ranges holds an offset."""
+    """Return whether an offset is in one of the rising ranges ``spans``."""
     at = bisect_right(spans, (offset, INT64_END)) - 1
     return at >= 0 and offset <= spans[at][1]
 
 
 class SegmentOutcomes(NamedTuple):
-    """The result of one segment: the ends of transactions in it, and those that it leaves open.
+    """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    Of those ends that change nothing for any other segment, a second commit of one producer, none is listed. ``wrong``
-    says what does not fit in its ``.txnindex``. ``end`` is a hole after its last batch, which is none in the last
-    segment: there a batch may still be written. ``base`` is the base offset of its name.
+    ``ended`` lists only the first commit of each producer: later ones do not affect other segments. ``wrong`` has a
+    sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the last batch; in the last segment
+    it is ignored, because a broker may still be writing there. ``base`` is the base offset in the segment's name.
     """
 
     ended: tuple[AbortedTxn | EndedTransaction | DamagedGap | Doubt, ...] = ()
@@ -178,9 +177,9 @@ class SegmentOutcomes(NamedTuple):
 
 
 class TransactionFollower:
-    """Follows the transactions of one segment; :meth:`add` and :meth:`lose` take its regions in order.
+    """Follows the transactions of one segment; :meth:`add` and :meth:`lose` are called with its regions in order.
 
-    Its ``.txnindex`` is read unless ``index`` is false. Raises StoreError where a store does not give it.
+    Its ``.txnindex`` is read unless ``index`` is false. Raises StoreError if it is in a store that fails.
     """
 
     def __init__(self, where: Segment, *, index: bool = True) -> None:
@@ -194,7 +193,7 @@ class TransactionFollower:
         self._after_hole = self._has_hole = False
 
     def _read(self, where: Segment) -> list[AbortedTxn]:
-        """Return the entries of the segment's ``.txnindex``, the last one first."""
+        """Return the entries of the segment's ``.txnindex`` by falling offset."""
         try:
             data = where.sibling(TXN_INDEX)
             return sorted(txn_index.read(data), key=lambda entry: -entry.last_offset) if data else []
@@ -221,7 +220,7 @@ class TransactionFollower:
             self._doubt()
         try:
             ended = self._replay.add(batch)
-        except DamageError:  # a marker that says nothing valid: the entry for it decides
+        except DamageError:  # an invalid marker: the entry of .txnindex decides
             self._after_hole = True
             return
         while self._entries and self._entries[-1].last_offset <= batch.last_offset:
@@ -229,7 +228,7 @@ class TransactionFollower:
             if ended is None or not ended.aborted or ended.producer_id != entry.producer_id:
                 claim = f"abort marker of producer {entry.producer_id} at offset {entry.last_offset}"
                 self._wrong.append(f"{self._path}: the log has no {claim}")
-            elif ended.first_offset is None or self._has_hole:  # it also has what was aborted before the hole
+            elif ended.first_offset is None or self._has_hole:  # the entry includes batches before the hole
                 first = entry.first_offset if ended.first_offset is None else ended.first_offset
                 ended = ended._replace(first_offset=min(first, entry.first_offset))
         if ended is not None:
@@ -237,15 +236,15 @@ class TransactionFollower:
 
     @property
     def has_index(self) -> bool:
-        """Whether entries of an index are still to be compared with batches."""
+        """Whether some entries of the index have not been compared with batches yet."""
         return bool(self._entries)
 
     def skip(self, end_offset: int) -> None:
-        """Take batches in no transaction, up to this offset, at once. There must be no index, and nothing lost."""
+        """Skip batches outside of transactions up to ``end_offset``. Call it only without an index and damage before."""
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:
-        """Take a region that is no batch. Transactions may have ended there, unless its header shows a large batch."""
+        """Add a region that is no batch. Markers may be in it, unless its headers are those of larger batches."""
         if isinstance(region, Padding):
             return
         for one in walk.walk(source, region.position, region.position + region.size):
@@ -254,7 +253,7 @@ class TransactionFollower:
                 return
 
     def _doubt(self) -> None:
-        """Doubt all that was open before a hole; what comes after it is given by the markers there."""
+        """Mark the transactions that were open before a damaged range as unknown. Later batches follow new markers."""
         hole = self._hole()
         self._ended += (Doubt(one.producer_id, one.first_offset, hole.offset - 1) for one in self._replay.open.values())
         self._ended.append(hole)
@@ -267,7 +266,7 @@ class TransactionFollower:
         return DamagedGap(next(offset for offset in known if offset is not None))
 
     def _believe(self, entry: AbortedTxn) -> None:
-        """Take an entry as the end of a transaction, where there is no batch in the place of its marker."""
+        """Let an entry of ``.txnindex`` end a transaction whose marker is in a damaged range."""
         self._replay.open.pop(entry.producer_id, None)
         self._end(entry)
 
@@ -278,7 +277,7 @@ class TransactionFollower:
         self._met.add(ended.producer_id)
 
     def result(self) -> SegmentOutcomes:
-        """Return the result of the segment, after all its batches were added."""
+        """Return the result after all regions were added."""
         while self._entries:
             self._believe(self._entries.pop())
         hole = self._hole() if self._after_hole else None
@@ -287,14 +286,14 @@ class TransactionFollower:
         )
 
     def unread(self) -> SegmentOutcomes:
-        """Return the result of an unreadable segment, by its index alone: nothing may have been added."""
+        """Return the result of an unreadable segment by its ``.txnindex`` alone. Nothing may have been added."""
         found = self.result()
         hole = self._hole()
         return found._replace(ended=(*found.ended, hole, Doubt(None, hole.offset, INT64_END)))
 
 
 def combined(results: Iterable[SegmentOutcomes], *, whole: bool = True) -> Outcomes:  # noqa: C901  a case per end
-    """Combine the results of the segments of a partition, in their order."""
+    """Combine the results of the segments of a partition in offset order."""
     still_open: dict[int, OpenTransaction] = {}
     aborted: list[AbortedTxn | EndedTransaction] = []
     doubts: list[Doubt] = []
@@ -350,14 +349,14 @@ def follow(partition: Partition, report: Reporter, scans: Iterable[Scan] | None 
 
 
 class Scan(NamedTuple):
-    """The result of a segment, and the error that ended its reading, or None."""
+    """The result of a segment, and the error of an unreadable one or None."""
 
     found: SegmentOutcomes
     error: UnreadableError | None = None
 
 
 def scan(where: Segment) -> Scan:
-    """Go through the batches of a segment."""
+    """Return the outcomes of a segment. Those of an unreadable one are from its ``.txnindex`` alone."""
     try:
         return Scan(_scan(where))
     except UnreadableError as error:
@@ -376,7 +375,7 @@ def _scan(where: Segment) -> SegmentOutcomes:
 
 
 def _of_marker(batch: RecordBatch) -> Outcome | None:
-    """Return the outcome that a marker writes down; None when it cannot be read, or was removed by compaction."""
+    """Return the outcome in a marker; None if it is malformed, or its record was removed by compaction."""
     try:
         for record in batch.records():
             return {control.COMMIT: "committed", control.ABORT: "aborted"}.get(

@@ -1,7 +1,7 @@
-"""Transactions in a log: which are open, which were aborted, and up to where a read_committed consumer may read.
+"""Replays the transactions in a log: open and ended transactions, and the last stable offset.
 
-Source: KIP-98 and Kafka's classes ProducerStateManager and ProducerAppendInfo. A transaction of a producer begins with
-its first transactional batch and ends at the control batch, the marker, that the coordinator writes for it.
+A transaction of a producer begins with its first transactional batch and ends at the marker, a control batch that the
+coordinator lets the broker write. Source: KIP-98, Kafka's classes ProducerStateManager and ProducerAppendInfo.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
 
 _ENDED_KEPT: Final = 64
-"""Ended transactions that the heap of first offsets may hold beyond the number of open ones."""
+"""Most ended transactions in the heap of first offsets, beyond the number of open ones."""
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction whose marker has not been seen: its producer, and the offset it begins at."""
+    """A transaction without a marker so far."""
 
     producer_id: int
     producer_epoch: int
@@ -32,11 +32,11 @@ class OpenTransaction(NamedTuple):
 
 
 class EndedTransaction(NamedTuple):
-    """A transaction at its marker.
+    """A transaction with its marker.
 
-    ``first_offset`` is None if no batch of it was seen: an empty transaction, or one that began before the replay.
-    ``last_offset`` is the marker's. ``last_stable_offset`` is the first offset of the oldest transaction that was
-    still open then, else the offset after the marker.
+    ``first_offset`` is None for an empty transaction, and for one that began before the replay. ``last_offset`` is the
+    marker's offset. ``last_stable_offset`` is the first offset of the oldest transaction that is open at the marker, or
+    the offset after the marker.
     """
 
     producer_id: int
@@ -48,7 +48,7 @@ class EndedTransaction(NamedTuple):
     coordinator_epoch: int
 
     def as_entry(self) -> AbortedTxn | None:
-        """Return the entry that a broker writes to ``.txnindex``; None for a committed or an empty transaction."""
+        """Return the entry that a broker writes to ``.txnindex``; None for a committed or empty transaction."""
         if not self.aborted or self.first_offset is None:
             return None
         return AbortedTxn(
@@ -57,14 +57,13 @@ class EndedTransaction(NamedTuple):
 
 
 class Replay:
-    """Follows the transactions of one partition; batches are added in offset order, segment after segment.
+    """Follows the transactions of one partition, whose batches are added in offset order.
 
-    ``open`` are those whose end has not been seen, by producer id, oldest first; ``end_offset`` is the offset after
-    the last batch, None before the first.
+    ``open`` has the open transactions by producer id. ``end_offset`` is the offset after the last added batch, or None.
     """
 
     def __init__(self, opened: Iterable[OpenTransaction] = ()) -> None:
-        """``opened`` are transactions known to be open where the replay begins (those of a producer snapshot)."""
+        """Start with the transactions ``opened``, such as those of a producer snapshot."""
         self.open = {transaction.producer_id: transaction for transaction in opened}
         self.end_offset: int | None = None
         self._firsts: list[tuple[int, int]] = []
@@ -73,11 +72,11 @@ class Replay:
         self._sort()
 
     def mark(self) -> None:
-        """Note every change from here on, so that :meth:`restore` can take them back."""
+        """Record all changes from here on for :meth:`restore`."""
         self._undo, self._marked_end = [], self.end_offset
 
     def restore(self) -> None:
-        """Take back the changes since :meth:`mark`, in time that grows with them, not with what is open."""
+        """Undo the changes since :meth:`mark`, in time proportional to their number."""
         for producer_id, before in reversed(self._undo or ()):
             if before is None:
                 self.open.pop(producer_id, None)
@@ -87,9 +86,9 @@ class Replay:
         self._undo, self.end_offset = None, self._marked_end
 
     def add(self, batches: Batches, row: int = 0) -> EndedTransaction | None:
-        """Apply the next batches from index ``row`` on; return the transaction that a marker ends, or None.
+        """Add the batches from number ``row`` on; return the transaction that ends if it is a marker, else None.
 
-        Raises DamageError when the record of a marker cannot be read.
+        Raises DamageError for a marker with a malformed record.
         """
         if row == batches.batch_count:
             return None
@@ -115,9 +114,9 @@ class Replay:
                     self._go_on(producer_id, epoch, offset)
 
     def _go_on(self, producer_id: int, epoch: int, offset: int) -> None:
-        """Take data of a transaction, which begins here unless it is open."""
+        """Add a batch of data at ``offset``. The producer's transaction begins here unless it is open."""
         begun = self.open.get(producer_id)
-        if begun is None or offset < begun.first_offset:  # no crc covers an offset: one may be too great
+        if begun is None or offset < begun.first_offset:  # the checksum does not cover offsets: one may be wrong
             if self._undo is not None:
                 self._undo.append((producer_id, begun))
             self.open[producer_id] = OpenTransaction(producer_id, epoch, offset)
@@ -144,7 +143,7 @@ class Replay:
         return None  # compaction removed the marker's record and kept its empty batch
 
     def first_open_offset(self, otherwise: int) -> int:
-        """Return the smallest first offset of the open transactions, ``otherwise`` when none is open."""
+        """Return the smallest first offset of the open transactions, or ``otherwise`` if none is open."""
         if len(self._firsts) > 2 * len(self.open) + _ENDED_KEPT:
             self._sort()
         while self._firsts:
@@ -156,20 +155,20 @@ class Replay:
         return otherwise
 
     def _sort(self) -> None:
-        """Make the heap of first offsets again, without those of transactions that have ended."""
+        """Rebuild the heap of first offsets without ended transactions."""
         self._firsts = [(one.first_offset, one.producer_id) for one in self.open.values()]
         heapify(self._firsts)
 
     @property
     def last_stable_offset(self) -> int | None:
-        """The offset before which all transactions have ended; None when no batch was added and none is open."""
+        """The last stable offset; None if no batch was added and no transaction is open."""
         if self.end_offset is None and not self.open:
             return None
         return self.first_open_offset(self.end_offset or 0)
 
 
 def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
-    """Yield each transaction at its marker. ``replay`` holds what is open after the last batch."""
+    """Yield each transaction at its marker. Afterwards ``replay`` has the transactions that are still open."""
     replay = replay or Replay()
     for batch in batches:
         transaction = replay.add(batch)
@@ -178,10 +177,10 @@ def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Itera
 
 
 class AbortedRanges:
-    """The aborted data of a partition, as a consumer finds it from the list that a broker sends."""
+    """The offset ranges of aborted transactions by producer, which a consumer uses to skip aborted records."""
 
     def __init__(self, aborted: Iterable[AbortedTxn | EndedTransaction]) -> None:
-        """``aborted`` are entries of ``.txnindex``, or ended transactions; committed ones are left out."""
+        """``aborted`` are entries of ``.txnindex`` or ended transactions; committed ones are ignored."""
         ranges: dict[int, list[tuple[int, int]]] = {}
         for transaction in aborted:
             if isinstance(transaction, EndedTransaction) and not transaction.aborted:
@@ -192,7 +191,6 @@ class AbortedRanges:
         self._ranges = {producer_id: sorted(spans) for producer_id, spans in ranges.items()}
 
     def hold(self, batch: RecordBatch) -> bool:
-        """Return whether ``batch`` is data of an aborted transaction."""
         spans = self._ranges.get(-1 if batch.producer_id is None else batch.producer_id)
         if spans is None or not batch.is_transactional or batch.is_control:
             return False

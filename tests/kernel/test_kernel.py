@@ -31,7 +31,6 @@ if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
 from kdump.dump_log_segments import kernel_lines, kernel_messages
 from kdump.kernel import records as compiled
-from kdump.segments import kernel_ahead
 
 NAME = "00000000000000000000.log"
 
@@ -293,7 +292,7 @@ def test_runs_with_a_broken_batch_read_the_same(limit, release, tmp_path, monkey
         forge.batch([forge.record(b"\xff", b"\xfe" * 900, offset=7)], base_offset=10),
     ):
         path.write_bytes(b"".join([*sound[:2], broken or sound[2], *sound[3:]]))
-        monkeypatch.setattr(kernel_ahead, "AHEAD", limit)
+        monkeypatch.setattr(read_ahead, "AHEAD", limit)
         for options in ({}, {"deep_iteration": True}, {"print_data_log": True}):
             want = general(path, release, **options)
             assert dumped(path, release, **options) == want

@@ -44,7 +44,6 @@ def test_only_what_says_so_in_its_name_needs_the_kernel(zipped, tmp_path):
         "kdump.printers.kernel_rows",
         "kdump.printers.kernel_tables",
         "kdump.schemas.kernel_tables",
-        "kdump.segments.kernel_ahead",
     }
 
 

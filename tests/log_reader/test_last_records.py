@@ -49,7 +49,7 @@ def peak(found, count, wanted, take):
 def test_memory_does_not_grow_with_the_number_of_records(tmp_path, monkeypatch, wanted, take):
     for name in ("FIRST_BLOCK", "BLOCK"):
         monkeypatch.setattr(walk, name, 1 << 14)
-    monkeypatch.setattr(read_ahead, "_alone", True)  # what threads hold has a bound of its own
+    monkeypatch.setattr(read_ahead, "_threads_allowed", False)  # what threads hold has a bound of its own
     monkeypatch.setattr(read_ahead, "FIRST", 1 << 14)
     monkeypatch.setattr(read_ahead, "CHUNK_BYTES", 1 << 14)
     few, many = partition(tmp_path / "few-0", 1000), partition(tmp_path / "many-0", 4000)

@@ -40,7 +40,6 @@ from kdump.dump_log_segments import kernel_lines
 from kdump.kernel import digests
 from kdump.kernel import texts as kernel_texts
 from kdump.printers import kernel_rows
-from kdump.segments import kernel_ahead
 
 NAME = "00000000000000000000.log"
 REDACTOR = Redactor(b"s" * 70)
@@ -664,7 +663,7 @@ def test_rows_made_ahead_of_time_print_the_same(kind, least, tmp_path, monkeypat
 
     monkeypatch.setattr(read_ahead, "read_making", ahead)
     monkeypatch.setattr(costs, "PRINTED_AHEAD", 0)
-    monkeypatch.setattr(kernel_ahead, "AHEAD", least)
+    monkeypatch.setattr(read_ahead, "AHEAD", least)
     some = batches(200)
     appended = batches(200, attributes=8, max_timestamp=5)
     broken = forge.batch([forge.record(b"k", b"v"), b"\x02\x00"], base_offset=15)
