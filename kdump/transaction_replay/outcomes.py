@@ -240,7 +240,7 @@ class TransactionFollower:
         return bool(self._entries)
 
     def skip(self, end_offset: int) -> None:
-        """Skip batches outside of transactions up to ``end_offset``. Call it only without an index and damage before."""
+        """Skip batches outside of transactions up to ``end_offset``. Allowed only without an index and damage."""
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:
