@@ -318,7 +318,7 @@ class Dump:
             outcomes=options.shows_outcomes and not options.follow,
             on_error=options.on_error,
             include_damaged=options.include_damaged,
-            report=Reporter(run.damage, run.wrong_index, run.note, run.fail, run.progress),
+            report=run.report._replace(progress=run.progress),
             decoder=self.decoder,
         )
         reader.stats = self.stats
