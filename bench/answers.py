@@ -21,7 +21,7 @@ from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.offsets import Offsets
 from kdump.answers.producers import Producers
 from kdump.answers.transactions import Transactions, ended
-from kdump.checks import everything
+from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.errors import Reporter
 from kdump.formats import record_layout
@@ -73,7 +73,7 @@ def _batch(offset: int, records: bytes, producer: int, count: int, sequence: int
 
 
 def check(partition: Partition) -> None:
-    everything.check(partition, everything.CheckOptions(records=False), LogDirs())
+    whole_partition.check(partition, whole_partition.CheckOptions(records=False), LogDirs())
 
 
 def gather(collector: Callable[[], Collector]) -> Callable[[Partition], None]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
 from bench.indexes import STEM, make
-from kdump.checks import everything
+from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.log_dirs.finder import Finder, Wanted
 from tools import arguments
@@ -28,7 +28,7 @@ def seconds(folder: Path, *, records: bool) -> float:
     for _ in range(3):
         (found,) = Finder(Wanted(siblings=True, leftovers=True)).find([str(folder)])
         began = time.process_time()
-        checked = everything.check(found, everything.CheckOptions(records=records), LogDirs())
+        checked = whole_partition.check(found, whole_partition.CheckOptions(records=records), LogDirs())
         took = time.process_time() - began
         if any(not finding.is_remark for finding in checked.findings):
             sys.exit(f"the file is not healthy: {checked.findings}")

@@ -27,7 +27,7 @@ from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.retention import Retention
 from kdump.answers.statistics import Statistics
 from kdump.answers.topic_configs import GivenConfig, TopicConfigs
-from kdump.checks import everything
+from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.errors import Reporter
 from kdump.formats import record_layout
@@ -122,7 +122,7 @@ def beside_headers(folder: Path, name: str, batch_bytes: int, size: int) -> None
 def check_headers(folder: Path) -> int:
     """Check a partition without its records; return the number of its batches."""
     (partition,) = Finder(Wanted(siblings=True)).find([str(folder)])
-    return everything.check(partition, everything.CheckOptions(records=False), LogDirs()).batches
+    return whole_partition.check(partition, whole_partition.CheckOptions(records=False), LogDirs()).batches
 
 
 def main() -> int:

@@ -508,7 +508,7 @@ def check(
     0
     """
     from kdump import checking
-    from kdump.checks.everything import CheckOptions
+    from kdump.checks.whole_partition import CheckOptions
 
     unreadable: list[UnreadableError] = []
     notes: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.checks import everything
+from kdump.checks import across_log_dirs, whole_partition
 from kdump.errors import Reporter, StoreError, UnreadableError, UsageError
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import archive_formats, file_names
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.outcome import BrokerStart
     from kdump.broker_start.started import Started
-    from kdump.checks.everything import CheckedPartition, CheckOptions
     from kdump.checks.log_dir import LogDirs
+    from kdump.checks.whole_partition import CheckedPartition, CheckOptions
     from kdump.findings import Finding
     from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.finder import Wanted
@@ -51,7 +51,7 @@ class CheckedPaths(NamedTuple):
         for one in checked:
             results.append(one)
             yield one
-        yield list(everything.across(self.partitions, dirs))
+        yield list(across_log_dirs.check(self.partitions, dirs))
         try:
             yield from self._starts(results)
         except StoreError as error:  # nothing is known of the rest; what a disk does not give is a cause of the start
@@ -117,8 +117,8 @@ def found(
     of, how = prepared(paths, partitions, wanted, how, fail)
     dirs = LogDirs()
     grave: list[Finding] = []
-    for step in of.steps((everything.check(one, how, dirs, progress) for one in partitions), dirs, fail):
-        if isinstance(step, everything.CheckedPartition):
+    for step in of.steps((whole_partition.check(one, how, dirs, progress) for one in partitions), dirs, fail):
+        if isinstance(step, whole_partition.CheckedPartition):
             for error in step.failed:
                 fail(error)
             new = list(step.findings)

@@ -14,8 +14,8 @@ from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text
-from kdump.checks.everything import COPY_OF_A_RUNNING_BROKER
 from kdump.checks.repair_commands import aside, metadata_command, swaps_aside
+from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import many, many_are
 from kdump.findings import ALONE, Finding, Level, salvage
 from kdump.findings.codes import Code

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.outcome import BrokerStart
-    from kdump.checks.everything import CheckedPartition
+    from kdump.checks.whole_partition import CheckedPartition
     from kdump.findings import Finding
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition

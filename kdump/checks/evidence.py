@@ -1,4 +1,4 @@
-"""Evidence in the files beside a log: the greatest possible start offset and the least possible end offset."""
+"""Offsets that the files beside a log prove: it began at or before one offset, and reached at least another."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
-    """Return the leader epochs of a partition, None if the file is absent, broken or unreadable.
-
-    The check of the folder reports such a file.
-    """
+    """Return the leader epochs of a partition, or None: the check of the folder reports an invalid file."""
     try:
         return part.leader_epochs(lambda _: None)
     except UnreadableError:
@@ -30,10 +27,10 @@ def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
 
 
 def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the offset that each kind of file has the log reach to, by the file in words.
+    """Return the least end offset of the log that each kind of file proves.
 
-    Snapshots are taken at offsets that the log has reached (ProducerStateManager.takeSnapshot); an index file is named
-    for the base offset of a segment; an epoch begins at an offset that was the log end (LeaderEpochFileCache.assign).
+    A broker names a producer snapshot after the log end offset (ProducerStateManager.takeSnapshot), and an index after
+    the base offset of its segment. An epoch begins at the log end offset (LeaderEpochFileCache.assign).
     """
     found: dict[str, int] = {}
     snapshots = [
@@ -53,11 +50,11 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
 
 
 def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the offset that each kind of file has the log begin at, or before it, by the file in words.
+    """Return the offset at or before which the log began, as each kind of file proves.
 
-    A broker that deletes segments or records moves the first epoch up with the log start offset
+    A broker that deletes segments or records raises the first epoch with the log start offset
     (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames the log file of a
-    segment before its indexes (LogSegment.changeFileSuffixes). In a tiered topic epochs begin at the first offset in
+    segment before its indexes (LogSegment.changeFileSuffixes). Epochs of a tiered topic begin at the first offset in
     remote storage.
     """
     found: dict[str, int] = {}
@@ -71,7 +68,7 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
 
 
 def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
-    """Yield the base offset and the stem of the index files that have a name as a broker writes it."""
+    """Yield the base offset and the name without suffix of each index file with a name of 20 digits."""
     for entry in part.others:
         stem = entry.name.partition(".")[0]
         if file_names.is_padded(stem) and (found := INDEX_NAME.fullmatch(entry.name)):
@@ -79,10 +76,10 @@ def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
 
 
 def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:
-    """Yield topic, partition and offset: one committed by a group, or the start offset of a share group.
+    """Yield each offset that a group has committed, with its topic and partition; of a share group the start offset.
 
-    ``partition`` is one of ``topic``, a coordinator's; ``names`` are those of topics by id. What cannot be read is left
-    out.
+    ``partition`` is one of ``topic``, the topic of a coordinator. ``names``: topic id -> name. Unreadable records are
+    skipped.
     """
     for record in _records(topic, partition):
         if record.key is None or record.value is None:
@@ -98,7 +95,6 @@ def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> I
 
 
 def _records(topic: str, partition: Partition) -> Iterator[DecodedRecord]:
-    """Yield the records of a copy that can be read."""
     from kdump.segments import resync  # few checks need it
 
     for segment in partition.segments:
@@ -107,7 +103,7 @@ def _records(topic: str, partition: Partition) -> Iterator[DecodedRecord]:
                 for region in resync.read(source, on_error="resync", first_offset=segment.base_offset):
                     if isinstance(region, RecordBatch) and not region.is_control:
                         yield from _of_batch(topic, region)
-        except UnreadableError:  # what reads the partition itself reports it
+        except UnreadableError:  # the check of the partition reports it
             continue
 
 
@@ -119,5 +115,5 @@ def _of_batch(topic: str, batch: RecordBatch) -> Iterator[DecodedRecord]:
             decoded = decode(topic, record.key, record.value)
             if decoded is not None:
                 yield decoded
-    except DamageError:  # the records before it count
+    except DamageError:  # the records before it are valid
         return

@@ -1,21 +1,20 @@
-"""The files beside the segments: each is read, and problems are reported."""
+"""Checks the files beside the segments of a partition folder: each is read, and problems are findings."""
 
 from __future__ import annotations
 
-import posixpath
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks import log_dir
 from kdump.checks.log_dir import HALF_WRITTEN, broken
 from kdump.errors import DamageError, UnreadableError, many, raise_it
-from kdump.findings import Finding, Level
+from kdump.findings import Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import SEGMENT_NAME, is_sibling, leftover_state
 from kdump.log_dirs.files import read_file
-from kdump.log_dirs.partition import index_swaps
+from kdump.log_dirs.partition import index_swaps, least_cleaned, stem_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -58,12 +57,12 @@ READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
         "A node that cannot read it does not start; without it the node has forgotten its vote, and asks the others.",
     ),
 }
-"""Name -> its reader, and the advice if reading fails."""
+"""File name -> its reader, and the advice if reading fails."""
 KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.format is None)
 
 
 def leftover_of(partition: Partition) -> str | None:
-    """Return the kind of a folder that holds no live replica; None for a live replica."""
+    """Return the description of a folder without a live replica; None for a live replica."""
     state = leftover_state(partition.folder)
     return None if state is None else LEFTOVERS[state]
 
@@ -74,17 +73,16 @@ def check(
     fail: Callable[[UnreadableError], None] = raise_it,
     epochs: Sequence[EpochEntry] | None = None,
 ) -> Iterator[Finding]:
-    """Yield the findings of the files beside the segments, and of the folder itself.
+    """Yield the findings on the files beside the segments, and on the folder itself.
 
-    ``dirs`` checks the files of the log dir. ``fail`` is called with files that cannot be read, which are skipped; by
-    default that raises.
+    ``dirs`` checks the files of the log dir. ``fail`` receives unreadable files; by default it raises.
     """
     if (leftover := leftover_of(partition)) is not None:
-        yield _remark(partition.files.shown(partition.folder), Code.LEFTOVER, leftover)
+        yield remark(partition.files.shown(partition.folder), Code.LEFTOVER, leftover)
     for each in partition.segments:
         state = each.path.rpartition(".")[2]
         if state in UNFINISHED:
-            yield _remark(each.name, Code.LEFTOVER, UNFINISHED[state])
+            yield remark(each.name, Code.LEFTOVER, UNFINISHED[state])
     for entry in partition.others:
         try:
             yield from _beside(partition, entry, dirs, epochs)
@@ -101,7 +99,7 @@ def _beside(
         yield from (
             _swap(partition, entry, path)
             if state == file_names.SWAP
-            else (_remark(path, Code.LEFTOVER, UNFINISHED[state]),)
+            else (remark(path, Code.LEFTOVER, UNFINISHED[state]),)
         )
     elif entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}"):
         yield from _producers(partition, entry)
@@ -112,23 +110,23 @@ def _beside(
     elif entry.name in log_dir.READERS:
         dirs.judge(entry.name, path, read_file(partition.files, entry.path))
     elif not _is_known(entry.name):
-        yield _remark(path, Code.UNKNOWN_FILE, "no broker writes a file of this name here")
+        yield remark(path, Code.UNKNOWN_FILE, "no broker writes a file of this name here")
 
 
 def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
-    """Report the effect of a ``.swap`` file that is not a log on a start."""
+    """Yield the finding on an index ``.swap`` file: its effect on a start."""
     from kdump.checks.repair_commands import aside  # few folders need it
 
     target = entry.name.removesuffix(f".{file_names.SWAP}")
     if _is_discarded(partition, entry.name):
-        yield _remark(path, Code.LEFTOVER, DISCARDED)
+        yield remark(path, Code.LEFTOVER, DISCARDED)
     elif index_swaps(partition).get(target) != entry.path:
-        yield _remark(path, Code.LEFTOVER, f"a broker renames it to {target} when it starts, with its segment")
+        yield remark(path, Code.LEFTOVER, f"a broker renames it to {target} when it starts, with its segment")
     else:
         live = next((each for each in partition.others if each.name == target), None)
         if live is None or entry.size or not live.size:
             text = f"a broker renames it to {target} when it starts: it is checked as that"
-            yield _remark(path, Code.LEFTOVER, text)
+            yield remark(path, Code.LEFTOVER, text)
             return
         yield Finding(
             level=Level.DERIVED,
@@ -144,19 +142,12 @@ def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
 
 def _is_discarded(partition: Partition, swap: str) -> bool:
     """Return whether a ``.cleaned`` file of a lower or equal base offset makes a broker remove a ``.swap`` file."""
-    names = [entry.name for entry in partition.others]
-    names += [posixpath.basename(segment.path) for segment in partition.segments]
-    cleaned = [_offset(name) for name in names if name.endswith(f".{file_names.CLEANED}")]
-    return bool(cleaned) and _offset(swap) >= min(cleaned)
-
-
-def _offset(name: str) -> int:
-    stem = name.partition(".")[0]
-    return int(stem) if stem.isdecimal() else 0
+    least = least_cleaned(partition)
+    return least is not None and stem_offset(swap) >= least
 
 
 def _is_known(name: str) -> bool:
-    """Return whether another check reads a file of this name."""
+    """Return whether a broker writes files of this name."""
     is_of_log = is_sibling(name) or SEGMENT_NAME.fullmatch(name) is not None
     return is_of_log or file_names.is_kraft_snapshot(name) or name in KNOWN_BY_NAME
 
@@ -170,7 +161,7 @@ def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], 
 
 
 def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
-    """Check a producer snapshot: its content, and that nothing in it is after the offset in its name."""
+    """Check a producer snapshot. Its offsets must be below the offset in its name."""
     data, path = read_file(partition.files, entry.path), partition.files.shown(entry.path)
     try:
         entries = producer_snapshot.read(data)
@@ -219,7 +210,3 @@ def _order(path: str, entries: Sequence[EpochEntry]) -> Iterator[Finding]:
                 expected=f"after epoch {one.epoch} at offset {one.start_offset}",
                 found=f"epoch {other.epoch} at offset {other.start_offset}",
             )
-
-
-def _remark(path: str, kind: str, text: str) -> Finding:
-    return Finding(level=Level.REMARK, file=path, kind=kind, text=text)

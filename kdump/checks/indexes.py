@@ -1,4 +1,4 @@
-"""All indexes of one segment against its log, and against each other, in one pass over the batches."""
+"""The check of all indexes of one segment against its log and each other, in one pass over the batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kdump.checks.offset_index import OffsetIndexCheck
 from kdump.checks.time_index import TimeIndexCheck
 from kdump.checks.txn_index import TxnIndexCheck
 from kdump.errors import DamageError
-from kdump.findings import Finding, Level, text_of
+from kdump.findings import Finding, Level, remark, text_of
 from kdump.findings.codes import Code
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
@@ -27,10 +27,10 @@ LOG_ADVICE: Final = "The log itself is damaged: move this copy aside before a br
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFiles:
-    """One segment: the names of its files, and the content of each one beside the log (None if absent).
+    """One segment: the name of its log, and the content of its index files (None if absent).
 
     ``log_size`` is in bytes, or None if the log is absent. ``active``: no later segment is in the folder.
-    On a live folder the indexes must be read before the log's size is taken: a broker writes them after the log.
+    In a live folder the indexes must be read before the size of the log: a broker writes them after the log.
     """
 
     name: str
@@ -41,41 +41,41 @@ class SegmentFiles:
     txnindex: bytes | None
     active: bool
     swaps: Mapping[str, str] = field(default_factory=dict)
-    """The names of index files that a start puts beside the log, by suffix: ``.swap`` files."""
+    """Suffix -> the name of a ``.swap`` file that a start renames to this index."""
 
     def beside(self, suffix: str) -> str:
-        """Return the name of another file of this segment, with the same text after the suffix (.deleted, ...)."""
+        """Return the name of another file of this segment; a state such as ``.deleted`` stays."""
         return self.swaps.get(suffix) or beside_log(self.name, suffix)
 
 
 class PartitionState:
-    """The state that is passed from one segment of a partition to the next."""
+    """The state after a segment of a partition, which the check of the next segment needs."""
 
     def __init__(self) -> None:
         self.replay = Replay()
         self.compacted = False
-        """Whether offsets are missing, or batches have lost records."""
+        """Whether offsets or records are missing."""
         self.complete = False
-        """Whether the log was followed from offset 0."""
+        """Whether the log was read from offset 0 on."""
 
         self._marked = (self.replay, False, False)
 
     def mark(self) -> None:
-        """Note every change from here on: a segment may have to be read again."""
+        """Save the state: a segment may have to be read again."""
         self.replay.mark()
         self._marked = (self.replay, self.compacted, self.complete)
 
     def restore(self) -> None:
-        """Take back the changes since :meth:`mark`."""
+        """Return to the state at :meth:`mark`."""
         self.replay, self.compacted, self.complete = self._marked
         self.replay.restore()
 
 
 class IndexCheck:
-    """Judges the indexes of one segment while its batches pass by in order."""
+    """Checks the indexes of one segment against its batches, which are passed in order."""
 
     def __init__(self, files: SegmentFiles, partition: PartitionState | None = None) -> None:
-        """``partition`` is the state after the segments before, where they were read."""
+        """``partition`` is the state after the segments before, if they were read."""
         self.files = files
         self.partition = partition or PartitionState()
         base = files.base_offset
@@ -92,7 +92,7 @@ class IndexCheck:
         self._covers = bool(files.index) and bool(files.timeindex)
 
     def add(self, batches: Batches) -> None:
-        """Take the next batches. Raises DamageError when the header of a single one makes no sense."""
+        """Compare the next batches. Raises DamageError for an impossible header."""
         if isinstance(batches, Run):
             self._run(batches)
         else:
@@ -121,7 +121,7 @@ class IndexCheck:
         self._next_offset = run.last_offset + 1
 
     def _entries_of_run(self, run: Run) -> None:
-        """Compare entries with batches; skip batches without an entry."""
+        """Compare the entries with the batches of a run; batches without an entry are skipped."""
         row = 0
         while row < run.batch_count:
             until = self.times.free(run, row, self.offsets.free(run, row))
@@ -146,7 +146,7 @@ class IndexCheck:
         state, base = self.partition, self.files.base_offset
         if state.replay.end_offset is None:
             state.complete = base == 0
-        elif state.replay.end_offset != base:  # a segment between may not have been read: nothing is known any more
+        elif state.replay.end_offset != base:  # a segment in between was not read
             state.replay, state.complete = Replay(), False
         if last < base:
             self._misnamed = Finding(
@@ -178,9 +178,9 @@ class IndexCheck:
             self.txns.ended(ended)
 
     def finish(self, *, readable: bool = True) -> Iterator[Finding]:
-        """Yield findings and remarks, file by file.
+        """Yield the findings, file by file.
 
-        ``readable`` is False if the log is damaged: then entries past :attr:`valid_end` cannot be checked.
+        ``readable`` is False if the log is damaged: entries past :attr:`valid_end` are not checked then.
         """
         files = self.files
         if files.log_size is None:
@@ -218,46 +218,42 @@ class IndexCheck:
 
     @property
     def lacks_transactions(self) -> bool:
-        """Whether the log has aborted transactions that ``.txnindex`` does not have."""
+        """Whether ``.txnindex`` lacks aborted transactions of the log."""
         return self.txns.lacks
 
     @property
     def closed(self) -> bool:
-        """Whether the segment is written no more: a later one is there, or its indexes are trimmed."""
+        """Whether no broker writes to the segment: there is a later one, or its indexes are trimmed."""
         return not self.files.active or not self.times.index.zero_tail or not self.offsets.index.zero_tail
 
     def _absent(self, suffix: str) -> Finding:
         text = "the file is absent: a broker rebuilds it" if suffix == "index" else "the file is absent"
-        return Finding(level=Level.REMARK, file=self.files.beside(suffix), kind=Code.ABSENT, text=text)
+        return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Report sizes that no broker leaves: both files of a pair are preallocated together and trimmed together.
+        """Yield a remark on two sizes that no broker leaves: it preallocates and trims both indexes together.
 
-        An empty index beside several time entries is usual: each clean stop writes a time entry (LogSegment.close).
+        An empty ``.index`` with several time entries is normal: each clean stop writes one (LogSegment.close).
         """
         offsets, times = self.offsets.index, self.times.index
         if self.files.index is None or self.files.timeindex is None:
             return
         if (offsets.zero_tail or times.zero_tail) and not _is_pair(len(offsets.data), len(times.data)):
-            yield Finding(
-                level=Level.REMARK,
-                file=self.files.beside("index"),
-                kind=Code.PREALLOCATION,
-                text=(
-                    f"zeros follow the entries, but {len(offsets.data)} bytes here and {len(times.data)} bytes of "
-                    "time index are no pair that a broker preallocates: a last entry may have been zeroed"
-                ),
+            text = (
+                f"zeros follow the entries, but {len(offsets.data)} bytes here and {len(times.data)} bytes of "
+                "time index are no pair that a broker preallocates: a last entry may have been zeroed"
             )
+            yield remark(self.files.beside("index"), Code.PREALLOCATION, text)
 
 
 def _is_pair(index_size: int, time_size: int) -> bool:
-    """Return whether both sizes come of one ``segment.index.bytes``, each rounded down to whole entries."""
+    """Return whether both sizes are one ``segment.index.bytes``, rounded down to whole entries."""
     entry, step = TimeIndex.layout.size, OffsetIndex.layout.size
     return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 
 
 def log_finding(file: str, position: int, damage: DamageError) -> Finding:
-    """Return the finding for damage in the log; its position is relative to ``position``."""
+    """Return the finding on damage in a batch that begins at byte ``position``."""
     return Finding(
         level=Level.LOG,
         file=file,

@@ -1,8 +1,9 @@
 """Checks snapshots of the metadata log (``.checkpoint``): each one, and all of them against the log.
 
-Source: KIP-630 and Kafka's classes Snapshots, RecordsSnapshotReader and KafkaMetadataLog (3.0). The name has end
-offset and epoch. Offsets inside count from 0; a control batch that begins with SNAPSHOT_HEADER is the first,
-one that ends with SNAPSHOT_FOOTER the last. A snapshot gets its name when it is complete, so a truncated one is damage.
+The name has the end offset and the epoch. Offsets inside count from 0. The first batch is a control batch that begins
+with SNAPSHOT_HEADER, the last one ends with SNAPSHOT_FOOTER. A node renames a snapshot when it is complete, so a
+truncated one is damaged.
+Source: KIP-630 and Kafka's classes Snapshots, RecordsSnapshotReader and KafkaMetadataLog (3.0).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks.log import LogCheck
 from kdump.errors import DamageError
-from kdump.findings import Finding, Level
+from kdump.findings import Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME
@@ -36,7 +37,7 @@ ADVICE: Final = (
 
 
 class Snapshot(NamedTuple):
-    """A snapshot that was checked: end offset and epoch of its name, or None if the name has none."""
+    """A checked snapshot. End offset and epoch are those of its name, None if the name has none."""
 
     name: str
     end_offset: int | None
@@ -47,12 +48,12 @@ class Snapshot(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether a node can begin with it."""
+        """Whether a node can load it."""
         return self.end_offset is not None and all(finding.is_remark for finding in self.findings)
 
 
 def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT_LIMIT) -> Snapshot:
-    """Check one snapshot. ``records`` is whether to look into its batches, ``limit`` how many bytes one may have.
+    """Check one snapshot. ``records``: also the records in batches. ``limit``: bytes of the largest batch.
 
     Raises UnreadableError.
     """
@@ -91,7 +92,7 @@ _NAMES: Final = "a name such as 00000000000000000077-0000000001.checkpoint"
 
 
 def _frame(file: str, size: int, first: RecordBatch | None, last: Region | None) -> Iterator[Finding]:
-    """Yield findings on the first and the last batch of a snapshot."""
+    """Yield the findings on the first and the last batch of a snapshot."""
     if first is None or first.position or _type(first) != control.SNAPSHOT_HEADER:
         text = "it does not begin with a snapshot header" if size else "it is empty"
         yield _wrong(file, Code.SNAPSHOT_HEADER, text, 0, "a control record SNAPSHOT_HEADER")
@@ -105,12 +106,12 @@ def _frame(file: str, size: int, first: RecordBatch | None, last: Region | None)
 
 
 def _type(batch: RecordBatch, *, last: bool = False) -> int | None:
-    """Return the type of the first or last record of a control batch, or None if one of its records is not valid."""
+    """Return the type of the first or last record of a control batch, or None if it has an invalid record."""
     if not batch.is_control:
         return None
     wanted = None
     try:
-        for record in batch.records():  # all of them, and never all at once: a batch may hold millions
+        for record in batch.records():  # one after the other: a batch may have millions
             if last or wanted is None:
                 wanted = record
         return None if wanted is None else control.read_key(wanted.key).type
@@ -131,7 +132,7 @@ def _wrong(file: str, kind: str, text: str, position: int | None, expected: str)
 
 
 def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_end: int | None) -> Iterator[Finding]:
-    """Say whether a node gets from its snapshots to the log, which reaches from ``log_start`` to ``log_end``."""
+    """Yield the findings if snapshots and log leave a gap. The log has offsets ``log_start`` to ``log_end`` - 1."""
     found = list(snapshots)
     newest = max((each.end_offset for each in found if each.end_offset is not None), default=None)
     sound = max((each.end_offset for each in found if each.sound and each.end_offset is not None), default=None)
@@ -148,11 +149,8 @@ def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_
             advice="Do not delete anything here: copy the newest snapshot of another controller into this folder.",
         )
     if newest is not None and log_end is not None and newest > log_end:
-        yield Finding(
-            level=Level.REMARK,
-            file=folder,
-            kind=Code.SNAPSHOT,
-            text=f"the newest snapshot ends at offset {newest}, and the log at {log_end}: "
-            "a node drops the log when it starts, and goes on from the snapshot",
-            offset=newest,
+        text = (
+            f"the newest snapshot ends at offset {newest}, and the log at {log_end}: "
+            "a node drops the log when it starts, and goes on from the snapshot"
         )
+        yield remark(folder, Code.SNAPSHOT, text, offset=newest)

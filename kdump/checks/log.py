@@ -1,7 +1,7 @@
 """Checks the batches of a partition: defects that a correct CRC does not reveal, and their sequence.
 
-Offsets, leader epochs and producers are followed from segment to segment. Gaps in offsets come from compaction or
-from lost batches. Only the whole partition shows which, so gaps are judged at its end.
+Offsets, leader epochs and producers are followed from segment to segment. Compaction and lost batches both leave gaps
+in offsets. Only the whole partition shows the cause, so gaps are reported at its end.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if kernel.COMPILED:
 
 COMPACTED_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
-"""Attribute bits by magic that no release has given a meaning."""
+"""Magic -> attribute bits without a meaning in any release."""
 ZEROS: Final = "a preallocated file that was not trimmed"
 FEW_ZEROS: Final = "a preallocated file, or the first bytes of a truncated batch"
 UNUSUAL: Final = 0xFFF8
-"""The attribute bits of magic 2 but for the codec."""
+"""The attribute bits of magic 2 without those of the codec."""
 SPECIAL: Final = UNUSUAL & ~(record_layout.TIMESTAMP_TYPE_FLAG | record_layout.TRANSACTIONAL_FLAG)
-"""Those that few batches of data have."""
+"""The attribute bits that few batches of data have."""
 MOST_GAPS: Final = 1000
 
 
@@ -67,20 +67,19 @@ class _Gap(NamedTuple):
     until: int
     active: bool
     after: int | None = None
-    """The base offset of the segment before, where the gap is between two segments."""
+    """The base offset of the segment before, if the gap is between two segments."""
 
 
 class LogCheck:
     """Checks the log of one partition: call :meth:`begin` for each segment in offset order, then pass its regions.
 
-    ``findings`` has the findings on the segments so far, :meth:`finish` yields those on all of them.
+    ``findings`` has the findings on single segments, :meth:`finish` yields those on the whole log.
 
-    ``records`` is whether to look into batches; those of a ``topic`` of Kafka's own are decoded too. ``epochs`` is
-    the leader epoch checkpoint, or None if there is none.
-    ``cleaned`` is whether compaction may have left gaps: True or False, None if no file decides it. ``first_dirty`` is
-    the offset from which on no cleaner has removed records, None if it is not known. A follower takes the gaps of its
-    leader, so it is known for partitions with one replica alone.
-    ``at`` is now in ms: later timestamps are in the future.
+    ``records``: also the records in batches are checked; those of one of Kafka's own topics are decoded too. ``epochs``
+    are those of leader-epoch-checkpoint, or None without one. ``cleaned``: compaction may have left gaps; None if no
+    file shows it. ``first_dirty`` is the offset from which on no cleaner has removed records. It is known only for
+    partitions with one replica, since a follower copies the gaps of its leader. ``at`` is now in ms: later timestamps
+    are in the future.
     """
 
     def __init__(
@@ -104,11 +103,11 @@ class LogCheck:
         self.compacted = bool(cleaned)
         self._first_dirty = first_dirty
         self._compacted_until = 0
-        """The offset after the last batch or gap that only compaction leaves."""
+        """The offset after the last batch or gap that comes from compaction for certain."""
         self.next_offset: int | None = None
         """The offset after the last valid batch; None before the first one."""
         self.wants_recovery = False
-        """Whether a broker that recovers the log would find anything to cut."""
+        """Whether a broker that recovers the log may truncate it."""
         self.batches = 0
         self._epoch = -1
         self._epoch_until = 0
@@ -126,7 +125,7 @@ class LogCheck:
 
     @property
     def newest(self) -> str:
-        """The segment that it has turned to last."""
+        """The file of the current segment."""
         return self._file
 
     @property
@@ -135,10 +134,7 @@ class LogCheck:
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
-        """Turn to a segment; ``base_offset`` is None if its name has none. :attr:`next_offset` is expected in it.
-
-        ``segment`` is the file where a broker may be writing to it.
-        """
+        """Begin a segment; ``base_offset`` is None if its name has none. ``segment`` is None for a snapshot."""
         self._file, self._active, self._has_epoch_finding = file, active, False
         self._segment = segment
         self._epoch_until = 0
@@ -155,8 +151,8 @@ class LogCheck:
     def finish(self, cut: Sequence[int] = ()) -> Iterator[Finding]:
         """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
-        ``cut`` are the base offsets of segments whose index has entries that their log lacks: no compaction leaves
-        such a gap.
+        ``cut`` are the base offsets of segments whose index has entries past the end of the log: a gap after them does
+        not come from compaction.
         """
         lost = [
             gap
@@ -203,16 +199,16 @@ class LogCheck:
         yield from self._remarks.finish()
 
     def _is_lost_segment(self, gap: _Gap) -> bool:
-        """Return whether a gap between two segments lies past the offsets that a cleaner has read.
+        """Return whether a gap between two segments is past the offsets that a cleaner has read.
 
         A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If it was
-        stopped in between, other traces of compaction lie past the checkpoint too.
+        stopped in between, other traces of compaction are past the checkpoint too.
         """
         first = self._first_dirty
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
 
     def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:
-        """Report a finding on the segment; ``level`` and ``file`` in ``rest`` replace the defaults."""
+        """Add a finding on the segment; ``rest`` are further fields of :class:`Finding`."""
         fields: dict[str, Any] = {"level": Level.LOG, "file": self._file, **rest}
         self.findings.append(Finding(kind=kind, text=text, position=position, **fields))
 
@@ -230,7 +226,7 @@ class LogCheck:
         self.next_offset = self._base = base_offset
 
     def end(self, region: Damage | Trailing | Padding) -> None:
-        """Take bytes that are no batch."""
+        """Add the finding on a region that is no batch."""
         self.wants_recovery = True
         self._producers.clear()
         if isinstance(region, Damage):
@@ -270,7 +266,7 @@ class LogCheck:
             self._more_gaps += 1
 
     def add(self, batches: Batches) -> None:
-        """Take the next batches of the segment."""
+        """Check the next batches of the segment."""
         if isinstance(batches, Run):
             self._run(batches)
         else:
@@ -292,12 +288,12 @@ class LogCheck:
                 row += 1
 
     def _is_in_epoch(self, run: Run, row: int, until: int) -> bool:
-        """Return whether batches of a run, which go on as the one before, are of the leader epoch that is under way."""
+        """Return whether all batches of a run have the leader epoch of the batch before."""
         is_same = run.field("partition_leader_epoch", row) == self._epoch >= 0
         return is_same and run.field("base_offset", until - 1) < self._epoch_until
 
     def _go_on(self, run: Run, row: int, until: int) -> None:
-        """Take batches of a run that need no finding, except where a producer does not continue."""
+        """Skip batches of a run without a finding; check those whose producer does not continue its sequence."""
         if run.greatest("producer_id", row, until) >= 0:
             names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
             columns = [run.column(name, row, until) for name in names]
@@ -316,7 +312,7 @@ class LogCheck:
         self._pass_over(run, row, until)
 
     def _pass_over(self, run: Run, row: int, until: int) -> None:
-        """Take batches of a run that need no finding."""
+        """Skip batches of a run without a finding."""
         self.batches += until - row
         self.next_offset = run.field("last_offset", until - 1) + 1
 
@@ -365,9 +361,9 @@ class LogCheck:
         self.next_offset = batch.last_offset + 1
 
     def _is_usual(self, batch: Batch) -> bool:
-        """Return, at the least cost, whether a batch's header needs no finding: it continues the batch before.
+        """Return whether the header of a batch needs no further check.
 
-        That is a batch of data without a producer, of the same leader epoch and type of timestamps, and without gaps.
+        It continues the batch before without a gap, and has no producer, the same leader epoch and type of timestamps.
         """
         header = batch.header
         base, epoch = header.base_offset, header.partition_leader_epoch
@@ -417,15 +413,15 @@ class LogCheck:
         self._producer(batch)
 
     def _is_compacted(self, batch: Batch) -> None:
-        """Note a batch that a cleaner wrote."""
+        """Note a batch that the log cleaner wrote."""
         self.compacted = True
         self._compacted_until = max(batch.last_offset + 1, self._compacted_until)
 
     def _horizon(self, batch: Batch) -> None:
-        """Hold a delete horizon against the records: compaction sets it where there is a tombstone (KIP-534)."""
+        """Compare a delete horizon with the records: compaction sets it only if one is a tombstone (KIP-534)."""
         try:
             needless = all(record.value is not None for record in batch.records())
-        except DamageError:  # reported where records are looked into
+        except DamageError:  # reported by _inside
             return
         if needless:
             self._say(
@@ -448,7 +444,7 @@ class LogCheck:
             self._say(Code.KEY_SIZE, "a key or value has a negative size other than null's -1", message.position)
 
     def _two_writers(self, batch: RecordBatch, base: int) -> str:
-        """Return what compares the copies of an offset from two leader epochs, once for a log; "" for others."""
+        """Return the advice on an offset that two leader epochs wrote, once for a log; else an empty text."""
         folder = posixpath.dirname(self._file)
         topic, partition = folder_name(folder)
         epochs = sorted({self._epoch, batch.partition_leader_epoch}) if isinstance(batch, Batch) else []
@@ -462,7 +458,7 @@ class LogCheck:
         )
 
     def _new_epochs(self) -> str:
-        """Return how to write the epochs that the batches have."""
+        """Return the advice on a leader-epoch-checkpoint that contradicts the batches."""
         folder = shell_path(posixpath.dirname(self._epochs_file) or ".")
         return f"The log has the epochs: {salvage([folder])} writes the partition with a checkpoint that agrees."
 
@@ -579,7 +575,7 @@ class LogCheck:
     def _stops(
         self, batch: RecordBatch, kind: str, why: str, *, expected: str | None = None, found: str | None = None
     ) -> None:
-        """Report a batch at which consumers fail: its bytes are as they were written."""
+        """Add the finding on a batch with a correct CRC at which consumers fail."""
         self._say(
             kind,
             f"the crc of the batch is right, and {why}",
@@ -592,7 +588,7 @@ class LogCheck:
         )
 
     def _around(self, batch: RecordBatch) -> str:
-        """Return the advice on how a consumer can pass such a batch."""
+        """Return the advice on such a batch: the commands that copy the batches before and after it."""
         if METADATA_LOG in self._file:
             return "It was written so: the replay of the metadata breaks at it. Take the log of another controller."
         try:
@@ -605,7 +601,7 @@ class LogCheck:
         return f"It was written so: consumers fail at it, and kdump salvage keeps it, as a broker does. {before}{after}"
 
     def _inside(self, batch: RecordBatch) -> None:
-        """Read the records of a batch, and hold its header against them."""
+        """Check the records of a batch, and compare its header with them."""
         last, highest = None, -1
         odd: list[str] = []
         offsets: list[int] = []
@@ -653,7 +649,10 @@ class LogCheck:
             )
 
     def _unread(self, batch: RecordBatch, unread: list[tuple[bool, str]]) -> None:
-        """Report records of Kafka's own topics that cannot be decoded; a newer release may be able to."""
+        """Add the findings on records of Kafka's own topics that cannot be decoded.
+
+        ``unread`` has for each one whether its schema is known, and the reason.
+        """
         broken = [reason for known, reason in unread if known]
         unknown = [reason for known, reason in unread if not known]
         if broken:
@@ -674,9 +673,9 @@ class LogCheck:
             )
 
     def _agrees(self, batch: Batch) -> bool:
-        """Return whether the kernel finds that the records of a batch match its header; else check them one by one.
+        """Return whether the kernel finds that the records of a batch match its header. If not, each must be checked.
 
-        Raises DamageError where they cannot be decompressed.
+        Raises DamageError if they cannot be decompressed.
         """
         if self._cursor is None or self._decode is not None or batch.is_control or not batch.count:
             return False
@@ -684,10 +683,7 @@ class LogCheck:
         return self._cursor.begin(data, start, batch.header, ()) and self._cursor.agrees()
 
     def look(self, run: Run) -> bytearray:
-        """Return a byte for each batch of a run: 1 if its records need no further check.
-
-        This is the slowest step, so another process may do it.
-        """
+        """Return a byte for each batch of a run: 1 if its records need no further check. Worker processes call this."""
         if run.found is not None:
             return run.found
         is_left = self._records and self._decode is not None and (self._is_payload is None or run.first.codec)
@@ -700,7 +696,7 @@ class LogCheck:
             return agrees if self._is_payload is None else _with_payloads(run, agrees, self._is_payload)
         found = bytearray(run.batch_count)
         for row in range(run.batch_count):
-            with suppress(DamageError):  # it is met again, and reported, where the batch is taken
+            with suppress(DamageError):  # reported when the batch is checked
                 found[row] = self._agrees(run.batch(row))
         return found
 
@@ -722,7 +718,7 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
 
 
 def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], bool] | None:
-    """Return a quick test of whether a key and value are well-formed; None if only :func:`_decoder` finds it out."""
+    """Return a fast test of whether a key and value are well-formed; None if a topic has only the decoder."""
     if f"{topic}-" != METADATA_LOG or not kernel.COMPILED:
         return None
     from kdump.internal_topics.well_formed import is_metadata_record
@@ -731,7 +727,7 @@ def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], boo
 
 
 def _with_payloads(run: Run, agrees: bytearray, is_payload: Callable[[bytes | None, bytes | None], bool]) -> bytearray:
-    """Return ``agrees`` with 0 for each batch of a run that holds a record with another payload."""
+    """Return ``agrees`` with 0 for each batch of a run with a record whose payload is not well-formed."""
     records, whole = run.brief_records()
     at = 0
     for row, count in enumerate(run.column("records_count", 0, whole)):
@@ -748,16 +744,16 @@ def _at(batch: RecordBatch, field: str) -> int:
 
 
 def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, str]]:
-    """Yield why a record of one of Kafka's own topics cannot be read, and whether a schema has its type and version."""
+    """Yield for an unreadable key or value whether a schema has its type and version, and the reason."""
     for part in (made.key, made.value):
         if part is not None and part.reason:
             yield part.known, f"offset {offset}: {part.reason}"
 
 
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
-    """Yield values that Kafka never writes in records; ``before`` is the offset of the record before it in the batch.
+    """Yield a sentence for each value that Kafka never writes. ``before`` is the offset of the record before.
 
-    The offsets of a whole batch are compared with its header instead.
+    Offsets in a batch without missing records are not compared here, but with its header.
     """
     if before is not None and record.offset <= before and not batch.is_whole:
         yield f"offset {record.offset} follows offset {before}"
@@ -772,5 +768,5 @@ def _first_of(reasons: list[str]) -> str:
 
 
 def _is_plain(batch: RecordBatch) -> bool:
-    """Return whether the batch is one message, which has no header of its own."""
+    """Return whether the batch is a single message of magic 0 or 1, which has no batch header."""
     return isinstance(batch, Message) and batch.codec == 0

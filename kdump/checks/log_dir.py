@@ -1,4 +1,4 @@
-"""The files of a log dir beside its partition folders, and their values for one partition."""
+"""Checks the files of a log dir outside its partition folders, and returns their values for a partition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import kraft_snapshot
 from kdump.errors import SILENT, StoreError, UnreadableError, raise_it
-from kdump.findings import Finding, Level, text_of
+from kdump.findings import Finding, Level, remark, text_of
 from kdump.findings.codes import Code
 from kdump.formats import clean_shutdown, meta_properties
 from kdump.log_dirs import file_names, log_dir_state
@@ -47,9 +47,9 @@ ADVICE: Final = {
 
 
 class LogDir(NamedTuple):
-    """Values of one partition in the files of a log dir; None if a file is absent or does not name it.
+    """The values of one partition in the files of its log dir; None if a file is absent or has no value for it.
 
-    ``known``: the parent folder is a log dir; ``clean``: its broker had a clean shutdown.
+    ``known``: the parent folder is a log dir. ``clean``: its broker had a clean shutdown.
     """
 
     known: bool = False
@@ -58,9 +58,9 @@ class LogDir(NamedTuple):
     high_watermark: int | None = None
     log_start: int | None = None
     first_dirty: int | None = None
-    """The first offset that the cleaner has not read (0: it has read none); None without its checkpoint."""
+    """The first offset that the log cleaner has not read (0: none read); None without its checkpoint."""
     cleaned: bool | None = None
-    """Whether the cleaner's checkpoint has the partition."""
+    """Whether the checkpoint of the log cleaner has the partition."""
     properties: MetaProperties | None = None
 
 
@@ -74,15 +74,14 @@ class LogDirs(LogDirStates):
         self._news: list[Finding] = []
 
     def news(self) -> list[Finding]:
-        """Return the findings since the last call."""
+        """Return the new findings since the last call."""
         found, self._news = self._news, []
         return found
 
     def facts(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
-        """Return the facts about a partition in the files of its log dir.
+        """Return the values of a partition.
 
-        ``fail`` is called with each unreadable file, again for each partition: its facts are missing. By default it
-        raises.
+        ``fail`` receives each unreadable file, once for each partition; by default it raises.
         """
         folder = partition.folder if partition.topic is None else partition.log_dir
         if folder not in self._folders:
@@ -103,20 +102,20 @@ class LogDirs(LogDirStates):
         )
 
     def wrong(self, name: str, path: str, damage: DamageError) -> None:
-        """Add the finding on a broken file, once: it may be named itself, and lie beside partitions."""
+        """Add the finding on a broken file, once: a file may be named by the user and be in a log dir too."""
         if path not in self._wrong_files:
             self._wrong_files.add(path)
             self._news.append(broken(path, damage, ADVICE[name], fatal=ADVICE[name].startswith(REFUSED)))
 
 
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
-    """Yield the findings of a log dir itself, without those of the files in :data:`READERS`.
+    """Yield the findings on a log dir itself, without those on the files in :data:`READERS`.
 
-    ``fail`` is called with files that cannot be read, which are skipped; by default it raises.
+    ``fail`` receives unreadable files; by default it raises.
     """
     try:
         entries = files.entries(folder)
-    except UnreadableError as error:  # it may be closed to us and the partition's folder open: nothing is known of it
+    except UnreadableError as error:  # the folders in it may be readable all the same
         if isinstance(error, StoreError):
             fail(error)
         return
@@ -132,10 +131,10 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
             except UnreadableError as error:
                 fail(error)
         elif entry.name.endswith(f".{file_names.TMP}"):
-            yield Finding(level=Level.REMARK, file=path, kind=Code.LEFTOVER, text=HALF_WRITTEN)
+            yield remark(path, Code.LEFTOVER, HALF_WRITTEN)
         elif entry.is_folder and entry.name == file_names.CLEAN_SHUTDOWN:
             text = "a folder: a broker takes it for the marker of a clean stop, and removes it where it is empty"
-            yield Finding(level=Level.REMARK, file=path, kind=Code.FOLDER, text=text)
+            yield remark(path, Code.FOLDER, text)
         elif entry.is_folder and file_names.is_foreign(entry.name):
             yield Finding(
                 level=Level.DERIVED,
@@ -153,7 +152,7 @@ HALF_WRITTEN: Final = "a broker stopped while it wrote this file: the file of th
 
 
 def broken(path: str, damage: DamageError, advice: str, *, fatal: bool = False) -> Finding:
-    """Return the finding for a file that cannot be read."""
+    """Return the finding on a file that a broker cannot read."""
     return Finding(
         level=Level.DERIVED,
         file=path,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import many
-from kdump.findings import Finding, Level
+from kdump.findings import Finding, remark
 from kdump.findings.codes import Code
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.primitives.timestamps import iso_or_ms
@@ -18,10 +17,12 @@ if TYPE_CHECKING:
     from kdump.records.magic_2 import Batch
 
 TOLERANCE: Final = 3_600_000
-"""Ms that clocks may differ: the default of ``message.timestamp.after.max.ms`` (KIP-937, 3.6)."""
+"""Allowed difference between clocks in ms: the default of ``message.timestamp.after.max.ms`` (KIP-937, 3.6)."""
 
 
 class _Met(NamedTuple):
+    """The first batch of a remark."""
+
     file: str
     position: int
     offset: int
@@ -30,17 +31,17 @@ class _Met(NamedTuple):
 
 
 class LogRemarks:
-    """Follows transactions and timestamps from batch to batch; ``at`` is now in ms (None: no check of future times)."""
+    """Follows transactions and timestamps of batches. ``at`` is now in ms; without it no timestamp is in the future."""
 
     def __init__(self, at: int | None) -> None:
         self.latest = INT64_END if at is None else at + TOLERANCE
-        """The last timestamp that is not in the future, in ms."""
+        """The largest timestamp in ms that is not in the future."""
         self._open: dict[int, _Met] = {}
         self._future: _Met | None = None
         self._batches_of_future = 0
 
     def batch(self, file: str, batch: Batch) -> None:
-        """Take a batch. Those without a producer and without a timestamp past ``latest`` can be left out."""
+        """Add a batch. Batches without a producer and with timestamps up to ``latest`` need not be added."""
         header = batch.header
         if header.max_timestamp > self.latest:
             position = batch.position + BATCH_HEADER.offsets["max_timestamp"]
@@ -53,39 +54,37 @@ class LogRemarks:
             self._open.setdefault(header.producer_id, place)
 
     def is_open(self, producer_id: int) -> bool:
-        """Return whether a transaction of a producer is open."""
         return producer_id in self._open
 
     def forget(self) -> None:
-        """Take bytes that cannot be read: the markers of all open transactions may be among them."""
+        """Drop the open transactions, because unreadable bytes may contain their markers."""
         self._open.clear()
 
     def finish(self) -> Iterator[Finding]:
-        """Yield a remark of each kind, with its first occurrence."""
+        """Yield one remark on open transactions and one on future timestamps, each on the first batch."""
         if self._open:
             first = min(self._open.values(), key=lambda place: place.offset)
             text = (
                 f"{many(len(self._open), 'transaction')} without an end, the first of producer {first.value} from "
                 f"offset {first.offset} on: read_committed consumers wait there"
             )
-            yield _remark(first, Code.OPEN_TRANSACTION, text, "'kdump transactions' says which of them hang.")
+            advice = "'kdump transactions' says which of them hang."
+            yield remark(
+                first.file, Code.OPEN_TRANSACTION, text, position=first.position, offset=first.offset, advice=advice
+            )
         if self._future is not None:
             time = iso_or_ms(self._future.value)
             text = (
                 f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future, "
                 f"the first with {time}: retention by time keeps them until then"
             )
-            found = _remark(self._future, Code.FUTURE_TIMESTAMP, text, "'kdump retention' says what they keep.")
-            yield replace(found, expected=f"{iso_or_ms(self.latest)} or before", found=time)
-
-
-def _remark(first: _Met, kind: str, text: str, advice: str) -> Finding:
-    return Finding(
-        level=Level.REMARK,
-        file=first.file,
-        kind=kind,
-        text=text,
-        position=first.position,
-        offset=first.offset,
-        advice=advice,
-    )
+            yield remark(
+                self._future.file,
+                Code.FUTURE_TIMESTAMP,
+                text,
+                position=self._future.position,
+                offset=self._future.offset,
+                expected=f"{iso_or_ms(self.latest)} or before",
+                found=time,
+                advice="'kdump retention' says what they keep.",
+            )

@@ -1,14 +1,14 @@
-"""``.index`` against its log.
+"""The check of ``.index`` against its log.
 
-An entry is right when a batch starts at its position and its offset is the batch's last. Brokers before 2.0 wrote the
-batch's first offset. Those from 2.0 to 3.8 wrote the end of the append that starts there: the last offset of a later
-batch before the next entry. Entries are compared in order with the last good one, so one bad entry makes one finding.
+An entry is correct if a batch starts at its position and ends with its offset. Brokers before 2.0 wrote the first
+offset of the batch. Those from 2.0 to 3.8 wrote the last offset of the append that starts there, which may be that of a
+later batch before the next entry. Each entry is compared with the last correct one: one bad entry is one finding.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import DamageError, many
 from kdump.findings import Finding, Level
@@ -36,7 +36,7 @@ CONVENTIONS: Final = {
 
 
 class Fault(NamedTuple):
-    """The problem of an entry."""
+    """The problem of an entry: a sentence whose subject is the entry, and the two values that differ."""
 
     kind: str
     text: str
@@ -44,14 +44,45 @@ class Fault(NamedTuple):
     found: int
 
 
-class OffsetIndexCheck:
-    """Judges the entries of one ``.index`` while the batches of its log pass by in order."""
+class IndexFileCheck:
+    """The check of one index file; ``faults`` has the problems of its entries by their number."""
+
+    advice = ADVICE
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.faults: dict[int, Fault] = {}
+
+    def finding(self, kind: str, text: str, *, level: Level = Level.DERIVED, **more: Any) -> Finding:
+        """Return a finding on the file; ``more`` are further fields of :class:`Finding`."""
+        advice = "" if level is Level.REMARK else self.advice
+        return Finding(level=level, file=self.file, kind=kind, text=text, advice=advice, **more)
+
+    def of_entry(self, slot: int, entry: str, fault: Fault, size: int, tail: str = "") -> Finding:
+        """Return the finding on an entry, which ``entry`` describes. Entries have ``size`` bytes."""
+        return self.finding(
+            fault.kind,
+            f"entry {slot} ({entry}) {fault.text}{tail}",
+            entry=slot,
+            position=slot * size,
+            expected=fault.expected,
+            found=fault.found,
+        )
+
+    def of_size(self, total: int, size: int) -> Iterator[Finding]:
+        """Yield the finding if a file of ``total`` bytes does not consist of entries of ``size`` bytes."""
+        if left := total % size:
+            text = f"the size is no multiple of {size}: {left} bytes stand after the last entry"
+            yield self.finding(Code.SIZE, text, position=total - left, expected=f"a multiple of {size}", found=total)
+
+
+class OffsetIndexCheck(IndexFileCheck):
+    """Checks one ``.index`` against the batches of its log, which are passed in order."""
 
     def __init__(self, file: str, data: bytes, base_offset: int, log_size: int | None) -> None:
-        """``log_size`` is that of the log in bytes, or None if there is no log: then only the entries are judged."""
-        self.file = file
+        """``log_size`` is in bytes, or None if there is no log: then only the entries are compared."""
+        super().__init__(file)
         self.index = OffsetIndex(data, base_offset)
-        self.faults: dict[int, Fault] = {}
         self.first_fault_of_log: tuple[int, DamageError] | None = None
         self._log_size = log_size
         self._verdicts = bytearray(self.index.filled)
@@ -63,10 +94,10 @@ class OffsetIndexCheck:
         self._offset = 0
         self._advance(0)
         self.met_slot = -1
-        """The slot of the entry that points at the batch of the last call."""
+        """The number of the entry that points to the batch of the last call."""
 
     def _in_order(self) -> Sequence[int]:
-        """Check entries without the log; return the slots of the other entries by rising position."""
+        """Check entries without the log; return the numbers of the valid ones by rising position."""
         filled, size = self.index.filled, INT64_END if self._log_size is None else self._log_size
         if filled and self.index.rises():
             first, last = self.index.stored(0), self.index.stored(filled - 1)
@@ -95,7 +126,7 @@ class OffsetIndexCheck:
         return [slot for _, slot in sorted(held)]
 
     def _advance(self, at: int) -> None:
-        """Make the entry that is number ``at`` by position the next one to be met."""
+        """Continue with the entry that is number ``at`` by position."""
         self._at = at
         if at < len(self._slots):
             relative, self.next_position = self.index.stored(self._slots[at])
@@ -104,7 +135,7 @@ class OffsetIndexCheck:
             self.next_position = INT64_END
 
     def batch(self, batch: RecordBatch, last: int) -> bool:
-        """Take the next batch and its last offset; return whether an entry points at its start."""
+        """Compare the next batch, which ends with offset ``last``; return whether an entry points to its start."""
         met = False
         position, end = batch.position, batch.position + batch.size
         if self.next_position < end:
@@ -128,7 +159,7 @@ class OffsetIndexCheck:
         return met
 
     def free(self, run: Run, row: int) -> int:
-        """Return the first batch from ``row`` on that an entry may name or point into, their count if none."""
+        """Return the first row of a run, from ``row`` on, whose batch an entry may point to; else the count of rows."""
         if self._pending is not None:
             return row
         if self.next_position >= run.end:
@@ -138,7 +169,7 @@ class OffsetIndexCheck:
         return at if is_there else max(row, at - 1)
 
     def pass_over(self, position: int, last: int) -> None:
-        """Pass batches without an entry; the last one is at ``position`` and ends with offset ``last``."""
+        """Skip batches without an entry; the last one is at ``position`` and ends with offset ``last``."""
         self._gaps.pass_over(position)
         self._previous_last = last
 
@@ -167,7 +198,7 @@ class OffsetIndexCheck:
             self.faults[slot] = Fault(Code.OFFSET, text, expected, offset)
 
     def _first_offset(self, batch: RecordBatch) -> int | None:
-        """Return the first offset of a batch, or None if a wrapper cannot be decompressed: the log is damaged there."""
+        """Return the first offset of a batch, or None for a wrapper that cannot be decompressed."""
         try:
             return batch.base_offset
         except DamageError as damage:
@@ -184,7 +215,7 @@ class OffsetIndexCheck:
             self._no_end(slot, "names an offset at which no batch ends before the next entry")
 
     def _give_up(self) -> None:
-        """The next entry, or the end, is reached before the pending entry's offset."""
+        """Add the fault of a pending entry whose offset did not come before the next entry or the end."""
         if self._pending is not None:
             self._no_end(self._pending, "names an offset at which no batch ends before the next entry")
             self._pending = None
@@ -196,10 +227,10 @@ class OffsetIndexCheck:
         )
 
     def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings; ``valid_end`` is the position after the last batch that was read.
+        """Yield the findings. ``valid_end`` is the byte after the last batch that was read.
 
-        ``closed``: no broker writes to the segment now. If the log is not ``readable`` to its end, entries past
-        ``valid_end`` cannot be checked.
+        ``closed``: no broker writes to the segment now. Without ``readable`` the log is damaged at ``valid_end``, and
+        later entries are not checked.
         """
         if self._pending is not None:
             if readable:
@@ -214,23 +245,9 @@ class OffsetIndexCheck:
             for slot in unread:
                 text = "points past the last whole batch"
                 self.faults[slot] = Fault(Code.BEYOND_THE_LOG, text, f"below {valid_end}", self.index[slot].position)
-        yield from self._whole()
+        yield from self.of_size(len(self.index.data), self.index.layout.size)
         yield from self._entries()
         yield from self._remarks(closed=closed)
-
-    def _whole(self) -> Iterator[Finding]:
-        size = self.index.layout.size
-        if self.index.ragged:
-            yield Finding(
-                level=Level.DERIVED,
-                file=self.file,
-                kind=Code.SIZE,
-                text=f"the size is no multiple of {size}: {self.index.ragged} bytes stand after the last entry",
-                position=self.index.position(self.index.count),
-                expected=f"a multiple of {size}",
-                found=len(self.index.data),
-                advice=ADVICE,
-            )
 
     def _entries(self) -> Iterator[Finding]:
         good = OffsetPosition(self.index.base_offset - 1, 0)
@@ -262,18 +279,9 @@ class OffsetIndexCheck:
                 names_last = names_last or verdict in (LAST, APPEND)
                 continue
             self.faults[slot] = fault
-            yield Finding(
-                level=Level.DERIVED,
-                file=self.file,
-                kind=fault.kind,
-                text=f"entry {slot} (offset {entry.offset}, position {entry.position}) {fault.text}"
-                + and_all_after(slot, lost, self.index.filled),
-                entry=slot,
-                position=self.index.position(slot),
-                expected=fault.expected,
-                found=fault.found,
-                advice=ADVICE,
-            )
+            tail = and_all_after(slot, lost, self.index.filled)
+            what = f"offset {entry.offset}, position {entry.position}"
+            yield self.of_entry(slot, what, fault, self.index.layout.size, tail)
 
     @property
     def conventions(self) -> dict[int, int]:
@@ -283,33 +291,27 @@ class OffsetIndexCheck:
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:
         for verdict, count in self.conventions.items():
             sentence = f"{many(count, 'entry names', 'entries name')} the {CONVENTIONS[verdict]}"
-            yield Finding(level=Level.REMARK, file=self.file, kind=Code.CONVENTION, text=sentence, found=count)
-        if self.index.zero_tail and self.index.filled:
-            text = f"{self.index.zero_tail} bytes of zeros follow the entries"
-            yield Finding(
-                level=Level.REMARK,
-                file=self.file,
-                kind=Code.ZERO_TAIL,
-                text=text,
-                position=self.index.position(self.index.filled),
-            )
+            yield self.finding(Code.CONVENTION, sentence, level=Level.REMARK, found=count)
         if not self.index.filled:
-            yield Finding(level=Level.REMARK, file=self.file, kind=Code.EMPTY, text="the index has no entries")
+            yield self.finding(Code.EMPTY, "the index has no entries", level=Level.REMARK)
+        elif self.index.zero_tail:
+            text = f"{self.index.zero_tail} bytes of zeros follow the entries"
+            position = self.index.position(self.index.filled)
+            yield self.finding(Code.ZERO_TAIL, text, level=Level.REMARK, position=position)
         hole = None if self.faults else self._gaps.hole(closed=closed)
         if hole is not None:
-            yield Finding(
-                level=Level.REMARK,
-                file=self.file,
-                kind=Code.COVERAGE,
-                text=f"{hole.gap} bytes of log up to byte {hole.position} have no entry, though {hole.indexed} had "
+            yield self.finding(
+                Code.COVERAGE,
+                f"{hole.gap} bytes of log up to byte {hole.position} have no entry, though {hole.indexed} had "
                 "one: a restart of the broker begins a new interval, so a valid index can look so",
+                level=Level.REMARK,
                 expected=f"an entry every {hole.indexed} bytes or less",
                 found=hole.gap,
             )
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the first of two or more last entries that are all past the log's end; ``count`` if there are none."""
+    """Return the number of the first of two or more last entries that all point past the log; ``count`` if none do."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -317,14 +319,14 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
 
 
 def and_all_after(slot: int, lost: int, count: int) -> str:
-    """Return the end of a message about an entry that also covers all entries after it."""
+    """Return the end of the message on entry ``lost``, which covers all later entries too; else an empty text."""
     if slot != lost:
         return ""
     return f", as do all {count - slot - 1} after it: the log lost its end, or they are of another log"
 
 
 class EntryGap(NamedTuple):
-    """A range of the log in bytes without an entry, and the smallest range that has one."""
+    """The widest part of a log without an entry, and the smallest distance between two entries, in bytes."""
 
     gap: int
     position: int
@@ -335,7 +337,7 @@ _NONE: Final = (0, 0)
 
 
 class Gaps:
-    """Distances between entries: they give bounds for the index interval, which no file contains."""
+    """Measures the distances between entries: index.interval.bytes is in no file."""
 
     def __init__(self) -> None:
         self._previous = 0
@@ -345,7 +347,7 @@ class Gaps:
         self._legacy = False
 
     def batch(self, batch: RecordBatch, indexed: bool) -> None:
-        """Take the next batch. Brokers decided once for several batches of magic 0 and 1, so those give no bounds."""
+        """Measure the next batch. Logs of magic 0 and 1 are left out: one entry may be for several batches."""
         self._legacy = self._legacy or batch.magic < 2
         position = batch.position
         gap = position - self._previous
@@ -359,13 +361,13 @@ class Gaps:
             self.pass_over(position)
 
     def pass_over(self, position: int) -> None:
-        """Pass batches of magic 2 without an entry; the last one is at ``position``."""
+        """Skip batches of magic 2 without an entry; the last one is at ``position``."""
         gap = position - self._previous
         if gap > self._open[0]:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the widest range without an entry, if a smaller range has one."""
+        """Return the widest part without an entry, if a smaller part has one."""
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None

@@ -1,6 +1,6 @@
-"""One pass over a partition: logs and indexes, with transactions followed from segment to segment.
+"""The check of the segments of a partition: logs and indexes in one pass.
 
-Workers share a large segment.
+Transactions are followed from segment to segment. Several processes share a large segment.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 
 Tap: TypeAlias = "Callable[[Segment, Iterator[Region]], Iterator[Region]]"
-"""Reads the regions of a segment, groups similar batches, and passes all on."""
+"""A function that receives the regions of a segment and yields them again."""
 TRIES: Final = 3
-"""How often the youngest segment is looked at while a broker may write to it."""
+"""How often the active segment is read if a broker seems to write to it."""
 PAUSE: Final = 0.1
-"""Seconds to wait for a live broker's entry in ``.txnindex`` after its marker in the log."""
+"""Seconds to wait until a broker has written the entry of ``.txnindex`` for a marker."""
 
 
 class SegmentChecker(Protocol):
-    """Takes the regions of a segment in order."""
+    """A check that receives the regions of a segment in order."""
 
     def add(self, batches: Batches) -> None: ...
     def end(self, region: Damage | Padding | Trailing) -> None: ...
 
 
-class _Ways(NamedTuple):
-    """The options of :func:`check`."""
+class _Options(NamedTuple):
+    """The arguments of :func:`check`."""
 
     read: Callable[[int], None]
     log: LogCheck | None
@@ -58,7 +58,7 @@ class _Ways(NamedTuple):
 
 
 class CheckedSegment(NamedTuple):
-    """The findings in one segment; ``size`` is the number of bytes read of its log."""
+    """The findings in one segment; ``size`` is that of its log in bytes."""
 
     name: str
     size: int
@@ -74,22 +74,22 @@ def check(
     tap: Tap | None = None,
     jobs: int = 1,
 ) -> Iterator[CheckedSegment]:
-    """Check the indexes of a partition's segments in order, then those without a log.
+    """Check the indexes of a partition's segments in order, then index files without a log.
 
-    ``log`` takes part in the same pass over each segment, and with it ``tap``. ``read`` is called with the bytes of log
-    read since the last call, ``fail`` with files that cannot be read, which are skipped; by default that raises.
-    ``jobs`` processes share a large segment where ``log`` is checked and nothing taps it.
+    With ``log`` its batches are checked in the same pass, and ``tap`` receives the regions. ``read`` receives the
+    number of bytes read since the last call, ``fail`` unreadable files; by default it raises. ``jobs`` processes share
+    a large segment if there is a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments, fail)
     last = partition.segments[-1].path if partition.segments else None
     state = PartitionState()
-    ways = _Ways(read, log, fail, tap, jobs)
+    options = _Options(read, log, fail, tap, jobs)
     for segment in segments:
         active = segment.base_offset is None or segment.base_offset >= newest
         is_last = last in {None, segment.path}
         try:
-            checked = _segment(segment, state, ways, active=active, is_last=is_last)
+            checked = _segment(segment, state, options, active=active, is_last=is_last)
         except UnreadableError as error:
             fail(error)
             state = PartitionState()
@@ -111,7 +111,7 @@ def check(
 def _with_logs(
     partition: Partition, fail: Callable[[UnreadableError], None]
 ) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
-    """Return the segments, those of index files named alone included, and the index files without a log."""
+    """Return the segments, also of index files that were named alone, and the contents of index files without a log."""
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}
     missing: list[str] = []
@@ -137,23 +137,26 @@ def _with_logs(
 
 
 def _newest(partition: Partition, segments: list[Segment], fail: Callable[[UnreadableError], None]) -> int:
-    """Return the base offset of the folder's youngest segment: the only one that a broker writes to."""
+    """Return the base offset of the active segment, the only one that a broker writes to."""
     found = [segment.base_offset or 0 for segment in segments]
     try:
         names = [SEGMENT_NAME.fullmatch(entry.name) for entry in partition.files.entries(partition.folder)]
-    except UnreadableError as error:  # a folder may be closed and its files open: the youngest that was named counts
+    except UnreadableError as error:  # the files in it may be readable all the same
         if isinstance(error, StoreError):
             fail(error)
         names = []
     return max([*found, *(int(name["offset"]) for name in names if name and name["state"] is None)], default=0)
 
 
-def _segment(segment: Segment, state: PartitionState, ways: _Ways, *, active: bool, is_last: bool) -> CheckedSegment:
-    """Check one segment; update the state that the previous segment left.
+def _segment(
+    segment: Segment, state: PartitionState, options: _Options, *, active: bool, is_last: bool
+) -> CheckedSegment:
+    """Check one segment; update ``state``, which is that after the previous segment.
 
-    While a broker appends, a marker may be in the log before its entry is in ``.txnindex``: then it is read again.
+    A broker writes a marker to the log before its entry to ``.txnindex``. If an entry is missing in the active segment,
+    the segment is read again.
     """
-    log = ways.log
+    log = options.log
     if active:
         state.mark()
     swaps = {
@@ -168,7 +171,7 @@ def _segment(segment: Segment, state: PartitionState, ways: _Ways, *, active: bo
             try:
                 contents[suffix] = _beside(segment, suffix)
             except UnreadableError as error:  # the log can be checked without it
-                ways.fail(error)
+                options.fail(error)
                 closed.add(error.path)
                 contents[suffix] = None
         with segment.open() as source:
@@ -181,18 +184,18 @@ def _segment(segment: Segment, state: PartitionState, ways: _Ways, *, active: bo
                 **contents,
             )
             checker = IndexCheck(files, state)
-            indexes = _IndexPass(checker, segment, source, ways.read)
+            indexes = _IndexPass(checker, segment, source, options.read)
             if log is None:
                 run(walk.walk(source, runs=DATA), [indexes])
             else:
                 _begin(segment, log, is_last=is_last)
-                may_share = ways.jobs > 1 and ways.tap is None and log.may_share
+                may_share = options.jobs > 1 and options.tap is None and log.may_share
                 pieces = shared_segment.parts_of(source) if may_share else []
                 if pieces:
-                    _share(ways.jobs, source, pieces, log, indexes)
+                    _share(options.jobs, source, pieces, log, indexes)
                 else:
-                    run(_regions(segment, source, log, ways.tap), [log, indexes])
-                log = None  # a segment that is read again says nothing new of the log
+                    run(_regions(segment, source, log, options.tap), [log, indexes])
+                log = None  # the log is checked once
             indexes.finish()
         if not checker.lacks_transactions:
             break
@@ -213,7 +216,7 @@ def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
 
 
 def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogCheck, indexes: _IndexPass) -> None:
-    """Check a segment whose batches other processes have checked."""
+    """Check a large segment, whose records other processes check."""
     from kdump.segments import shared_segment  # needed for large segments alone
 
     parts = shared_segment.read(
@@ -225,13 +228,13 @@ def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogChe
 
 
 def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region]:
-    """Yield the regions of a segment for the check of the log, also those after damage."""
+    """Yield the regions of a segment, also those after damage."""
     regions = resync.read(source, on_error="resync", first_offset=log.next_offset, runs=DATA)
     return regions if tap is None else tap(segment, regions)
 
 
 def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
-    """Give the regions of a segment to each checker."""
+    """Pass the regions of a segment to each checker."""
     for region in regions:
         for checker in checkers:
             if isinstance(region, Batches):
@@ -241,7 +244,7 @@ def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
 
 
 def _beside(segment: Segment, suffix: str) -> bytes | None:
-    """Return the content of another file of the segment, also of one that came after the folder was listed."""
+    """Return the content of an index file, also of one that was written after the folder was listed."""
     content = segment.sibling(suffix)
     path = beside_log(segment.path, suffix)
     if content is not None or not segment.path.endswith(f".{LOG}") or segment.files.look(path) is None:
@@ -250,9 +253,9 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
 
 
 class _IndexPass:
-    """Feeds the check of indexes with batches up to the end that Kafka's reader finds. A wrong CRC is no such end.
+    """Passes batches to the check of indexes, up to the end that Kafka's reader finds; a wrong CRC is not an end.
 
-    ``ends`` has the findings on that end.
+    ``ends`` has the findings on this end.
     """
 
     def __init__(self, checker: IndexCheck, segment: Segment, source: OpenSource, read: Callable[[int], None]) -> None:
@@ -262,12 +265,11 @@ class _IndexPass:
         self.ends: list[Finding] = []
 
     def add(self, batches: Batches) -> None:
-        """Take the next batches."""
         if not self._is_over:
             self._is_over = not self._takes(batches)
 
     def end(self, region: Damage | Padding | Trailing) -> None:
-        """Walk on from the first region that is no batch: it may hold batches with a wrong crc."""
+        """Continue at the first region that is no batch with Kafka's reader: it may hold batches with a wrong CRC."""
         if self._is_over:
             return
         self._is_over = True
@@ -279,7 +281,7 @@ class _IndexPass:
                 return
 
     def _takes(self, batches: Batches) -> bool:
-        """Feed the check; return whether it needs more."""
+        """Pass batches to the check; return whether it needs more."""
         try:
             self._checker.add(batches)
         except DamageError as damage:
@@ -289,19 +291,19 @@ class _IndexPass:
         return True
 
     def _count(self, end: int) -> None:
-        """Report the bytes read up to a position, once they reach 1 MiB."""
+        """Report the bytes read up to ``end``, in steps of 1 MiB."""
         if end - self._reported >= 1 << 20:
             self._read(end - self._reported)
             self._reported = end
 
     def finish(self) -> None:
-        """Report the bytes after the last batch as read."""
+        """Report the rest of the file as read."""
         if not self.ends:
             self._read(self._source.size - self._reported)
 
 
 def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:
-    """Report the bytes after the last batch: zeros, a batch that is being written, or damage."""
+    """Return the finding on the bytes after the last batch: zeros, a truncated batch, or damage."""
     if zero_tail(source, region.position, source.size) == region.position:
         zeros = padding(source, region.position, source.size)
         text = f"{zeros} follow the last batch: a preallocated file that was not trimmed"

@@ -1,7 +1,7 @@
-"""``__remote_log_metadata`` compared with remote storage and with the local log (KIP-405).
+"""Compares ``__remote_log_metadata`` with remote storage and with the local log (KIP-405).
 
-A broker finds a segment by leader epoch and offset among those that are listed as copied
-(RemoteLogSegmentMetadata). It neither reads nor deletes segments that are not listed.
+The topic lists the segments that were copied (RemoteLogSegmentMetadata). A broker finds them by leader epoch and
+offset. It neither reads nor deletes other segments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.checks import folder
 from kdump.checks.evidence import epochs_of
 from kdump.errors import IncompleteCopyError, PartlyUnreadableError, Reporter, StoreError, many, raise_it
-from kdump.findings import Finding, Level
+from kdump.findings import Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.internal_topics import remote_log_metadata
 from kdump.log_dirs import file_names
@@ -36,14 +36,14 @@ LOST: Final = "Keep every replica of the partition: what is still on a disk is a
 
 
 class UnreadCopies(NamedTuple):
-    """The unreadable parts of remote storage: ids of segments (16 bytes), and paths of folders as shown."""
+    """The unreadable parts of remote storage: ids of segments (16 bytes), and shown paths of folders."""
 
     segments: frozenset[bytes] = frozenset()
     folders: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, errors: Iterable[UnreadableError]) -> UnreadCopies:
-        """Return the copies named in errors of a finder, without incomplete ones that were read."""
+        """Return the parts in the errors of a finder; incomplete copies are readable."""
         paths = [str(one.path) for one in errors if not isinstance(one, IncompleteCopyError | PartlyUnreadableError)]
         ids = {path: _id_of(posixpath.basename(path)) for path in paths}
         folders = tuple(path for path, segment_id in ids.items() if segment_id is None)
@@ -54,7 +54,7 @@ NOTHING_UNREAD: Final = UnreadCopies()
 
 
 class _TieredPartition(NamedTuple):
-    """A partition: its local replica, its folder in remote storage, and the content of that by segment id."""
+    """A partition: its local replica, its folder in remote storage, and the segments there by id."""
 
     key: TopicIdPartition
     local: Partition | None
@@ -64,19 +64,19 @@ class _TieredPartition(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The path of the folder in remote storage, whether it exists or not."""
+        """The path of the folder in remote storage, also if it does not exist."""
         if self.remote is not None:
             return self.remote.files.shown(self.remote.folder)
         return f"{self.key.topic}-{_text(self.key.topic_id)}/{self.key.partition}"
 
     def file(self, listed: RemoteSegment) -> str:
-        """Return the path of a listed segment."""
+        """Return the path of a listed segment, also if it does not exist."""
         stored = self.stored.get(listed.id)
         name = f"{listed.start:020}-{_text(listed.id)}.{file_names.LOG}"
         return posixpath.join(self.shown, name) if stored is None else stored.name
 
     def may_hold(self, listed: RemoteSegment) -> bool:
-        """Return whether a segment that was not found may be there: it, or a folder around it, could not be read."""
+        """Return whether a segment may exist that was not found, because it or a folder above it is unreadable."""
         if listed.id in self.unread.segments or (self.remote is None and self.unread.folders):
             return True
         return any(f"{self.shown}/".startswith(f"{one.rstrip('/')}/") for one in self.unread.folders)
@@ -97,17 +97,17 @@ def check(
     unread: UnreadCopies = NOTHING_UNREAD,
     fail: Callable[[UnreadableError], None] = raise_it,
 ) -> Iterator[Finding]:
-    """Yield findings on tiered topics. ``local`` and ``remote`` are the partitions of log dirs and of remote storage.
+    """Yield the findings on tiered topics. ``local`` and ``remote`` are partitions of log dirs and of remote storage.
 
-    ``at`` is now in ms: without it nothing is stuck. A segment that is ``unread`` is not called absent. The caller has
-    read all of the topic: what could not be read of it may list, or finish, anything. ``fail`` is called with topic ids
-    that cannot be read: the end of the copies of such a partition is not judged.
+    ``listed`` must come from the complete topic. ``at`` is now in ms; without it nothing is stuck. Segments in
+    ``unread`` are not reported as absent. ``fail`` receives errors of a store for topic ids: holes in such a partition
+    are not reported.
     """
     unsure: set[tuple[str | None, int | None]] = set()
     places = _places(_identified(local, unsure, fail), remote, listed, unread)
     if not listed.known and places:
         text = f"no record of {remote_log_metadata.TOPIC} is in the given paths: nothing says what should be there"
-        yield _remark(next(iter(places.values())).shown, Code.UNLISTED, text)
+        yield remark(next(iter(places.values())).shown, Code.UNLISTED, text)
         return
     by_partition: dict[TopicIdPartition, list[RemoteSegment]] = {key: [] for key in places}
     for segment in listed.segments.values():
@@ -125,7 +125,7 @@ def _identified(
     unsure: set[tuple[str | None, int | None]],
     fail: Callable[[UnreadableError], None],
 ) -> Iterator[tuple[str | None, Partition]]:
-    """Yield local partitions with their topic ids; ``unsure`` gets topic and number where a store did not give one."""
+    """Yield local partitions with their topic ids. If a store did not return an id, ``unsure`` gets the partition."""
     for part in local:
         failed: list[UnreadableError] = []
         if part.topic is not None and folder.leftover_of(part) is None:
@@ -161,9 +161,9 @@ def _places(
 
 
 def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged: bool) -> Iterator[Finding]:
-    """Yield segments that are listed but absent or of another size, and objects that are not listed.
+    """Yield the findings on listed segments that are absent or have another size, and on segments that are not listed.
 
-    ``is_damaged``: the topic of the list is damaged; then objects that are not listed are not reported.
+    ``is_damaged``: the topic with the list is damaged; then segments that are not listed are only a remark.
     """
     for one in segments:
         stored = place.stored.get(one.id)
@@ -197,11 +197,11 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
     unlisted = [segment for segment_id, segment in place.stored.items() if segment_id not in known]
     if unlisted and not segments:
         text = f"nothing of it is listed in the given paths: {many(len(unlisted), 'segment')}"
-        yield _remark(place.shown, Code.UNLISTED, text)
+        yield remark(place.shown, Code.UNLISTED, text)
         return
     for segment in unlisted:
         if is_damaged:
-            yield _remark(
+            yield remark(
                 segment.name, Code.UNLISTED, f"it is not listed in what can be read of {remote_log_metadata.TOPIC}"
             )
             continue
@@ -217,7 +217,7 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
 def _stuck(
     place: _TieredPartition, segments: list[RemoteSegment], deletion: tuple[int, int] | None, at: int | None
 ) -> Iterator[Finding]:
-    """Yield copies and deletions that do not come to their end."""
+    """Yield the findings on copies and deletions that are unfinished for too long."""
     if at is None:
         return
     for one in segments:
@@ -242,14 +242,14 @@ def _stuck(
 
 
 def _whole(place: _TieredPartition, copied: list[RemoteSegment]) -> Iterator[Finding]:
-    """Yield holes between the copied segments of the log, up to the local ones, and in their leader epochs."""
+    """Yield the findings on missing offsets between copied segments and up to the local log, and on leader epochs."""
     lineage = epochs_of(place.local) if place.local is not None else None
     if lineage:
         known = {entry.epoch for entry in lineage}
         for one in copied:
             if not known & {entry.epoch for entry in one.epochs}:
                 epochs = ", ".join(str(entry.epoch) for entry in one.epochs)
-                yield _remark(
+                yield remark(
                     place.file(one), Code.REMOTE_EPOCH, f"leader epoch {epochs} is of another lineage of the log"
                 )
         copied = [one for one in copied if known & {entry.epoch for entry in one.epochs}]
@@ -275,7 +275,7 @@ def _hole(place: _TieredPartition, first: int, last: int) -> Finding:
 
 
 def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEntry, ...] | None) -> Iterator[Finding]:
-    """Yield findings on the leader epochs of a segment: a broker searches an offset by its epoch."""
+    """Yield the findings on the leader epochs of a segment, by which a broker searches an offset."""
     text = None
     if not one.epochs or one.epochs[0].start_offset > one.start:
         first = one.epochs[0].start_offset if one.epochs else one.end + 1
@@ -302,7 +302,7 @@ def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEnt
 
 
 def _id(segment: Segment) -> bytes | None:
-    """Return the id that the name of a segment holds."""
+    """Return the id in the name of a segment."""
     return _id_of(posixpath.basename(segment.path))
 
 
@@ -315,7 +315,3 @@ def _id_of(name: str) -> bytes | None:
 
 def _text(raw: bytes) -> str:
     return urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def _remark(file: str, kind: str, text: str) -> Finding:
-    return Finding(level=Level.REMARK, file=file, kind=kind, text=text)

@@ -1,4 +1,4 @@
-"""Shell commands that repair log dirs. Each one can be pasted, and deletes nothing."""
+"""Shell commands that repair log dirs. They delete nothing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kdump.log_dirs import file_names
 from kdump.primitives.terminal import shell_path
 
 ASIDE: Final = ".aside"
-"""Suffix of the folder beside a log dir to which files are moved out of it."""
+"""Suffix of the folder beside a log dir into which files are moved."""
 _FOLDER: Final = re.compile(r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 """The name of a partition folder."""
 
 
 def aside(path: str) -> str:
-    """Return the shell command that moves a file or folder out of its log dir, and keeps it beside it.
+    """Return the shell command that moves a file or folder to ``LOG_DIR.aside``.
 
     ``path`` is a folder or file of a log dir, or a file in a partition folder.
     """
@@ -30,15 +30,15 @@ def aside(path: str) -> str:
 
 
 def swaps_aside(path: str) -> str:
-    """Return the shell command that moves a ``.log.swap`` file and the index ``.swap`` files of its base offset away.
+    """Return the shell command that moves a ``.log.swap`` file and the index ``.swap`` files of its base offset.
 
-    Otherwise a start would replace the log's index files by these.
+    Without the latter a start would replace the log's index files by them.
     """
     stem = path.removesuffix(f".{file_names.LOG}.{file_names.SWAP}")
     return aside(path) if stem == path else aside(path).replace(shell_path(path), f"{shell_path(stem)}.*.swap")
 
 
 def metadata_command(folder: str, topic_id: str) -> str:
-    """Return the shell command that writes the ``partition.metadata`` of a folder; ``topic_id`` is in base64."""
+    """Return the shell command that writes ``partition.metadata`` into a folder; ``topic_id`` is in base64."""
     target = posixpath.join(folder, file_names.PARTITION_METADATA)
     return f"printf 'version: 0\\ntopic_id: %s' {topic_id} > {shell_path(target)}"

@@ -1,15 +1,15 @@
-"""``.timeindex`` against its log.
+"""The check of ``.timeindex`` against its log.
 
-An entry is right when its timestamp is the largest of the batch that holds its offset, and larger than those of all
-batches before. Its offset is the batch's last; brokers 0.11 to 3.8 also wrote that of the record with this timestamp.
-A closed segment's last entry holds the largest timestamp of all.
+An entry is correct if its timestamp is the largest one of the batch with its offset, and larger than those of all
+earlier batches. Its offset is the last one of the batch. Brokers 0.11 to 3.8 also wrote the offset of the record with
+this timestamp. The last entry of a closed segment has the largest timestamp of the segment.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.checks.offset_index import ADVICE, Fault, and_all_after, first_beyond
+from kdump.checks.offset_index import Fault, IndexFileCheck, and_all_after, first_beyond
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Uncovered(NamedTuple):
-    """An entry of ``.index`` without a time entry for the log before it."""
+    """An entry of ``.index`` (number, position in the log) whose largest timestamp so far has no time entry."""
 
     slot: int
     position: int
@@ -32,16 +32,15 @@ class Uncovered(NamedTuple):
     newest: int
 
 
-class TimeIndexCheck:
-    """Judges the entries of one ``.timeindex`` while the batches of its log pass by in order.
+class TimeIndexCheck(IndexFileCheck):
+    """Checks one ``.timeindex`` against the batches of its log, which are passed in order.
 
-    ``highest`` is the largest timestamp of the batches so far, ``newest`` that of the good entries passed so far.
+    ``highest`` is the largest timestamp of these batches in ms, ``newest`` that of the correct entries so far.
     """
 
     def __init__(self, file: str, data: bytes, base_offset: int) -> None:
-        self.file = file
+        super().__init__(file)
         self.index = TimeIndex(data, base_offset)
-        self.faults: dict[int, Fault] = {}
         self.highest = NO_TIMESTAMP
         self.newest = NO_TIMESTAMP
         self.uncovered: Uncovered | None = None
@@ -53,7 +52,7 @@ class TimeIndexCheck:
         self._advance(0)
 
     def _in_order(self) -> Sequence[int]:
-        """Check entries without the log; return the slots of the other entries by rising offset."""
+        """Check entries without the log; return the numbers of the valid ones by rising offset."""
         filled = self.index.filled
         if filled and self.index.rises() and min(self.index.stored(0)) >= 0:
             self._rises = True
@@ -70,7 +69,7 @@ class TimeIndexCheck:
         return [slot for _, slot in sorted(held)]
 
     def _advance(self, at: int) -> None:
-        """Make the entry that is number ``at`` by offset the next one to be met."""
+        """Continue with the entry that is number ``at`` by offset."""
         self._at = at
         if at < len(self._slots):
             self._timestamp, relative = self.index.stored(self._slots[at])
@@ -79,7 +78,7 @@ class TimeIndexCheck:
             self.next_offset = INT64_END
 
     def batch(self, batch: RecordBatch, last: int) -> None:
-        """Take the next batch and its last offset."""
+        """Compare the next batch, which ends with offset ``last``."""
         highest = batch.max_timestamp
         while self.next_offset <= last:
             fault = self._judge(self._timestamp, self.next_offset, batch, last, highest)
@@ -95,16 +94,13 @@ class TimeIndexCheck:
             self._previous_last = last
 
     def free(self, run: Run, row: int, until: int) -> int:
-        """Return the first batch from ``row`` on, before ``behind``, whose last offset is at least that of an entry.
-
-        Return ``until`` if there is none.
-        """
+        """Return the first row from ``row`` on whose batch an entry may name, or ``until`` if there is none before."""
         if row == until or run.greatest("last_offset", row, until) < self.next_offset:
             return until
         return next(at for at in range(row, until) if run.field("last_offset", at) >= self.next_offset)
 
     def pass_over(self, last: int, highest: int) -> None:
-        """Take batches that no entry names: their greatest last offset, and their greatest timestamp in ms."""
+        """Skip batches without an entry: their greatest last offset, and their largest timestamp in ms."""
         self._previous_last = max(last, self._previous_last)
         self.highest = max(highest, self.highest)
 
@@ -123,9 +119,9 @@ class TimeIndexCheck:
         return None
 
     def covers(self, slot: int, position: int, last: int, highest: int) -> None:
-        """Compare the entries so far with an entry of ``.index``: ``slot``, and its batch.
+        """Compare the entries so far with entry ``slot`` of ``.index``, whose batch ends with offset ``last``.
 
-        When an entry is written to ``.index``, the largest timestamp so far is written here, if it is new.
+        With each entry of ``.index`` a broker writes the largest timestamp so far (``highest``), if it is new.
         """
         if self.newest < highest and highest > 0 and last >= self._starts_at and self.uncovered is None:
             self.uncovered = Uncovered(slot, position, highest, self.newest)
@@ -137,25 +133,14 @@ class TimeIndexCheck:
                 text = f"names an offset beyond the log, which ends at offset {self._previous_last}"
                 expected = f"at most {self._previous_last}"
                 self.faults[slot] = Fault(Code.BEYOND_THE_LOG, text, expected, self.index[slot].offset)
-        yield from self._whole()
+        yield from self.of_size(len(self.index.data), self.index.layout.size)
         yield from self.entries()
         yield from self._remarks()
         if readable:
             yield from self._coverage(closed=closed, offsets_good=offsets_good)
 
-    def _whole(self) -> Iterator[Finding]:
-        size = self.index.layout.size
-        if self.index.ragged:
-            yield self._finding(
-                "size",
-                f"the size is no multiple of {size}: {self.index.ragged} bytes stand after the last entry",
-                position=self.index.position(self.index.count),
-                expected=f"a multiple of {size}",
-                found=len(self.index.data),
-            )
-
     def entries(self) -> Iterator[Finding]:
-        """Yield the findings on the entries; each is compared with the last valid one."""
+        """Yield the findings on the entries; each is compared with the last correct one."""
         if self._rises and not self.faults:
             return
         good = TimestampOffset(NO_TIMESTAMP, self.index.base_offset - 1)
@@ -175,23 +160,19 @@ class TimeIndexCheck:
                 good = entry
                 continue
             self.faults[slot] = fault
-            yield self._finding(
-                fault.kind,
-                f"entry {slot} (timestamp {entry.timestamp}, offset {entry.offset}) {fault.text}"
-                + and_all_after(slot, lost, self.index.filled),
-                entry=slot,
-                position=self.index.position(slot),
-                expected=fault.expected,
-                found=fault.found,
-            )
+            tail = and_all_after(slot, lost, self.index.filled)
+            entry_text = f"timestamp {entry.timestamp}, offset {entry.offset}"
+            yield self.of_entry(slot, entry_text, fault, self.index.layout.size, tail)
 
     def _remarks(self) -> Iterator[Finding]:
         if not self.index.filled:
             past = f", though the log has timestamps up to {self.highest}" if self.highest > 0 else ""
-            yield self._finding("empty", f"the index has no entries{past}", level=Level.REMARK)
+            yield self.finding(Code.EMPTY, f"the index has no entries{past}", level=Level.REMARK)
         elif self.index.zero_tail:
             text = f"{self.index.zero_tail} bytes of zeros follow the entries"
-            yield self._finding("zero tail", text, level=Level.REMARK, position=self.index.position(self.index.filled))
+            yield self.finding(
+                Code.ZERO_TAIL, text, level=Level.REMARK, position=self.index.position(self.index.filled)
+            )
 
     def _coverage(self, *, closed: bool, offsets_good: bool) -> Iterator[Finding]:
         if not self.index.filled or self.faults or self.index.ragged:  # what is missing has a cause that was reported
@@ -202,8 +183,8 @@ class TimeIndexCheck:
             text = f"entry {slot}, the last, is below the largest timestamp of the log"
             if closed:
                 text += ": retention by time deletes the segment too early, and look-ups pass it over"
-            yield self._finding(
-                "coverage",
+            yield self.finding(
+                Code.COVERAGE,
                 text,
                 level=Level.DERIVED if closed else Level.REMARK,
                 entry=slot,
@@ -213,40 +194,17 @@ class TimeIndexCheck:
             )
         elif self.uncovered is not None and offsets_good:
             at = self.uncovered
-            yield self._finding(
-                "coverage",
+            yield self.finding(
+                Code.COVERAGE,
                 f"an entry is missing: at entry {at.slot} of the .index (byte {at.position} of the log) the largest "
                 f"timestamp was {at.highest}, and the newest entry here has {at.newest}",
                 expected=at.highest,
                 found=at.newest,
             )
 
-    def _finding(
-        self,
-        kind: str,
-        text: str,
-        *,
-        level: Level = Level.DERIVED,
-        entry: int | None = None,
-        position: int | None = None,
-        expected: str | int | None = None,
-        found: str | int | None = None,
-    ) -> Finding:
-        return Finding(
-            level=level,
-            file=self.file,
-            kind=kind,
-            text=text,
-            entry=entry,
-            position=position,
-            expected=expected,
-            found=found,
-            advice="" if level is Level.REMARK else ADVICE,
-        )
-
 
 def _has(batch: RecordBatch, timestamp: int, offset: int) -> bool:
-    """Return whether the record at ``offset`` has this timestamp, or cannot be read: then the log is damaged."""
+    """Return whether the record at ``offset`` has this timestamp, or is unreadable."""
     try:
         return any(record.offset == offset and record.timestamp == timestamp for record in batch.records())
     except DamageError:
@@ -254,7 +212,7 @@ def _has(batch: RecordBatch, timestamp: int, offset: int) -> bool:
 
 
 def _is_highest(batch: RecordBatch, timestamp: int) -> bool:
-    """Return whether this is the largest timestamp of the batch's records, or they cannot be read."""
+    """Return whether this is the largest timestamp of the batch's records, or they are unreadable."""
     try:
         return timestamp == max((record.timestamp for record in batch.records()), default=NO_TIMESTAMP)
     except DamageError:

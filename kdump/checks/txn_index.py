@@ -1,14 +1,14 @@
-"""``.txnindex`` against the control markers of its log.
+"""The check of ``.txnindex`` against the transaction markers of its log.
 
-A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. A consumer
-with read_committed trusts this file alone: without an entry it gets the aborted records.
+A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. A broker finds
+aborted records for read_committed consumers only by this file: without an entry they receive the aborted records.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kdump.checks.offset_index import Fault
+from kdump.checks.offset_index import Fault, IndexFileCheck
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.formats import txn_index
@@ -26,17 +26,18 @@ ADVICE: Final = (
 )
 
 
-class TxnIndexCheck:
-    """Judges one ``.txnindex`` while the transactions of its log end one after the other."""
+class TxnIndexCheck(IndexFileCheck):
+    """Checks one ``.txnindex`` against the transactions that end in its log, which are passed in order."""
+
+    advice = ADVICE
 
     def __init__(self, file: str, data: bytes | None, base_offset: int) -> None:
         """``data`` is None if the file does not exist, which is valid if no transaction was aborted."""
-        self.file = file
+        super().__init__(file)
         self.exists = data is not None
         self.data = data or b""
         self.base_offset = base_offset
         self.entries = tuple(txn_index.entries(self.data))
-        self.faults: dict[int, Fault] = {}
         self._low: dict[int, tuple[Fault, bool]] = {}
         self._missing: list[EndedTransaction] = []
         self._empty = 0
@@ -66,7 +67,7 @@ class TxnIndexCheck:
         return None
 
     def ended(self, transaction: EndedTransaction) -> None:
-        """Take the next transaction that ends in this segment."""
+        """Compare the next transaction that ends in this segment."""
         offset = transaction.last_offset
         found = False
         while self._next() <= offset:
@@ -86,7 +87,7 @@ class TxnIndexCheck:
 
     @property
     def lacks(self) -> bool:
-        """Whether an entry is missing so far."""
+        """Whether an entry is missing for the transactions so far."""
         return bool(self._missing)
 
     def _next(self) -> int:
@@ -117,7 +118,7 @@ class TxnIndexCheck:
             self._below(slot, "last stable offset", text, str(stable), entry.last_stable_offset)
 
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
-        """Store a fault, unless compaction or an unread part of the log explains it."""
+        """Note a fault that :meth:`finish` drops if compaction or an unread part of the log explains it."""
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
 
     def finish(
@@ -125,9 +126,9 @@ class TxnIndexCheck:
     ) -> Iterator[Finding]:
         """Yield the findings.
 
-        ``complete``: the partition was replayed from its first offset; ``compacted``: batches or records
-        are missing from the log, and an entry may belong to removed data. ``alone``: the log has no ``.index``
-        either, so a broker rebuilds all of them.
+        ``complete``: the partition was replayed from offset 0. ``compacted``: batches or records are missing from the
+        log, so an entry may belong to removed data. ``alone``: there is no ``.index`` either, so a broker rebuilds all
+        index files.
         """
         if readable:
             for slot in self._slots[self._at :]:
@@ -135,27 +136,13 @@ class TxnIndexCheck:
         for slot, (fault, before_segment) in self._low.items():
             if not compacted and (complete or not before_segment):
                 self.faults.setdefault(slot, fault)
-        yield from self._whole()
+        yield from self.of_size(len(self.data), ABORTED_TXN.size)
         yield from self._entries()
         if alone and not self.exists and self._missing:
             text = f"there is no such file, as there is no .index, for {len(self._missing)} aborted transactions"
-            yield Finding(level=Level.REMARK, file=self.file, kind=Code.ABSENT, text=text, found=len(self._missing))
+            yield self.finding(Code.ABSENT, text, level=Level.REMARK, found=len(self._missing))
             return
         yield from self._absent()
-
-    def _whole(self) -> Iterator[Finding]:
-        left = len(self.data) % ABORTED_TXN.size
-        if left:
-            yield Finding(
-                level=Level.DERIVED,
-                file=self.file,
-                kind=Code.SIZE,
-                text=f"the size is no multiple of 34: {left} bytes stand after the last entry",
-                position=len(self.data) - left,
-                expected="a multiple of 34",
-                found=len(self.data),
-                advice=ADVICE,
-            )
 
     def _entries(self) -> Iterator[Finding]:
         last, stable = -1, -1
@@ -171,36 +158,19 @@ class TxnIndexCheck:
                 last, stable = entry.last_offset, entry.last_stable_offset
                 continue
             self.faults[slot] = fault
-            yield Finding(
-                level=Level.DERIVED,
-                file=self.file,
-                kind=fault.kind,
-                text=(
-                    f"entry {slot} (producer {entry.producer_id}, offsets {entry.first_offset} to {entry.last_offset}) "
-                    f"{fault.text}"
-                ),
-                entry=slot,
-                position=slot * ABORTED_TXN.size,
-                expected=fault.expected,
-                found=fault.found,
-                advice=ADVICE,
-            )
+            what = f"producer {entry.producer_id}, offsets {entry.first_offset} to {entry.last_offset}"
+            yield self.of_entry(slot, what, fault, ABORTED_TXN.size)
 
     def _absent(self) -> Iterator[Finding]:
         for transaction in self._missing:
             state = "is missing" if self.exists else "is missing, as is the whole file"
             first, last = transaction.first_offset, transaction.last_offset
-            yield Finding(
-                level=Level.DERIVED,
-                file=self.file,
-                kind=Code.MISSING,
-                text=(
-                    f"the entry {state} for the aborted transaction of producer {transaction.producer_id} at offsets "
-                    f"{first} to {last}: consumers with read_committed get its records"
-                ),
+            yield self.finding(
+                Code.MISSING,
+                f"the entry {state} for the aborted transaction of producer {transaction.producer_id} at offsets "
+                f"{first} to {last}: consumers with read_committed get its records",
                 expected=f"an entry for offsets {first} to {last}",
-                advice=ADVICE,
             )
         if self._empty:
             text = f"{self._empty} ABORT markers have no data in the log and no entry"
-            yield Finding(level=Level.REMARK, file=self.file, kind=Code.EMPTY_ABORT, text=text, found=self._empty)
+            yield self.finding(Code.EMPTY_ABORT, text, level=Level.REMARK, found=self._empty)

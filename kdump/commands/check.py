@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump import checking
-from kdump.checks import everything
+from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.command_line import options, session
 from kdump.command_line.answering import AT
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.checking import CheckStep
-    from kdump.checks.everything import CheckedPartition
+    from kdump.checks.whole_partition import CheckedPartition
     from kdump.command_line.findings_output import FindingsOutput
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
@@ -81,7 +81,7 @@ def command(
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(wanted._replace(remote=None, logs_only=True), run.report)
     partitions = list(run.watched(finder.find(checking.searchable(paths, configs), None)))
-    how = everything.CheckOptions(
+    how = whole_partition.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
     of, how = checking.prepared(paths, partitions, wanted, how, run.fail, release=release, configs=configs)
@@ -106,7 +106,7 @@ def _remote(
     wanted: Wanted,
     paths: tuple[str, ...],
     local: list[Partition],
-    how: everything.CheckOptions,
+    how: whole_partition.CheckOptions,
     run: session.Session,
     output: FindingsOutput,
     met: set[Name],
@@ -141,7 +141,7 @@ def _remote(
     for part in (one._replace(segments=tuple(each for each in one.segments if locked(each) is None)) for one in remote):
         if not part.segments:
             continue
-        checked = everything.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
+        checked = whole_partition.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
         has_all = not (listed.known or closed or unread or unlisted)  # else some are local or cannot be read
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
         _partition(checked._replace(findings=tuple(kept)), run, output)
@@ -156,7 +156,7 @@ def _remote(
 def report(steps: Iterable[CheckStep], run: session.Session, output: FindingsOutput) -> None:
     """Report the steps of a check: findings of partitions, findings of log dirs, starts of brokers."""
     for step in steps:
-        if isinstance(step, everything.CheckedPartition):
+        if isinstance(step, whole_partition.CheckedPartition):
             _partition(step, run, output)
         elif isinstance(step, list):
             output.add(step)
@@ -179,7 +179,7 @@ def _partition(checked: CheckedPartition, run: session.Session, output: Findings
 
 def _checked(
     partitions: list[Partition],
-    how: everything.CheckOptions,
+    how: whole_partition.CheckOptions,
     dirs: LogDirs,
     workers: Workers | None,
     run: session.Session,
@@ -187,7 +187,7 @@ def _checked(
     """Yield the findings of each partition, in order."""
     if workers is None:
         for part in partitions:
-            yield everything.check(part, how, dirs, run.progress)
+            yield whole_partition.check(part, how, dirs, run.progress)
         return
     reported: set[Finding] = set()  # several chunks report the same of one log dir
     for results in workers.results(partial(_chunk, how), task_groups(partitions, workers.count)):
@@ -198,6 +198,6 @@ def _checked(
             yield result._replace(findings=new)
 
 
-def _chunk(how: everything.CheckOptions, partitions: list[Partition]) -> list[CheckedPartition]:
+def _chunk(how: whole_partition.CheckOptions, partitions: list[Partition]) -> list[CheckedPartition]:
     dirs = LogDirs()
-    return [everything.check(part, how, dirs) for part in partitions]
+    return [whole_partition.check(part, how, dirs) for part in partitions]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kdump import checking
 from kdump.answers.disk_usage import DiskUsage, PartitionUsage
 from kdump.answers.log_dir_pass import LogDirPass
-from kdump.checks import everything
+from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.command_line.findings_output import FindingsOutput
 from kdump.command_line.session import Session
@@ -163,12 +163,12 @@ def _what(
 
 def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) -> list[str]:
     """Check the headers; return the conclusion."""
-    how = everything.CheckOptions(records=False, at=timestamps.now())
+    how = whole_partition.CheckOptions(records=False, at=timestamps.now())
     wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True)
     of, how = checking.prepared(paths, partitions, wanted, how, run.fail)
     verdict, dirs = _Verdict(), LogDirs()
     output = FindingsOutput(run, verdict)
-    checked = (everything.check(one, how, dirs, run.progress) for one in partitions)
+    checked = (whole_partition.check(one, how, dirs, run.progress) for one in partitions)
     report(of.steps(checked, dirs, run.fail), run, output)
     output.end()
     return verdict.lines

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import ExitStatus, brief
 from kdump.findings.codes import Code
@@ -84,6 +84,11 @@ class Finding:
     def is_hole(self) -> bool:
         """Whether offsets are missing from a log, and nothing more is wrong: a broker takes it."""
         return self.level is Level.LOG and is_hole(self.kind, self.file)
+
+
+def remark(file: str, kind: str, text: str, **more: Any) -> Finding:
+    """Return a remark; ``more`` are further fields of :class:`Finding`."""
+    return Finding(level=Level.REMARK, file=file, kind=kind, text=text, **more)
 
 
 METADATA_LOG: Final = "__cluster_metadata-"

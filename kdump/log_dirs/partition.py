@@ -202,19 +202,28 @@ def index_swaps(partition: Partition) -> dict[str, str]:
     if not found:
         return {}
     logs = {posixpath.basename(each.path) for each in partition.segments}
-    names = [*logs, *(each.name for each in partition.others)]
-    least = min((_offset(name) for name in names if name.endswith(f".{file_names.CLEANED}")), default=None)
+    least = least_cleaned(partition)
     lone: dict[str, str] = {}
     for name, path in found.items():
         target = name.removesuffix(f".{file_names.SWAP}")
         named = file_names.INDEX_NAME.fullmatch(target)
         has_log = named is not None and f"{named['stem']}.{file_names.LOG}.{file_names.SWAP}" in logs
-        if named is not None and not has_log and (least is None or _offset(name) < least):
+        if named is not None and not has_log and (least is None or stem_offset(name) < least):
             lone[target] = path
     return lone
 
 
-def _offset(name: str) -> int:
+def least_cleaned(partition: Partition) -> int | None:
+    """Return the least base offset of the ``.cleaned`` files of a folder, or None without one.
+
+    A start deletes ``.swap`` files from this offset on: the compaction that wrote them was not finished.
+    """
+    names = [posixpath.basename(each.path) for each in partition.segments] + [each.name for each in partition.others]
+    return min((stem_offset(name) for name in names if name.endswith(f".{file_names.CLEANED}")), default=None)
+
+
+def stem_offset(name: str) -> int:
+    """Return the offset at the beginning of a file name, 0 without one."""
     stem = name.partition(".")[0]
     return int(stem) if stem.isdecimal() else 0
 

@@ -12,7 +12,7 @@ from kdump.errors import DamageError
 from kdump.findings.codes import Code
 from kdump.formats import txn_index
 from kdump.log_dirs import file_names
-from kdump.log_dirs.partition import index_swaps, with_index_swaps
+from kdump.log_dirs.partition import index_swaps, least_cleaned, with_index_swaps
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.segment_end import Cut, base_of, lost, read_next_offset
 from kdump.segments import resync, walk
@@ -37,21 +37,14 @@ def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
     """Return the log after a start has finished an interrupted swap. The swap is dropped if cleaning was incomplete."""
     live: list[Segment] = []
     swaps: list[Segment] = []
-    cleaned: list[int] = []
     for each in sorted(partition.segments, key=base_of):
         state = each.path.rpartition(f".{file_names.LOG}")[2].removeprefix(".")
-        if state == file_names.CLEANED:
-            cleaned.append(base_of(each))
-        elif state == file_names.SWAP:
+        if state == file_names.SWAP:
             swaps.append(each)
         elif not state:
             live.append(each)
-    for entry in partition.others:
-        stem, _, suffix = entry.name.partition(".")
-        if suffix.endswith(f".{file_names.CLEANED}") and stem.isdecimal():
-            cleaned.append(int(stem))
     live = with_index_swaps(live, index_swaps(partition))
-    least = min(cleaned, default=None)
+    least = least_cleaned(partition)
     valid = [each for each in swaps if least is None or base_of(each) < least]
     discarded = [each.name for each in swaps if each not in valid]
     if not valid:

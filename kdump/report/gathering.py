@@ -20,7 +20,7 @@ from kdump.answers.retention import Retention, copied_offsets
 from kdump.answers.statistics import Statistics
 from kdump.answers.topic_configs import TopicConfigs, compacted_topics
 from kdump.answers.transactions import Transactions
-from kdump.checks import everything
+from kdump.checks import across_log_dirs, whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
 from kdump.log_dirs.file_names import SEGMENT_NAME, Name, leftover_state
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import Collector
     from kdump.answers.topic_configs import GivenConfig
     from kdump.broker_start.started import Started
-    from kdump.checks.everything import CheckedPartition
+    from kdump.checks.whole_partition import CheckedPartition
     from kdump.errors import Reporter
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
@@ -118,7 +118,7 @@ class ReportPass:
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._into, self._asked, self._say, self._progress = into, asked, say, progress
-        self._how = everything.CheckOptions(records=False, at=at, compacted=into.compacted)
+        self._how = whole_partition.CheckOptions(records=False, at=at, compacted=into.compacted)
         states = LogDirStates(say)
         self._files = LogDirPass([into.usage], say, states)
         self._logs = LogDirPass(into.of_logs, say, states)
@@ -140,7 +140,7 @@ class ReportPass:
         if not partition.segments and not holds_a_log(partition.others, log_dirs=True):
             return
         tap = None if log is None else self._logs.alongside(self._logs.place(log))
-        checked = everything.check(partition, self._how, self._dirs, self._progress, tap)
+        checked = whole_partition.check(partition, self._how, self._dirs, self._progress, tap)
         if tap is not None:
             tap.close()
         for error in checked.failed:
@@ -184,8 +184,10 @@ def gather(
     else:
         ReportPass(into, asked, at, say, progress).run(partitions)
     dirs = LogDirs()
-    across = tuple(everything.across([one for one in partitions if asked.takes(Name(one.topic, one.partition))], dirs))
-    into.checked.append(everything.CheckedPartition(0, 0, 0, across))
+    across = tuple(
+        across_log_dirs.check([one for one in partitions if asked.takes(Name(one.topic, one.partition))], dirs)
+    )
+    into.checked.append(whole_partition.CheckedPartition(0, 0, 0, across))
     _look_up_ends(into, partitions, say)
 
 

@@ -19,7 +19,7 @@ from kdump.answers.collector import as_json
 from kdump.arrow import answer_lines
 from kdump.arrow.header_rows import RECORD_COLUMNS, HeaderRows, of_batches
 from kdump.arrow.stream import RowStream, joined
-from kdump.checks.everything import CheckOptions
+from kdump.checks.whole_partition import CheckOptions
 from kdump.errors import Reporter, UnreadableError
 from kdump.findings import status
 from kdump.formats.record_layout import TIMESTAMP_TYPES

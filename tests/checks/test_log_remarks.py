@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdump.checks import everything
+from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.log_dirs.finder import Finder, Wanted
 from testing import forge
@@ -34,7 +34,7 @@ def remarks(folder, *segments, at=NOW):
     for base, batches in segments:
         (folder / f"{base:020}.log").write_bytes(b"".join(batches))
     (part,) = Finder(Wanted(siblings=True, log_dirs=True)).find([str(folder)])
-    checked = everything.check(part, everything.CheckOptions(records=False, at=at), LogDirs())
+    checked = whole_partition.check(part, whole_partition.CheckOptions(records=False, at=at), LogDirs())
     return {finding.kind: finding for finding in checked.findings if finding.is_remark and finding.kind != "absent"}
 
 

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from kdump import kernel
-from kdump.checks import everything, partition
+from kdump.checks import partition, whole_partition
 from kdump.checks.log import LogCheck
 from kdump.checks.log_dir import LogDirs
 from kdump.errors import DamageError
@@ -117,8 +117,8 @@ def indexes(rng, data, base):
 def said(place):
     """Return all that a folder gives rise to: with records and without, and by the pass over its indexes alone."""
     for part in Finder(WANTED).find([str(place)]):
-        for options in (everything.CheckOptions(at=NOW + 1000), everything.CheckOptions(records=False)):
-            yield everything.check(part, options, LogDirs())
+        for options in (whole_partition.CheckOptions(at=NOW + 1000), whole_partition.CheckOptions(records=False)):
+            yield whole_partition.check(part, options, LogDirs())
         yield list(partition.check(part, fail=lambda _: None))
 
 
@@ -231,5 +231,5 @@ def test_few_of_many_valid_batches_are_looked_at_alone(tmp_path, monkeypatch, pr
 
     monkeypatch.setattr(LogCheck, "_batch", batch)
     (part,) = Finder(WANTED).find([str(place)])
-    assert everything.check(part, everything.CheckOptions(), LogDirs()).batches == 500
+    assert whole_partition.check(part, whole_partition.CheckOptions(), LogDirs()).batches == 500
     assert next(alone) <= 2 * max(1, producers)

@@ -142,7 +142,7 @@ ENTRIES = {"kdump": script(), "python -m kdump": ["-m", "kdump"]}
 
 @pytest.mark.parametrize("name", ENTRIES)
 @pytest.mark.parametrize(
-    "module", ["kdump.cli", "click", "kdump.output.stdout", "kdump.commands.check", "kdump.checks.everything"]
+    "module", ["kdump.cli", "click", "kdump.output.stdout", "kdump.commands.check", "kdump.checks.whole_partition"]
 )
 def test_ctrl_c_while_modules_are_imported_is_quiet(tmp_path, name, module):
     """A finder presses Ctrl-C when a module is asked for."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kdump import kernel
-from kdump.checks import everything as check
+from kdump.checks import whole_partition as check
 from kdump.checks.log_dir import LogDirs
 from kdump.dump_log_segments import decoders
 from kdump.dump_log_segments.decoders.texts import Parser

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump import checking
 from kdump.arrow import schema as arrow_schema
-from kdump.checks import everything
+from kdump.checks import across_log_dirs, whole_partition
 from kdump.checks.log_dir import READERS, LogDirs
 from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from kdump.checks.everything import CheckOptions
+    from kdump.checks.whole_partition import CheckOptions
     from kdump.errors import UnreadableError
     from kdump.findings import Finding
     from kdump.log_dirs.partition import Partition
@@ -75,7 +75,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
         tuple(options.paths),
         partitions,
         wanted,
-        everything.CheckOptions(at=timestamps.now() if options.at is None else options.at),
+        whole_partition.CheckOptions(at=timestamps.now() if options.at is None else options.at),
         lambda error: refuse(error, skip=options.skip_unreadable),  # a task makes the row
     )
     known: dict[tuple[object, str], Partition] = {}
@@ -90,7 +90,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
     dirs = LogDirs()
     for part in partitions:
         dirs.facts(part, lambda error: refuse(error, skip=options.skip_unreadable))  # a task makes the row
-    across = list(everything.across(partitions, dirs))
+    across = list(across_log_dirs.check(partitions, dirs))
     rows = [*_closed(unreadable), *map(finding_line, across)]
     return [*tasks, CheckTask([], [], rows, how, options.skip_unreadable)]
 
@@ -108,12 +108,12 @@ def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
 
     for part in task.covered:
         if part.topic is None:
-            found.update(everything.check(part, task.how, dirs).findings)
+            found.update(whole_partition.check(part, task.how, dirs).findings)
         else:
             dirs.facts(part, fail)
     found.update(dirs.news())
     for part in task.partitions:
-        checked = everything.check(part, task.how, dirs)
+        checked = whole_partition.check(part, task.how, dirs)
         for error in checked.failed:
             refuse(error, skip=task.skip)
         failed = [error for error in checked.failed if str(error) not in said]

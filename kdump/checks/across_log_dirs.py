@@ -1,6 +1,6 @@
-"""The ids in ``meta.properties`` of several log dirs, compared as a broker does when it starts.
+"""Contradictions between log dirs: their ids in ``meta.properties``, and partitions in two log dirs of one broker.
 
-Source: Kafka's class MetaPropertiesEnsemble (3.7, KIP-858).
+Sources: Kafka's classes MetaPropertiesEnsemble (3.7, KIP-858) and LogManager.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.errors import discard
+from kdump.checks import folder
+from kdump.errors import UnreadableError, discard
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.log_dirs import file_names
+from kdump.primitives.terminal import shell_path, shell_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,8 +23,48 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 
+def check(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
+    """Yield the contradictions between the log dirs of ``parts``.
+
+    A partition in two log dirs is only a remark before 3.7: they may be copies of one log dir, and no file shows it.
+    """
+    parts = list(parts)
+    yield from _contradicting_ids(parts, dirs)
+    met: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
+    for part in parts:
+        properties = dirs.facts(part, discard).properties
+        if part.topic is None or properties is None or properties.broker_id is None or folder.leftover_of(part):
+            continue
+        key = (properties.cluster_id, properties.broker_id, part.topic, part.partition)
+        other, directory = met.setdefault(key, (part, properties.directory_id))
+        if other is part or (directory is not None and directory == properties.directory_id):
+            continue
+        if properties.values.get("version") == "1" and _topic_id(part) != _topic_id(other):
+            continue  # a KRaft broker makes one of them stray (isStrayKraftReplica): the dry start reports it
+        certain = directory is not None and properties.directory_id is not None
+        both_dirs = other.files.shown(other.log_dir), part.files.shown(part.log_dir)
+        both = f"{part.name} is in {both_dirs[0]} too, of the same broker"
+        compare = f"kdump diff {' '.join(map(shell_path, both_dirs))} --topic {shell_pattern(part.topic or '')}"
+        yield Finding(
+            level=Level.DERIVED if certain else Level.REMARK,
+            file=part.files.shown(part.folder),
+            kind=Code.TWICE,
+            text=f"{both}: it does not start" if certain else f"{both}: with both in log.dirs it does not start",
+            advice=f"Keep a copy of both. {compare} shows which lacks records: move that one away." if certain else "",
+            fatal=certain,
+        )
+
+
+def _topic_id(part: Partition) -> bytes | None:
+    """Return the topic id of a folder, or None: the check of the folder reports an invalid file."""
+    try:
+        return part.topic_id(discard)
+    except UnreadableError:
+        return None
+
+
 class _Ids(NamedTuple):
-    """A log dir: its path, the shown path and the content of its ``meta.properties``, and its folder names."""
+    """A log dir: its path, its ``meta.properties`` (shown path and content), and its partitions."""
 
     path: str
     file: str
@@ -30,8 +72,8 @@ class _Ids(NamedTuple):
     partitions: set[str]
 
 
-def check(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
-    """Yield the reasons why a broker does not start on these log dirs together, and log dirs without ids."""
+def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
+    """Yield the reasons why a broker does not start on these log dirs together, and missing ``meta.properties``."""
     found: dict[str, _Ids] = {}
     missing: set[str] = set()
     for part in parts:
@@ -58,7 +100,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
 
 
 def _missing(part: Partition, shown: str) -> Finding:
-    """Return the finding of a log dir without the file: brokers of 0.8 had none, those of ZooKeeper wrote it again."""
+    """Return the finding on a missing file. It is a remark for old brokers: 0.8 had none, later ones wrote it again."""
     modern = any(entry.name == file_names.PARTITION_METADATA for entry in part.others)
     text = "it is missing: a broker of KRaft does not start without it"
     return Finding(
@@ -90,7 +132,7 @@ def _clusters(of_one: list[_Ids]) -> Iterator[Finding]:
 
 
 def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
-    """Yield log dirs of one id. Those that share a partition are copies of one, and no broker has both."""
+    """Yield the log dirs with the same directory.id. Log dirs that share a partition are copies, and are left out."""
     met: dict[str, _Ids] = {}
     for ids in of_one:
         directory = ids.properties.directory_id

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from kdump.checks import everything, log_dir
+from kdump.checks import log_dir, whole_partition
 from kdump.findings.codes import Code
 from kdump.formats import checkpoints, leader_epoch, producer_snapshot
 from kdump.formats.checkpoints import PartitionOffset
@@ -611,11 +611,11 @@ def test_a_lost_segment_of_a_compacted_log_shows_past_the_cleaners_checkpoint(
     if first_dirty is not None:
         entries = [PartitionOffset("orders", 0, first_dirty)] if first_dirty else []
         (tmp_path / "cleaner-offset-checkpoint").write_bytes(checkpoints.encode(entries) if entries else b"")
-    options = everything.CheckOptions(
+    options = whole_partition.CheckOptions(
         compacted=frozenset({"orders"}), alone=frozenset({"orders"} if replicas == 1 else ())
     )
     (part,) = Finder(Wanted(leftovers=True)).find([str(place)], None)
-    checked = everything.check(part, options, log_dir.LogDirs())
+    checked = whole_partition.check(part, options, log_dir.LogDirs())
     found = [(each.expected, each.found) for each in checked.findings if each.code == Code.GAP]
     assert found == (lost if replicas == 1 else [])  # a follower takes the gaps of its leader
 
@@ -624,7 +624,7 @@ def test_gaps_of_a_topic_that_is_not_compacted_are_damage_without_a_cleaners_che
     place = folder(tmp_path, (0, one(0)), (5, one(5)), (6, one(6)))
     (part,) = Finder(Wanted(leftovers=True)).find([str(place)], None)
     for ids, lost in (({}, 0), ({"orders": "A"}, 1)):
-        checked = everything.check(part, everything.CheckOptions(ids=ids), log_dir.LogDirs())
+        checked = whole_partition.check(part, whole_partition.CheckOptions(ids=ids), log_dir.LogDirs())
         assert [each.code for each in checked.findings if not each.is_remark].count(Code.GAP) == lost
 
 

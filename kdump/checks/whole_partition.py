@@ -1,4 +1,4 @@
-"""Everything that can be said of a partition: log, indexes, the files beside them, and a broker's next start."""
+"""The whole check of a partition: log, indexes, the files beside them, and a broker's next start."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.checks import evidence, folder, kraft_snapshot, log_dir_ids, partition
+from kdump.checks import evidence, folder, kraft_snapshot, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
-from kdump.errors import UnreadableError, discard, many
-from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, salvage
+from kdump.errors import UnreadableError, many
+from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, remark, salvage
 from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import index_swaps, with_index_swaps
-from kdump.primitives.terminal import shell_path, shell_pattern
+from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.checks.kraft_snapshot import Snapshot
     from kdump.checks.log_dir import LogDir, LogDirs
@@ -32,14 +32,12 @@ if TYPE_CHECKING:
 
 IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_METADATA})
 """Files that do not affect a log when a broker starts."""
-
-
 COPY_OF_A_RUNNING_BROKER: Final = " (a copy of a running broker can look so)"
-"""Words on a checkpoint that is newer than the log beside it, where no clean stop rules it out."""
+"""Added to findings on a checkpoint that is newer than the log, unless the broker had a clean shutdown."""
 
 
 class CheckOptions(NamedTuple):
-    """The options of a check: ``records`` reads inside batches, ``interval`` is index.interval.bytes for the dry run.
+    """The options of a check. ``records``: also the records in batches. ``interval``: index.interval.bytes.
 
     ``at`` is now in ms since 1970: a timestamp more than an hour later is in the future. None: none is.
     """
@@ -48,21 +46,21 @@ class CheckOptions(NamedTuple):
     interval: int = DEFAULT_INTERVAL
     at: int | None = None
     starts: bool = True
-    """Whether a broker can start on the files; False for remote storage."""
+    """Whether a broker can start on the files: not on remote storage."""
     jobs: int = 1
     """How many processes share a large segment."""
     compacted: frozenset[str] = frozenset()
-    """The topics with ``cleanup.policy=compact`` in the metadata log: gaps in their offsets are usual."""
+    """The topics with ``cleanup.policy=compact`` in the metadata log: gaps in their offsets are normal."""
     alone: frozenset[str] = frozenset()
-    """The topics with one replica, according to the metadata log."""
+    """The topics with one replica, by the metadata log."""
     ids: Mapping[str, str] = {}
-    """The ids of topics by name, in base64, of the metadata log."""
+    """Topic name -> id in base64, by the metadata log."""
 
 
 class CheckedPartition(NamedTuple):
-    """The counts and findings of a checked partition; ``size`` is that of its logs in bytes.
+    """The counts and findings of a checked partition; ``size`` is that of its segments in bytes.
 
-    ``folder`` is the partition folder as messages show it; ``failed`` are the unreadable files.
+    ``folder`` is the shown path of the partition folder, ``failed`` are the unreadable files.
     """
 
     segments: int
@@ -78,9 +76,9 @@ class CheckedPartition(NamedTuple):
     sound_end: int | None = None
     """The next offset of the log if all its batches are valid and in order, else None."""
     reaches: Mapping[str, int] = {}
-    """Kind of file beside the log -> the end offset of the log that it implies."""
+    """Kind of file beside the log -> the least end offset that it proves."""
     begins: Mapping[str, int] = {}
-    """Kind of file -> the offset at or before which the log begins, as it implies."""
+    """Kind of file -> the offset at or before which the log began, as it proves."""
 
 
 def check(
@@ -90,9 +88,9 @@ def check(
     read: Callable[[int], None] = lambda _: None,
     tap: Tap | None = None,
 ) -> CheckedPartition:
-    """Check a partition. ``dirs`` has the log dirs of earlier partitions. Unreadable files are reported.
+    """Check a partition. ``dirs`` are the log dirs, shared by all partitions of a run.
 
-    ``tap`` receives the regions of its segments in the same pass.
+    ``read`` receives the number of bytes read since the last call, ``tap`` the regions of the segments.
     """
     if part.foreign:
         return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))
@@ -135,7 +133,7 @@ def check(
 
 
 def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> Finding:
-    """Add the repair command to a finding on a file that keeps a broker from starting."""
+    """Add the repair command to a finding on a file that stops a broker."""
     from kdump.checks.repair_commands import aside, metadata_command  # few logs need it
 
     folder_name, name = posixpath.split(finding.file)
@@ -148,64 +146,20 @@ def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> F
 
 
 def _sound_end(part: Partition, log: _Log, closed: set[object]) -> int | None:
-    """Return the next offset of a log that a broker would not change when it reads it again."""
+    """Return the next offset of a log that recovery would not change, else None."""
     leftovers = len(log.live) != len([each for each in part.segments if not file_names.is_kraft_snapshot(each.path)])
     unsure = log.damaged or log.check.wants_recovery or leftovers or bool(closed)
     return None if unsure else log.check.next_offset
 
 
 def _foreign(part: Partition) -> Finding:
-    """Return the remark on a folder that is no broker's: the check of the log dir reports that it must go."""
-    return Finding(
-        level=Level.REMARK,
-        file=part.files.shown(part.folder),
-        kind=Code.FOREIGN_FOLDER,
-        text="a foreign folder, no broker's: what it holds is checked where it is named itself",
-    )
-
-
-def across(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
-    """Yield contradictions between log dirs: ids, and partitions in two log dirs of one broker (LogManager).
-
-    Before 3.7 no file decides whether two log dirs are a broker's two, or two copies of one: then it is a remark.
-    """
-    parts = list(parts)
-    yield from log_dir_ids.check(parts, dirs)
-    met: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
-    for part in parts:
-        properties = dirs.facts(part, discard).properties
-        if part.topic is None or properties is None or properties.broker_id is None or folder.leftover_of(part):
-            continue
-        key = (properties.cluster_id, properties.broker_id, part.topic, part.partition)
-        other, directory = met.setdefault(key, (part, properties.directory_id))
-        if other is part or (directory is not None and directory == properties.directory_id):
-            continue
-        if properties.values.get("version") == "1" and _topic_id(part) != _topic_id(other):
-            continue  # a KRaft broker makes one of them stray (isStrayKraftReplica): the dry start reports it
-        certain = directory is not None and properties.directory_id is not None
-        both_dirs = other.files.shown(other.log_dir), part.files.shown(part.log_dir)
-        both = f"{part.name} is in {both_dirs[0]} too, of the same broker"
-        compare = f"kdump diff {' '.join(map(shell_path, both_dirs))} --topic {shell_pattern(part.topic or '')}"
-        yield Finding(
-            level=Level.DERIVED if certain else Level.REMARK,
-            file=part.files.shown(part.folder),
-            kind=Code.TWICE,
-            text=f"{both}: it does not start" if certain else f"{both}: with both in log.dirs it does not start",
-            advice=f"Keep a copy of both. {compare} shows which lacks records: move that one away." if certain else "",
-            fatal=certain,
-        )
-
-
-def _topic_id(part: Partition) -> bytes | None:
-    """Return the topic id of a folder, or None without a valid one; the check of the folder reports why."""
-    try:
-        return part.topic_id(discard)
-    except UnreadableError:
-        return None
+    """Return the remark on a folder that no broker writes; the check of the log dir reports that it must be moved."""
+    text = "a foreign folder, no broker's: what it holds is checked where it is named itself"
+    return remark(part.files.shown(part.folder), Code.FOREIGN_FOLDER, text)
 
 
 def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[UnreadableError], None]) -> Iterator[Snapshot]:
-    """Yield the snapshots of the metadata log, checked."""
+    """Yield the checked snapshots of the metadata log."""
     paths = [segment.path for segment in part.segments] + [entry.path for entry in part.others]
     for path in paths:
         if file_names.is_kraft_snapshot(path):
@@ -216,7 +170,7 @@ def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[Unreadabl
 
 
 class _Log(NamedTuple):
-    """The result of the pass over a log: its segments, and the findings in them and in their indexes."""
+    """The result of the pass over a log: its segments, and the findings on them and their indexes."""
 
     check: LogCheck
     live: list[Segment]
@@ -261,14 +215,14 @@ def _log(
 
 
 def _is_cleaned(part: Partition, options: CheckOptions, place: LogDir) -> bool | None:
-    """Return whether compaction may have left gaps in a log; None if no file decides it."""
+    """Return whether compaction may have left gaps in a log; None if no file shows it."""
     if part.topic in COMPACTED_TOPICS | options.compacted:
         return True
     return False if place.cleaned is None and part.topic in options.ids else place.cleaned
 
 
 def _cut(found: Sequence[Finding]) -> Iterator[int]:
-    """Yield the base offsets of segments whose index shows that the log or its end is missing."""
+    """Yield the base offsets of segments whose index proves that the log or its end is missing."""
     for each in found:
         name = posixpath.basename(each.file)
         if each.code in {Code.BEYOND_THE_LOG, Code.NO_LOG} and name.endswith(f".{file_names.INDEX}"):
@@ -278,7 +232,7 @@ def _cut(found: Sequence[Finding]) -> Iterator[int]:
 
 
 def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:
-    """Yield findings on the next start of a broker."""
+    """Yield the findings on the next start of a broker."""
     where = part.files.shown(part.folder)
     end = log.next_offset
     if damaged or log.wants_recovery or _overflows(part, end):
@@ -299,8 +253,10 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         word = "after an unclean stop a broker" if place.clean else "a broker"
         yield from _outcome(where, unclean, word, would=place.clean)
         end = unclean.log_end_offset
-    swaps = any(each.path.endswith(f".{file_names.SWAP}") for each in part.segments)  # a start knows where it ends
-    is_live = folder.leftover_of(part) is None  # the checkpoint has the high watermark of the replica in use
+    swaps = any(
+        each.path.endswith(f".{file_names.SWAP}") for each in part.segments
+    )  # the dry start of the broker knows the end
+    is_live = folder.leftover_of(part) is None  # the checkpoint is about the replica in use
     if is_live and place.high_watermark is not None and end is not None and place.high_watermark > end and not swaps:
         yield Finding(
             level=Level.LOG,
@@ -317,13 +273,13 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
 
 
 def _overflows(part: Partition, end: int | None) -> bool:
-    """Return whether a segment spans more offsets than its indexes can hold: a broker splits it."""
+    """Return whether a segment spans more offsets than an index can store: a broker splits it."""
     bases = sorted({segment.base_offset or 0 for segment in part.segments})
     return any(after - base > 1 << 31 for base, after in pairwise([*bases, *([] if end is None else [end])]))
 
 
 def _marker(part: Partition, cut: Cut) -> Finding:
-    """Return the finding of a damaged log that a broker does not recover, since it stopped in good order."""
+    """Return the finding on a damaged log that a broker does not recover because of its clean shutdown."""
     from kdump.checks.repair_commands import aside  # few logs need it
 
     marker = part.files.shown(posixpath.join(part.log_dir or ".", file_names.CLEAN_SHUTDOWN))
@@ -340,7 +296,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the result of a start; ``would``: as remarks, because the next start is of the other kind."""
+    """Yield the findings on the result of a start. ``would``: as remarks, for a start that is not the next one."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         yield Finding(
@@ -367,12 +323,8 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             commands=() if harmless else (salvage([shell_path(where)]),),
         )
     for name in outcome.splits:
-        yield Finding(
-            level=Level.REMARK,
-            file=name,
-            kind=Code.RECOVERY,
-            text=f"{who} would split it first: it holds an offset that does not fit after its base offset",
-        )
+        text = f"{who} would split it first: it holds an offset that does not fit after its base offset"
+        yield remark(name, Code.RECOVERY, text)
     if outcome.fails is not None:
         yield Finding(
             level=Level.REMARK if would else Level.LOG,
@@ -381,14 +333,11 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             text=f"{who} would not load the log: {outcome.fails.text}",
         )
     else:
-        yield Finding(
-            level=Level.REMARK,
-            file=where,
-            kind=Code.RECOVERY,
-            text=f"{who} would read {outcome.recovered_bytes} bytes of {many(len(outcome.recovered), 'segment')}, "
-            f"and the log would end at offset {outcome.log_end_offset}",
-            offset=outcome.log_end_offset,
+        text = (
+            f"{who} would read {outcome.recovered_bytes} bytes of {many(len(outcome.recovered), 'segment')}, "
+            f"and the log would end at offset {outcome.log_end_offset}"
         )
+        yield remark(where, Code.RECOVERY, text, offset=outcome.log_end_offset)
 
 
 def _lost(cut: Cut) -> str:
