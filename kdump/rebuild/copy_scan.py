@@ -5,6 +5,7 @@ A span is a batch run of one leader epoch in one segment. A healthy log has a fe
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError
@@ -66,8 +67,18 @@ class ScannedCopy:
     missing there; the last offset is None if the log ends with the range.
     """
 
-    def __init__(self, folder: VolumeFolder, segments: Iterable[Segment], *, is_compacted: bool) -> None:
-        """Read all segments. Gaps between offsets end a span, unless the log ``is_compacted``."""
+    def __init__(
+        self,
+        folder: VolumeFolder,
+        segments: Iterable[Segment],
+        *,
+        is_compacted: bool,
+        noted: Sequence[EpochEntry] = (),
+    ) -> None:
+        """Read all segments. Gaps between offsets end a span, unless the log ``is_compacted``.
+
+        ``noted`` are the leader epochs of its checkpoint.
+        """
         self.folder = folder
         self.segments = tuple(segments)
         self.spans: list[BatchSpan] = []
@@ -83,9 +94,9 @@ class ScannedCopy:
                 if is_credible:
                     self._add(each, place)
             following = self.segments[number + 1].base_offset if number + 1 < len(self.segments) else None
-            account.lost += self._doubt_offsets(each, begin, following)
-            self._take_lost(account.lost, begin, following)
-        self._doubt_epochs()
+            wrong = self._doubt_offsets(each, begin, following, account.lost)
+            self._take_lost([*account.lost, *wrong], begin, following)
+        self._doubt_epochs(EpochHistory(noted))
 
     @property
     def is_sound(self) -> bool:
@@ -165,47 +176,131 @@ class ScannedCopy:
         else:
             self.spans.append(new)
 
-    def _doubt_epochs(self) -> None:
-        """Move single batches to ``doubtful`` whose leader epoch is not between those of their neighbours."""
+    def _doubt_epochs(self, noted: EpochHistory) -> None:
+        """Move single batches to ``doubtful`` whose leader epoch is wrong.
+
+        Epochs never decrease. A broker writes an epoch to its checkpoint before the first batch.
+        """
+        known = {entry.epoch for entry in noted.entries}
+        starts = {entry.start_offset for entry in noted.entries}
         kept: list[BatchSpan] = []
         for number, span in enumerate(self.spans):
-            before = kept[-1].epoch if kept else -1
+            expected = noted.at(span.base_offset)
+            is_noted = span.epoch in known and span.base_offset not in starts
+            if span.epoch < -1 or (_is_flipped_low(span, expected) and not is_noted):
+                self.doubtful.append(span)
+                continue
             after = self.spans[number + 1].epoch if number + 1 < len(self.spans) else None
-            is_alone = span.batches == 1 and after is not None and before <= after
-            if span.epoch < -1 or (is_alone and after is not None and not before <= span.epoch <= after):
+            while kept and span.epoch < kept[-1].epoch and _is_higher_wrong(kept, span, after, noted):
+                self.doubtful.append(kept.pop())
+            if kept and span.epoch < kept[-1].epoch and span.batches == 1 and span.epoch >= 0:
                 self.doubtful.append(span)
             else:
                 kept.append(span)
         self.spans = kept
 
-    def _doubt_offsets(self, each: Segment, begin: int, following: int | None) -> list[LeftOutRange]:
+    def _doubt_offsets(
+        self, each: Segment, begin: int, following: int | None, damaged: Sequence[LeftOutRange]
+    ) -> list[LeftOutRange]:
         """Remove batches of a segment from the spans whose base offset cannot be right: no checksum covers it.
 
         Offsets of a segment increase, from its base offset to before that of the ``following`` one. In a log that is
-        not compacted a batch starts at the end offset of the batch before it.
+        not compacted a batch starts at the end offset of the batch before it. Batches whose right offset is known
+        become doubtful, the ranges of the others are returned.
         """
         low = each.base_offset or 0
         high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following
         kept: list[BatchSpan] = []
         wrong: list[BatchSpan] = []
         spans = self.spans[begin:]
+        neighbours = _Neighbours(spans, damaged, is_last=following is None)
+        least = low
         for number, span in enumerate(spans):
             while kept and span.base_offset <= kept[-1].last_offset and kept[-1].batches == 1 < span.batches:
                 wrong.append(kept.pop())
-            right = kept[-1].last_offset + 1 if kept else low
-            if span.base_offset < right or span.last_offset >= high:
+                least = kept[-1].last_offset + 1 if kept else low
+            right = None if self._is_compacted or span.batches > 1 else neighbours.right_offset(number, least)
+            after = least if right is None else right + span.last_offset - span.base_offset + 1
+            if right is not None and right != span.base_offset and least <= right and after <= high:
+                self.doubtful.append(span._replace(base_offset=right, last_offset=after - 1))
+                self.left_out.append(_misplaced(span)._replace(missing_from=right, missing_until=after))
+                least = after
+            elif span.base_offset < least or span.last_offset >= high:
                 wrong.append(span)
-                continue
-            after = spans[number + 1] if number + 1 < len(spans) else None
-            is_next = span.position == (spans[number - 1].end if number else 0)
-            if is_next and span.batches == 1 and (span.base_offset ^ right).bit_count() == 1 and not self._is_compacted:
-                end = right + span.last_offset - span.base_offset + 1
-                if after is None or after.base_offset == end or after.position != span.end:
-                    wrong.append(span)
-                    continue
-            kept.append(span)
+            else:
+                kept.append(span)
+                least = span.last_offset + 1
         self.spans[begin:] = kept
         return [_misplaced(span) for span in wrong]
+
+
+class _Neighbours:
+    """The spans and damaged ranges of a segment of a log that is not compacted."""
+
+    def __init__(self, spans: Sequence[BatchSpan], damaged: Sequence[LeftOutRange], *, is_last: bool) -> None:
+        self._spans, self._is_last = spans, is_last
+        self._before = {one.end: one for one in damaged}
+        self._gaps = {number for number, pair in enumerate(pairwise(spans), 1) if has_gap(*pair)}
+
+    def right_offset(self, number: int, least: int) -> int | None:
+        """Return the right base offset of a span with one batch, by its neighbours; None if they do not show it.
+
+        ``least`` is the end offset of the spans before it.
+        """
+        span = self._spans[number]
+        count = span.last_offset - span.base_offset + 1
+        after = self._spans[number + 1] if number + 1 < len(self._spans) else None
+        after = after if after is not None and after.position == span.end else None
+        right = self._end_before(number, least)
+        if right is not None and after is not None and after.base_offset == right + count:
+            return right
+        if right is None and after is not None:
+            right = after.base_offset - count
+        elif right is None or after is not None:
+            return None
+        # After a change of cleanup.policy gaps are right, except in the last segment: a cleaner leaves that one.
+        may_have_gaps = bool(self._gaps - {number, number + 1}) or not self._is_last
+        is_far = abs(span.base_offset - right) > NEAR
+        return right if (is_far or not may_have_gaps) and _is_flipped(span.base_offset, right) else None
+
+    def _end_before(self, number: int, least: int) -> int | None:
+        """Return the end offset of the bytes directly before a span: valid batches, or the headers of damaged ones."""
+        position = self._spans[number].position
+        if position == (self._spans[number - 1].end if number else 0):
+            return least
+        damaged = self._before.get(position)
+        claimed = None if damaged is None else _claimed(damaged, least, is_compacted=False)
+        return claimed.stop if claimed is not None and claimed.is_whole else None
+
+
+def has_gap(one: BatchSpan, following: BatchSpan) -> bool:
+    """Return whether a log cleaner removed offsets between consecutive spans."""
+    is_next = one.segment is following.segment and one.end == following.position
+    return is_next and one.last_offset + 1 < following.base_offset
+
+
+def _is_flipped(offset: int, right: int) -> bool:
+    """Return whether an offset is the right one with one or two wrong bits, or with zeros in its first bytes."""
+    return (offset ^ right).bit_count() <= 2 or any(offset == right & (1 << bits) - 1 for bits in range(8, 64, 8))
+
+
+def _is_flipped_low(span: BatchSpan, expected: int | None) -> bool:
+    """Return whether the leader epoch of a single batch is lower than the expected one by a single bit."""
+    if expected is None or span.batches > 1 or not 0 <= span.epoch < expected:
+        return False
+    return (span.epoch ^ expected).bit_count() == 1
+
+
+def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | None, noted: EpochHistory) -> bool:
+    """Return whether the last kept span has a wrong leader epoch, not ``span``, which follows with a lower one."""
+    higher, before = kept[-1], kept[-2].epoch if len(kept) > 1 else -1
+    if higher.batches > 1 or before > span.epoch:
+        return False
+    if span.batches > 1:
+        return True
+    if noted.at(higher.base_offset) == higher.epoch or noted.at(span.base_offset) == span.epoch:
+        return noted.at(higher.base_offset) != higher.epoch
+    return before == span.epoch if after is None else after < higher.epoch
 
 
 def _follows(one: LeftOutRange, spans: Sequence[BatchSpan]) -> bool:

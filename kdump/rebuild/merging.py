@@ -70,12 +70,21 @@ class MergedLog:
             else:
                 self._by_batch(copy, span, limit, allows)
 
-    def add_corrected(self, copy: int, span: BatchSpan) -> None:
-        """Take a single batch whose base offset or leader epoch is wrong in the file, if there is a hole for it."""
-        if self._is_free(span.base_offset, span.last_offset):
-            expected = self._history.at(span.base_offset)
-            epoch = span.epoch if expected is None else expected
-            self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
+    def add_corrected(self, copy: int, span: BatchSpan, own: int | None) -> None:
+        """Take a single batch whose base offset or leader epoch is wrong in the file, if there is a hole for it.
+
+        ``own`` is the leader epoch of its copy at its offset: the batch belongs to the tail of an older leader if the
+        log has another epoch there.
+        """
+        if not self._is_free(span.base_offset, span.last_offset):
+            return
+        expected = self._history.at(span.base_offset)
+        is_flipped = expected is not None and (expected ^ span.epoch).bit_count() == 1
+        if own is not None and not is_flipped and self._history.limit(span.base_offset, own) <= span.last_offset:
+            self._leave_bytes(span, "diverged", self._why(span.base_offset, own))
+            return
+        epoch = span.epoch if expected is None else expected
+        self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
 
     def cut(self, offset: int) -> None:
         """Drop batches that end at ``offset`` or above, as uncommitted."""

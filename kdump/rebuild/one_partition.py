@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from contextlib import suppress
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.epoch_lineage import Lineage
@@ -16,7 +16,7 @@ from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME
 from kdump.log_dirs.partition import Segment
 from kdump.log_salvage.epoch_history import NEVER, EpochHistory, noted
 from kdump.log_salvage.valid_batches import UNREADABLE
-from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, history
+from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, has_gap, history
 from kdump.rebuild.merging import Hole, MergedLog, TakenSpan
 from kdump.rebuild.planned import (
     LOST,
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 SEGMENT_BYTES: Final = 1 << 30
 """Size after which batches of other copies start a new segment: the default of a broker."""
+
+_OTHER_TOPIC: Final = "it has no topic id, and no batch in common with the copies that have one"
 
 
 class WantedPartition(NamedTuple):
@@ -108,7 +110,7 @@ class _Copy:
         if self._scanned is None:
             segments = self.folder.partition.segments
             self.seen = _looked_at(segments)
-            self._scanned = ScannedCopy(self.folder, segments, is_compacted=self._wanted.is_compacted)
+            self._scanned = ScannedCopy(self.folder, segments, is_compacted=self._wanted.is_compacted, noted=self.noted)
             self._history = history(self._scanned, self.noted)
         return self._scanned
 
@@ -164,7 +166,10 @@ def plan(wanted: WantedPartition) -> PartitionPlan:
     """Plan a partition. Unreadable bytes count as damaged, and the plan names them."""
     if not wanted.folders:
         return _without_copy(wanted)
-    return _Planning(wanted).plan()
+    planning = _Planning(wanted)
+    if not wanted.is_compacted and planning.has_gaps():
+        planning = _Planning(wanted._replace(is_compacted=True))
+    return planning.plan()
 
 
 def _without_copy(wanted: WantedPartition) -> PartitionPlan:
@@ -187,12 +192,21 @@ class _Planning:
     def __init__(self, wanted: WantedPartition) -> None:
         self._wanted = wanted
         self._notes: list[str] = []
-        copies = _of_one_topic([_Copy(folder, wanted, self._notes) for folder in wanted.folders], self._notes)
+        found = [_Copy(folder, wanted, self._notes) for folder in wanted.folders]
+        copies, self._others = _of_one_topic(found)
+        self._notes += [f"{copy.folder.path} is left out: {_OTHER_TOPIC}" for copy in self._others]
         self._copies = sorted(copies, key=lambda one: one.rank, reverse=True)
+
+    def has_gaps(self) -> bool:
+        """Return whether offsets are missing between consecutive batches of the leading copy.
+
+        The log was compacted, by a config that is lost or was changed since.
+        """
+        return any(starmap(has_gap, pairwise(self._copies[0].scanned.spans)))
 
     def plan(self) -> PartitionPlan:
         wanted, copies = self._wanted, self._copies
-        if self._is_complete(copies[0]) and not self._doubts_epoch(copies[0]):
+        if self._is_complete(copies[0]) and not self._may_doubt_epoch(copies[0]):
             needed = [copies[0], *(copy for copy in copies[1:] if self._differs(copy))]
         else:
             for copy in copies:
@@ -210,7 +224,7 @@ class _Planning:
         for number, copy in enumerate(needed):
             log.add(number, copy.of_swapped())
             for span in copy.scanned.doubtful:
-                log.add_corrected(number, span)
+                log.add_corrected(number, span, copy.history().at(span.base_offset))
         watermark = self._high_watermark()
         taken_end = log.taken[-1].last_offset + 1 if log.taken else 0
         end = max(taken_end, self._evidence())
@@ -248,7 +262,7 @@ class _Planning:
             producer_snapshot=self._producers(segments[0].base_offset),
             highest_producer_id=max(copy.scanned.highest_producer_id for copy in needed),
             is_tiered=wanted.is_tiered,
-            repaired=any(not copy.scanned.is_sound for copy in needed),
+            repaired=bool(self._others) or any(not copy.scanned.is_sound for copy in needed),
             notes=tuple(self._notes),
             unreadable=tuple(self._unreadable()),
         )
@@ -271,22 +285,42 @@ class _Planning:
             following = span.last_offset + 1
         return True
 
-    def _doubts_epoch(self, copy: _Copy) -> bool:
-        """Return whether a single wrong bit may explain the leader epoch of a copy's last batch.
-
-        A broker writes an epoch to its checkpoint before its first batch. No checksum covers the epoch of a batch.
-        """
+    def _may_doubt_epoch(self, copy: _Copy) -> bool:
+        """Return whether a single wrong bit may explain the leader epoch of a copy's last batch."""
         spans = copy.scanned.spans
         if not spans or spans[-1].batches > 1 or spans[-1].epoch < 0:
             return False
-        last = spans[-1]
         others = [one for one in self._copies if one is not copy]
         known = {entry.epoch for one in self._copies for entry in one.noted}
         known |= {span.epoch for one in others if one.is_scanned for span in one.scanned.spans}
         before = [spans[-2].epoch] if len(spans) > 1 else []
         before += [entry.epoch for one in others for entry in one.history().entries]
         before += [entry.epoch for entry in copy.noted]
-        return last.epoch not in known and any((last.epoch ^ one).bit_count() == 1 for one in before)
+        return spans[-1].epoch not in known and any(_is_near(spans[-1].epoch, one) for one in before)
+
+    def _doubts_epoch(self, copy: _Copy) -> bool:
+        """Return whether the leader epoch of a copy's last batch is wrong by a single bit.
+
+        A broker writes an epoch to its checkpoint before its first batch. No checksum covers the epoch of a batch.
+        Without a checkpoint the same batch in another copy shows that, or a checkpoint in which it starts an epoch.
+        """
+        if not self._may_doubt_epoch(copy):
+            return False
+        if copy.noted:
+            return True
+        last = copy.scanned.spans[-1]
+        noted = (entry for one in self._copies for entry in one.noted)
+        if any(entry.start_offset == last.base_offset and _is_near(last.epoch, entry.epoch) for entry in noted):
+            return True
+        content = next(map(_content, last.places()))
+        return any(
+            _is_near(last.epoch, span.epoch)
+            for one in self._copies
+            for span in one.scanned.spans
+            if one is not copy
+            and span.base_offset <= last.base_offset <= span.last_offset
+            and content in map(_content, span.places())
+        )
 
     def _differs(self, copy: _Copy) -> bool:
         """Return whether a copy has offsets or a history that the leading copy does not have."""
@@ -464,9 +498,12 @@ class _Planning:
         return "no copy has them"
 
     def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
-        """Yield valid batches that are not taken, and damaged ranges with lost offsets."""
+        """Yield valid batches that are not taken, copies of another topic, and damaged ranges with lost offsets."""
         for one in self._log.left_out:
             yield _left(one)
+        for copy in self._others:
+            for each in copy.folder.partition.segments:
+                yield LeftOutBytes(each.path, 0, each.size, "other topic", _OTHER_TOPIC, None, None)
         for copy in self._read:
             for one in copy.scanned.left_out:
                 start, stop = _missing(one)
@@ -505,37 +542,42 @@ class _Planning:
                     yield f"{one.segment.name}: byte {one.position}: {one.reason}"
 
 
-def _of_one_topic(copies: list[_Copy], notes: list[str]) -> list[_Copy]:
-    """Return copies without those that may belong to an older topic of the same name.
+def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
+    """Return the copies of the topic, and those that may belong to an older topic of the same name.
 
-    Such a copy has no topic id while another one has it, and it has batches but none in common with that one.
+    Such a copy has no topic id while another one has it, and both have the same offsets but no common batch.
     """
     proven = [copy for copy in copies if copy.folder.topic_id is not None]
     if not any(copy.scanned.spans for copy in proven if len(proven) < len(copies)):
-        return copies
+        return copies, []
+    same: list[_Copy] = []
+    others: list[_Copy] = []
     for copy in copies:
-        if copy.folder.topic_id is None and copy.scanned.spans:
-            if any(_share_a_batch(copy.scanned, one.scanned) for one in proven):
-                proven.append(copy)
-            else:
-                why = "it has no topic id, and no batch in common with the copies that have one"
-                notes.append(f"{copy.folder.path} is left out: {why}")
-    return proven
+        is_same = copy in proven or _may_be_of_one_topic(copy.scanned, [one.scanned for one in proven])
+        (same if is_same else others).append(copy)
+    return same, others
 
 
-def _share_a_batch(one: ScannedCopy, other: ScannedCopy) -> bool:
-    """Return whether two copies have a common batch: equal offsets, size and checksum."""
-    for span in one.spans:
-        for near in other.spans:
+def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bool:
+    """Return whether a copy has a common batch with others (equal offsets, size and checksum), or no common offset."""
+    overlaps = False
+    for span in copy.spans:
+        for near in (each for one in proven for each in one.spans):
             if near.base_offset <= span.last_offset and span.base_offset <= near.last_offset:
-                found = {_content(place) for place in near.places()}
+                overlaps = True
+                found = set(map(_content, near.places()))
                 if any(_content(place) in found for place in span.places()):
                     return True
-    return False
+    return not overlaps
 
 
 def _content(place: BatchPlace) -> tuple[int, int, int, int]:
     return place.base_offset, place.last_offset, place.size, place.crc
+
+
+def _is_near(epoch: int, other: int) -> bool:
+    """Return whether two leader epochs differ by a single bit."""
+    return (epoch ^ other).bit_count() == 1
 
 
 def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:

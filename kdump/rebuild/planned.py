@@ -98,7 +98,8 @@ class PlannedSegment(NamedTuple):
 class LeftOutBytes(NamedTuple):
     """Bytes of a copy that are not taken: valid batches of another history, or a damaged range that no copy repairs.
 
-    ``kind`` is ``diverged``, ``conflict``, ``uncommitted`` or ``misplaced`` for valid batches, else the kind of damage.
+    ``kind`` is ``diverged``, ``conflict``, ``uncommitted`` or ``misplaced`` for valid batches, ``other topic`` for a
+    segment of another topic of the same name, else the kind of damage.
     """
 
     path: str

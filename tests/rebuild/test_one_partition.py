@@ -235,6 +235,101 @@ def test_a_copy_without_an_id_counts_where_it_shares_a_batch(tmp_path):
     assert "node-3/orders-0 is left out" in found.notes[0]
 
 
+def test_a_copy_without_an_id_and_without_a_common_offset_counts(tmp_path):
+    copy(tmp_path, 1, {0: bytes(61) + batches(5, 9)}, topic_id=None, replication=12)
+    copy(tmp_path, 2, {0: batches(0, 3, 5)})
+    found = plan(tmp_path)
+    assert (states(found), b"".join(log_of(found).values())) == (("partial", [(9, 12)]), HEALTHY)
+
+
+def test_a_copy_of_another_topic_is_kept_in_lost_and_found(tmp_path):
+    copy(tmp_path, 1, {0: HEALTHY})
+    other = copy(tmp_path, 2, {0: batches(0, 4, 12, text="older")}, topic_id=None)
+    found = plan(tmp_path)
+    (left,) = found.left_out
+    assert (left.path, left.position, left.size) == (f"{other}/{0:020}.log", 0, len(batches(0, 4, 12, text="older")))
+    assert (left.kind, found.repaired) == ("other topic", True)
+
+
+def test_a_gap_between_consecutive_batches_is_of_the_cleaner(tmp_path):
+    log = batch(0) + batch(7, 2) + batch(11, epoch=3)
+    copy(tmp_path, 1, {0: log, 20: batch(20, epoch=3)})
+    found = plan(tmp_path)
+    assert (states(found), log_of(found)) == (("whole", []), {0: log, 20: batch(20, epoch=3)})
+
+
+def test_a_wrong_leader_epoch_of_a_single_batch_between_others_is_corrected(tmp_path):
+    log = [batch(0, 3, epoch=4), batch(3, 2, epoch=4), batch(5, 4, epoch=4)]
+    for number, wrong in enumerate([0, 5, 6, 4 | 1 << 30]):
+        for at in range(len(log)):
+            parts = [*log[:at], log[at][:12] + wrong.to_bytes(4, "big") + log[at][16:], *log[at + 1 :]]
+            root = tmp_path / f"{number}-{at}"
+            copy(root, 1, {0: parts[0], 3: b"".join(parts[1:])}, epochs=[(4, 0)])
+            assert log_of(plan(root)) == {0: log[0], 3: log[1] + log[2]}, (wrong, at)
+
+
+def test_a_checkpoint_shows_a_wrong_leader_epoch_of_the_first_batch(tmp_path):
+    log = batch(0, 5, epoch=1) + batches(5, 8, 10, epoch=5)
+    copy(tmp_path, 1, {0: flipped(log, 15)}, epochs=[(1, 0), (5, 5)])
+    assert log_of(plan(tmp_path)) == {0: log}
+
+
+def test_a_checkpoint_shows_a_wrong_leader_epoch_of_the_first_batch_of_a_leader(tmp_path):
+    log = [batch(0, 5, epoch=1), batch(5, 1, epoch=3), batch(6, 3, epoch=3)]
+    copy(tmp_path, 1, {0: log[0], 5: flipped(log[1], 15, 1) + log[2]}, epochs=[(1, 0), (3, 5)])
+    assert log_of(plan(tmp_path)) == {0: log[0], 5: log[1] + log[2]}
+
+
+def test_a_checkpoint_of_another_copy_shows_a_wrong_leader_epoch_of_the_last_batch(tmp_path):
+    log = batches(0, 3, 5) + batch(5, 4, epoch=4)
+    copy(tmp_path, 1, {0: flipped(log, len(log) - len(batch(5, 4)) + 12, 1)})
+    copy(tmp_path, 2, {0: batches(0, 3, 5)}, epochs=[(0, 0), (4, 5)])
+    found = plan(tmp_path)
+    assert (log_of(found), found.leader_epoch) == ({0: log}, 4)
+
+
+def test_a_new_leader_epoch_of_the_last_batch_counts_without_a_checkpoint(tmp_path):
+    log = batches(0, 3, 5, epoch=4) + batch(5, 4, epoch=5)
+    copy(tmp_path, 1, {0: log})
+    copy(tmp_path, 2, {0: batches(0, 3, epoch=4)}, epochs=[(4, 0)])
+    found = plan(tmp_path)
+    assert (log_of(found), found.leader_epoch) == ({0: log}, 5)
+
+
+def test_a_corrected_batch_of_an_older_leader_has_no_place(tmp_path):
+    tail = batches(5, 8, 10, epoch=2) + flipped(batch(10, 3, epoch=2), 15, 3)
+    copy(tmp_path, 1, {0: batches(0, 3, 5, epoch=1) + tail}, epochs=[(1, 0), (2, 5)], replication=5)
+    copy(tmp_path, 2, {0: b""}, epochs=[(1, 0), (5, 5)], replication=7)
+    found = plan(tmp_path)
+    assert (states(found), list(log_of(found))) == (("partial", [(5, 7)]), [0, 7])
+    assert {one.kind for one in found.left_out} == {"diverged"}
+
+
+def test_a_base_offset_in_zeros_is_found_by_the_next_batch(tmp_path):
+    first = len(batches(0, 3))
+    log = batches(0, 3, 6, 9, 11)
+    copy(tmp_path, 1, {0: log[: first - 20] + bytes(28) + log[first + 8 :]}, epochs=[(0, 0)])
+    found = plan(tmp_path)
+    assert states(found) == ("partial", [(0, 3)])
+    assert log_of(found) == {0: log[first:]}
+
+
+def test_a_base_offset_is_found_by_the_headers_of_a_damaged_batch_before_it(tmp_path):
+    first, second = len(batches(0, 3)), len(batches(0, 3, 5))
+    log = flipped(HEALTHY, second - 1)
+    for bit in range(8):
+        copy(tmp_path / str(bit), 1, {0: flipped(log, second + 5, bit)}, epochs=[(0, 0)])
+        found = plan(tmp_path / str(bit))
+        assert states(found) == ("partial", [(3, 5)])
+        assert (found.end, log_of(found)) == (9, {0: HEALTHY[:first] + HEALTHY[second:]})
+
+
+def test_two_wrong_bits_in_the_offset_of_the_last_batch(tmp_path):
+    last = len(batches(0, 3, 5))
+    copy(tmp_path, 1, {0: flipped(flipped(HEALTHY, last + 4, 4), last + 5)}, epochs=[(0, 0)])
+    assert log_of(plan(tmp_path)) == {0: HEALTHY}
+
+
 def test_a_wrong_leader_epoch_of_the_last_batch_does_not_lead(tmp_path):
     copy(tmp_path, 1, {0: batches(0, 3) + flipped(batches(3, 5), 13)})
     copy(tmp_path, 2, {0: HEALTHY}, epochs=[(0, 0)])

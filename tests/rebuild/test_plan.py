@@ -42,7 +42,7 @@ def test_each_partition_of_the_image_has_a_plan(tmp_path):
 
 
 def test_a_topic_is_compacted_by_its_configs_or_by_the_cleaners_checkpoint(tmp_path):
-    copy(tmp_path, 1, {0: batch(3) + batch(9)}, cleaner=9)
+    copy(tmp_path, 1, {0: batch(3), 9: batch(9)}, cleaner=9)
     volumes = survey([str(tmp_path)])
     topics = ("orders", TOPIC_ID, 1)
     (plain,) = choose(volumes, image(topics))
