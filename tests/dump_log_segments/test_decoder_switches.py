@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from kdump.dump_log_segments.decoders import java, switches
+from kdump.dump_log_segments.decoders import PARSERS, java
 from kdump.dump_log_segments.decoders.texts import control_text
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.errors import DamageError
@@ -17,7 +17,7 @@ from testing.processes import kdump, python
 
 
 def parser(release, switch):
-    return switches.PARSERS[switch](dialects_payload.find(release))
+    return PARSERS[switch](dialects_payload.find(release))
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_a_record_without_a_key_ends_the_run_wherever_it_has_a_value(release, sw
 
 
 @pytest.mark.parametrize("release", ["0.9.0.1", "0.10.1.1", "1.0.0", "2.4.1", "3.7", "3.8", "4.0", "4.3"])
-@pytest.mark.parametrize("switch", switches.PARSERS)
+@pytest.mark.parametrize("switch", PARSERS)
 def test_no_bytes_raise_another_exception(release, switch):
     parse_record = parser(release, switch)
     for number in range(-1, 25):

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump import kernel
-from kdump.dump_log_segments.decoders import java, switches
+from kdump.dump_log_segments.decoders import PARSERS, java
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.errors import DamageError
@@ -96,7 +96,7 @@ def test_every_layout_is_written_as_the_interpreter_has_it(name, data):
 def same(release, switch, records):
     """Hold the texts of records against those of the parser; return how many the kernel left to it."""
     dialect = dialects_payload.find(release)
-    parser, left = switches.PARSERS[switch](dialect), []
+    parser, left = PARSERS[switch](dialect), []
 
     def text(offset, key, value):
         try:

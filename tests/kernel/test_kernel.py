@@ -29,7 +29,7 @@ from tests.helpers.segments import Memory, batches
 
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
-from kdump.dump_log_segments import kernel_lines, kernel_messages
+from kdump.dump_log_segments import kernel_lines
 from kdump.kernel import records as compiled
 
 NAME = "00000000000000000000.log"
@@ -478,7 +478,7 @@ def test_broken_messages_read_the_same(magic, codec, tmp_path):
 
 def test_many_messages_read_the_same(tmp_path, monkeypatch):
     """More than are printed at a time, and more than are read at a time, with a broken one among them."""
-    monkeypatch.setattr(kernel_messages, "CHUNK", 1 << 12)
+    monkeypatch.setattr(kernel_lines, "CHUNK", 1 << 12)
     body = forge.message(1, b"key", b"value" * 20, timestamp=5)
     entries = [forge.entry(number, body) for number in range(3000)]
     entries[1500] = forge.entry(1500, forge.message(1, b"key", b"value", crc=5))
