@@ -86,7 +86,7 @@ def main() -> None:
             read = ReadBytes()
             LocalFile.meter = read
             began = time.process_time()
-            end = streaming.latest(options, {}, limits, streaming.ends(options))
+            end = streaming.advance(options, {}, limits, streaming.ends(options)).offsets
             if not streaming.between(options, {}, end, print):
                 raise AssertionError("a trigger that takes nothing")
             took = time.process_time() - began

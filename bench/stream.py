@@ -76,11 +76,11 @@ def progress(spark: Any, query: Any) -> dict[str, Any]:
 def idle(logs: Path, rounds: int = 5) -> float:
     """Return the processor milliseconds of a trigger that finds nothing new."""
     options = words.SourceOptions(paths=(str(logs),))
-    at = streaming.latest(options, {}, streaming.TriggerLimits())
+    at = streaming.advance(options, {}, streaming.TriggerLimits()).offsets
     taken = []
     for _ in range(rounds):
         began = time.process_time()
-        if streaming.latest(options, at, streaming.TriggerLimits()) != at:
+        if streaming.advance(options, at, streaming.TriggerLimits()).offsets != at:
             raise AssertionError("an idle partition has grown")
         taken.append(time.process_time() - began)
     return 1000 * median(taken)

@@ -112,7 +112,6 @@ def _gist(text: str) -> str:
 
 
 def _python() -> str:
-    """Return the Python program that this driver requests of executors."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context

@@ -206,7 +206,6 @@ def check_writer(name: str, settings: Mapping[str, str]) -> None:
 
 
 def _jars() -> list[str]:
-    """Return the names of the jars in Spark's own folders."""
     spec = find_spec("pyspark")
     homes = [os.environ.get("SPARK_HOME"), str(Path(spec.origin).parent) if spec and spec.origin else None]
     return [jar.name for home in homes if home for jar in (Path(home) / "jars").glob("*.jar")]
@@ -348,7 +347,6 @@ def _end_jobs(spark: SparkSession) -> None:
 
 
 _JOB_ENDS: Final = 100
-"""Number of checks, ten a second, whether cancelled jobs still run."""
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
@@ -356,7 +354,6 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
 
 
 MOST_SHOWN: Final = 1 << 16
-"""Number of last bytes of Spark's output that are printed."""
 _MASTER: Final = re.compile(r"local(\[(\*|0*[1-9]\d*)(,0*[1-9]\d*)?\])?|spark://[^/]+|yarn|k8s://.+")
 _ANSWER_SECONDS: Final = 5.0
 

@@ -62,7 +62,7 @@ class Stream:
 
     def trigger(self, limits=NONE, output="records"):
         """The offsets of the records of one trigger."""
-        end = json.loads(json.dumps(streaming.latest(self.options, self.at, limits, listings=self.listings)))
+        end = json.loads(json.dumps(streaming.advance(self.options, self.at, limits, listings=self.listings).offsets))
         start, self.at = self.at, end
         return self.replay(start, end, output)
 

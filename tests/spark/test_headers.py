@@ -141,7 +141,7 @@ def test_few_bytes_are_read_to_plan(tmp_path, monkeypatch):
     for limits in (NONE, TriggerLimits(bytes=size // 2), TriggerLimits(records=700)):
         taken.clear()
         target = streaming.ends(options)
-        end = streaming.latest(options, {}, limits, target)
+        end = streaming.advance(options, {}, limits, target).offsets
         streaming.between(options, {}, end, pytest.fail)
         assert target == {str(log.folder): 1200}
         assert 590 < end[str(log.folder)]["offset"] <= 1200

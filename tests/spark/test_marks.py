@@ -208,9 +208,9 @@ def test_another_log_in_place_of_a_planned_one_is_reported_when_a_trigger_is_run
     if named:
         (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
     log.append(3)
-    first = streaming.latest(strict.options, {}, TriggerLimits(records=4))
+    first = streaming.advance(strict.options, {}, TriggerLimits(records=4)).offsets
     log.append()
-    end = streaming.latest(strict.options, first, NONE)
+    end = streaming.advance(strict.options, first, NONE).offsets
     shutil.rmtree(log.folder)
     log = Log(tmp_path / "t-0")
     if named:
@@ -228,8 +228,8 @@ def test_a_log_that_is_cut_back_before_a_planned_trigger_is_run_again(tmp_path):
     log = Log(tmp_path / "t-0")
     strict, lenient = Stream(tmp_path), Stream(tmp_path, fail_on_data_loss=False)
     log.append(4)
-    start = streaming.latest(strict.options, {}, TriggerLimits(records=3))
-    end = streaming.latest(strict.options, start, NONE)
+    start = streaming.advance(strict.options, {}, TriggerLimits(records=3)).offsets
+    end = streaming.advance(strict.options, start, NONE).offsets
     assert strict.replay(start, end) == list(range(3, 12))
     os.truncate(log.file, log.file.stat().st_size // 2)
     log.next = 6

@@ -231,7 +231,7 @@ def test_a_segment_that_is_deleted_before_a_task_opens_it(tmp_path, capsys):
     old = log.file
     log.roll()
     log.append()
-    end = streaming.latest(stream.options, {}, NONE)
+    end = streaming.advance(stream.options, {}, NONE).offsets
     splits = streaming.between(stream.options, {}, end, stream.lost)
 
     def offsets(**given):
@@ -281,7 +281,7 @@ def test_a_file_that_is_not_the_one_that_was_planned_is_not_read(tmp_path, isola
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, isolation=isolation)
     log.append(4)
     whole = log.file.read_bytes()
-    end = streaming.latest(stream.options, {}, NONE)
+    end = streaming.advance(stream.options, {}, NONE).offsets
     (split,) = streaming.between(stream.options, {}, end, stream.lost)
 
     def offsets():
@@ -302,7 +302,7 @@ def test_a_file_that_is_not_the_one_that_was_planned_is_not_read(tmp_path, isola
 def test_a_file_that_is_cut_back_while_it_is_read(tmp_path, monkeypatch):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path)
     log.append(4)
-    end = streaming.latest(stream.options, {}, NONE)
+    end = streaming.advance(stream.options, {}, NONE).offsets
     (split,) = streaming.between(stream.options, {}, end, stream.lost)
     real = reading._contents
 
@@ -319,7 +319,7 @@ def test_a_large_segment_is_read_by_several_tasks(tmp_path):
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, split_bytes=250)
     log.append(12)
     stream.trigger(TriggerLimits(records=6))
-    start, end = stream.at, streaming.latest(stream.options, stream.at, NONE)
+    start, end = stream.at, streaming.advance(stream.options, stream.at, NONE).offsets
     splits = streaming.between(stream.options, start, end, stream.lost)
     assert len(splits) > 2
     assert stream.replay(start, end) == list(range(6, 36))
@@ -452,7 +452,7 @@ def test_read_committed_takes_nothing_of_what_came_after_its_look_at_transaction
 
     with monkeypatch.context() as patched:
         patched.setattr(streaming, "combined", combined)
-        stream.at = streaming.latest(stream.options, {}, NONE)
+        stream.at = streaming.advance(stream.options, {}, NONE).offsets
     assert stream.replay({}, stream.at) == [0, 1, 2]
     log.end(1, 1)
     assert stream.trigger() == [3, 4, 5]

@@ -34,7 +34,6 @@ class SplitAccount(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the split."""
         lost = self.damaged_bytes + self.trailing_bytes + self.unreadable_bytes
         return self.batch_bytes + lost + self.padding_bytes
 
@@ -194,4 +193,3 @@ def _counts(part: SplitAccount, not_read: int) -> dict[str, Any]:
 
 
 NOTHING: Final[dict[str, Any]] = {"files": 0, "size": 0, **_counts(SplitAccount(), 0)}
-"""The totals of no file."""

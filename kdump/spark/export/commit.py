@@ -145,7 +145,6 @@ def recover(output: Output) -> Commit | None:
 
 
 def clear(output: Output) -> None:
-    """Delete the uncommitted folders of killed runs."""
     for name in output.hidden_names():
         output.hidden(name).delete()
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kdump.spark.source.planning import Split
 
 TASKS_OF_DAMAGE: Final = 2
-"""The most tasks per core that read damaged ranges."""
 
 
 class Counted(NamedTuple):

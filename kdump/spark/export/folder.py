@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NEW: Final = ".new"
-"""Suffix of a file that is being written."""
 _WHOLE_RENAMES: Final = {"file", "hdfs", "webhdfs", "swebhdfs", "viewfs", "abfs", "abfss"}
 """Schemes of file systems that rename a folder with its contents atomically."""
 _LEFT_BY_SPARK: Final = "_SUCCESS"
@@ -141,7 +140,6 @@ class Folder:
             raise KdumpError(f"{self.path} cannot be renamed to {target.path}")
 
     def delete(self, name: str = "") -> None:
-        """Delete a file, or a folder with its contents."""
         self._files.delete(self._at(name), True)
 
     def delete_empty(self) -> None:
@@ -173,7 +171,6 @@ class Folder:
         self._replace(self, name + NEW, name)
 
     def take_text(self, source: Folder, name: str) -> None:
-        """Move a text file of another folder to the same name in this one, over an existing file."""
         self._replace(source, name, name)
 
     def text_name(self, name: str) -> str | None:
@@ -216,7 +213,6 @@ class Folder:
         return True
 
     def overwrite(self, text: str) -> None:
-        """Write the file at this path, over an existing one."""
         self._fill(self._texts.create(self._at(""), True), text)
 
     @staticmethod

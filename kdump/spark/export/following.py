@@ -81,7 +81,6 @@ class Follower:
 
     @property
     def added(self) -> Added:
-        """The result of the commits so far."""
         summary = self._done._replace(
             files=len(self._files),
             seconds=time.monotonic() - self._began,

@@ -108,7 +108,7 @@ class Lock(Protocol):
 
 
 class LocalLock:
-    """The lock file ``path`` on the driver's own disks."""
+    """A lock file on the driver's own disks."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -148,7 +148,7 @@ def _drop(path: Path) -> None:
 
 
 class HadoopLock:
-    """The lock file ``lock`` on a file system of Hadoop's."""
+    """A lock file on a file system of Hadoop's."""
 
     def __init__(self, lock: Folder) -> None:
         self._lock = lock

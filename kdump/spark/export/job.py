@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from kdump.spark.source.planning import Planned, Split
 
 SURVEY_BYTES: Final = 256 << 20
-"""Bytes of segments whose headers one task reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,10 +252,7 @@ def _exported(
 
 
 def source_options(export: Export) -> words.SourceOptions:
-    """Return the options of the source. The default mode is PERMISSIVE: damage does not end an export.
-
-    Raises UsageError.
-    """
+    """Return the options of the source, with PERMISSIVE as the default mode. Raises UsageError."""
     return words.parse({"mode": words.PERMISSIVE, **export.options, "paths": json.dumps(export.paths)})
 
 
@@ -271,7 +267,6 @@ def _surveyed(options: words.SourceOptions) -> words.SourceOptions:
 
 
 def numbered(planned: list[Planned]) -> list[Planned]:
-    """Return the plan with consecutive numbers in its splits."""
     number = count()
     return [
         segment._replace(splits=tuple(replace(split, number=next(number)) for split in segment.splits))
@@ -282,7 +277,6 @@ def numbered(planned: list[Planned]) -> list[Planned]:
 def _survey_there(
     spark: SparkSession, listener: Listener, segments: list[Segment], split_bytes: int, checked: bool
 ) -> list[Survey]:
-    """Read the headers of segments on the executors."""
     if not segments:
         return []
     context = spark.sparkContext
@@ -330,7 +324,6 @@ class Work:
         return [split for segment in self.planned for split in segment.splits]
 
     def run(self) -> dict[str, Any]:
-        """Write the plan and return its account."""
         started = datetime.now(UTC)
         return self.accounted(started, self.write())
 

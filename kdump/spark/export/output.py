@@ -50,7 +50,7 @@ FOLDERS: Final = {
 }
 """Values of ``--partition-by``: the name of the folders, and the columns that they are made of.
 
-The folder of a topic has another name than the column in the files: Spark reads ``topic=001`` as a number.
+A topic's folder and column have different names: Spark reads ``topic=001`` as a number.
 """
 _MS_OF_DAY: Final = 86_400_000
 _EXPRESSIONS: Final = {
@@ -65,7 +65,6 @@ _EXPRESSIONS: Final = {
 SHUFFLED: Final = 1.5
 """Bytes of rows in a shuffle per byte in a file: 1 for random bytes, 3 for similar texts."""
 FOOTERS: Final = 8
-"""The number of footers that are read at the same time."""
 
 
 def exists(path: str) -> UsageError:
@@ -315,7 +314,6 @@ class Table(Output):
         return False
 
     def like(self, path: str, shown: str) -> Table:
-        """Return the same table whose account is prepared in ``path``."""
         made = Table(self._spark, self._table, self._writer, self._mode)
         Output.__init__(made, self._spark, path, "parquet", shown)
         made._account = self

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 PARTS: Final = "_parts"
 WRITERS: Final = 64
-"""The most open files of a task."""
 HELD_BYTES: Final = 32 << 20
 """The most bytes of Arrow columns that a task holds for its files."""
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 DAMAGE: Final = "damage"
 DERIVED: Final = "derived"
 ROWS: Final = 4096
-"""The most rows of an Arrow batch."""
 Row = dict[str, Any]
 
 
@@ -72,7 +71,6 @@ class AnswerTask(NamedTuple):
     rows: list[Row]
     is_first: bool
     skip: bool
-    """The option ``skipUnreadable``."""
 
 
 class AnswerPlan(Asking):
@@ -119,7 +117,6 @@ def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Rep
 
 
 def columns_of(output: str) -> LineColumns:
-    """Return the columns of the output of a question."""
     return LineColumns((*question_named(output).lines, SaidLine))
 
 

@@ -234,7 +234,7 @@ class _StreamReader(Carried):
             self._target = streaming.ends(self._options)
         everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
         limits = streaming.TriggerLimits() if everything else self._limits
-        return streaming.latest(self._options, start, limits, self._target, self._listings)
+        return streaming.advance(self._options, start, limits, self._target, listings=self._listings).offsets
 
     @_harmless()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

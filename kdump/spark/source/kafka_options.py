@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kdump.log_dirs.file_names import Name
 
 Key: TypeAlias = tuple[str, int]
-"""Topic and partition."""
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -36,7 +35,6 @@ _HIDDEN: Final = frozenset(
 _OFFSETS: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 _PARTITIONS: Final = '{"topicA":[0,1],"topicB":[2]}'
 _BROKER: Final = "kafka."
-"""The prefix of consumer settings."""
 
 
 class KafkaOption(NamedTuple):
@@ -57,7 +55,6 @@ _END: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 _STRATEGY: Final = "startingOffsetsByTimestampStrategy"
 _INCLUDE: Final = "includeHeaders"
 _OF_KEYS: Final = re.compile(r"-key(:\d+)?(#[\w.]+)?$")
-"""A subject of keys."""
 _MAX: Final = "maxOffsetsPerTrigger"
 _ISOLATION: Final = "kafka.isolation.level"
 

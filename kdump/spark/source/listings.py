@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 GONE: Final = (
     "it was listed and is gone, before all of it was read; retention, compaction and truncation leave other segments"
 )
-"""The reason of the error."""
 HINT: Final = "put it back, or start again to read the rest without it"
 
 
@@ -51,7 +50,6 @@ class Listings:
     _lacking_now: set[str] = field(default_factory=set)
 
     def remember(self, found: Iterable[Partition]) -> None:
-        """Keep the first listing."""
         for partition in found:
             self._known[key_of(partition)] = [_listed(segment) for segment in partition.segments]
 

@@ -66,7 +66,6 @@ class Mark(NamedTuple):
         return self.offset is not None and not self.trigger and not self.file
 
     def after(self, segment: Segment, batch: RecordBatch) -> Mark:
-        """Return the mark after a batch that was taken."""
         return self._replace(
             offset=batch.last_offset + 1,
             file=segment.name,

@@ -11,7 +11,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.answers import QUESTIONS, question_named
 from kdump.answers.collector import camel_case
@@ -163,7 +163,6 @@ class Option(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The field of :class:`SourceOptions`."""
         return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", self.name)
 
 
@@ -234,20 +233,29 @@ def _columns(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(known[name.lower()] for name in names))
 
 
-def _word(*words: str) -> Callable[[str], str]:
+Parser: TypeAlias = "tuple[Callable[[str], Any], str]"
+"""Parses the text of an option (raises ValueError), and the shape of the text."""
+
+
+def _choice(*words: str) -> Parser:
     def read(text: str) -> str:
         for word in words:
             if text.lower() == word.lower():
                 return word
         raise ValueError(text)
 
-    return read
+    return read, f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-_KINDS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
-    "switch": (_switch, "true or false"),
-    "count": (size, "a number"),
-    "moment": (_time, "ms since 1970, or ISO 8601"),
+_SWITCH: Final[Parser] = _switch, "true or false"
+_COUNT: Final[Parser] = size, "a number"
+_NUMBER: Final[Parser] = _whole, "a number, 0 or more"
+_SIZE: Final[Parser] = size, "bytes, or a size such as 64m"
+_TIME: Final[Parser] = _time, "ms since 1970, or ISO 8601"
+_KINDS: Final[dict[str, Parser]] = {
+    "switch": _SWITCH,
+    "count": _COUNT,
+    "moment": _TIME,
     "moments": (_times, "times, separated by commas"),
     "duration": (_whole, "ms"),
     "release": (known_release, "a release of Kafka, such as 3.9"),
@@ -259,8 +267,8 @@ _KINDS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
 """Kind of a question's option -> the parser of its text, and the shape."""
 
 
-def _kind(words: QuestionOption) -> tuple[Callable[[str], Any], str]:
-    return _KINDS.get(words.kind) or (_word(*words.choices), ", ".join(words.choices))
+def _kind(words: QuestionOption) -> Parser:
+    return _KINDS.get(words.kind) or (_choice(*words.choices)[0], ", ".join(words.choices))
 
 
 def _of_questions() -> list[Option]:
@@ -288,35 +296,31 @@ def _of_questions() -> list[Option]:
 OPTIONS: Final = (
     Option("topic", _names, "names or globs, separated by commas", "Take these topics only."),
     Option("partition", _partitions, "numbers or ranges such as 0-3, separated by commas", "Take these partitions."),
-    Option("startingOffset", _whole, "a number, 0 or more", "Take records from this offset on."),
-    Option("endingOffset", _whole, "a number, 0 or more", "Take records below this offset."),
-    Option("startingTimestamp", _time, "ms since 1970, or ISO 8601", "Take records from this time on."),
-    Option("endingTimestamp", _time, "ms since 1970, or ISO 8601", "Take records before this time."),
+    Option("startingOffset", *_NUMBER, "Take records from this offset on."),
+    Option("endingOffset", *_NUMBER, "Take records below this offset."),
+    Option("startingTimestamp", *_TIME, "Take records from this time on."),
+    Option("endingTimestamp", *_TIME, "Take records before this time."),
     Option(
         "isolation",
-        _word(READ_UNCOMMITTED, READ_COMMITTED),
-        "read_uncommitted or read_committed",
+        *_choice(READ_UNCOMMITTED, READ_COMMITTED),
         "read_committed leaves out aborted records and all from the first open transaction on, as a consumer does.",
     ),
     Option(
         "mode",
-        _word(PERMISSIVE, DROPMALFORMED, FAILFAST),
-        "PERMISSIVE, DROPMALFORMED or FAILFAST",
+        *_choice(PERMISSIVE, DROPMALFORMED, FAILFAST),
         "What damage does: it is left out and listed in the output damaged, left out, or it ends the job. Default: "
         "FAILFAST for records, PERMISSIVE for other outputs.",
     ),
     Option(
         "skipUnreadable",
-        _switch,
-        "true or false",
+        *_SWITCH,
         "Count bytes that a failing local disk does not return (EIO) as damage. Without it, and for all other reasons, "
         "a file that cannot be read ends the job in every mode.",
     ),
-    Option("includeControl", _switch, "true or false", "Give control records (transaction markers and others) too."),
+    Option("includeControl", *_SWITCH, "Give control records (transaction markers and others) too."),
     Option(
         "output",
-        _word(RECORDS, BATCHES, DAMAGED, ACCOUNT, FINDINGS, *ANSWERS),
-        f"records, batches, damaged, account, findings, {', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}",
+        *_choice(RECORDS, BATCHES, DAMAGED, ACCOUNT, FINDINGS, *ANSWERS),
         "Rows of records, headers of batches, damaged ranges, of what every byte is, of what kdump check says, or of "
         "the answer of the command of that name.",
     ),
@@ -325,8 +329,7 @@ OPTIONS: Final = (
     ),
     Option(
         "decode",
-        _word(NONE, AUTO, *FORMATS),
-        "none, auto, avro, protobuf or json",
+        *_choice(NONE, AUTO, *FORMATS),
         "auto decodes records of Kafka's own topics and payloads with a schema id, as JSON in the column decoded.",
     ),
     Option(
@@ -337,15 +340,12 @@ OPTIONS: Final = (
     ),
     Option("schemas", str, "a path", "Where the topic of the schema registry lies, if not in the path."),
     Option("schemasTopic", str, "a name", "The name of that topic, if not _schemas."),
-    Option("splitBytes", size, "bytes, or a size such as 64m", "Read larger segments as several tasks."),
-    Option("minPartitions", size, "a number", "Read in about as many tasks or more, where there is enough to read."),
+    Option("splitBytes", *_SIZE, "Read larger segments as several tasks."),
+    Option("minPartitions", *_COUNT, "Read in about as many tasks or more, where there is enough to read."),
     Option(
-        "dedupe",
-        _switch,
-        "true or false",
-        "Of several replicas of a partition give each offset once: the highest leader epoch wins.",
+        "dedupe", *_SWITCH, "Of several replicas of a partition give each offset once: the highest leader epoch wins."
     ),
-    Option("leftovers", _switch, "true or false", "Read .deleted, .swap and .cleaned files and stray folders too."),
+    Option("leftovers", *_SWITCH, "Read .deleted, .swap and .cleaned files and stray folders too."),
     Option(
         "remote",
         _names,
@@ -360,33 +360,24 @@ OPTIONS: Final = (
     ),
     Option(
         "maxBatchBytes",
-        size,
-        "bytes, or a size such as 64m",
+        *_SIZE,
         "Largest batch accepted, compressed or uncompressed. A larger one is reported as damage.",
     ),
-    Option("maxFilesPerTrigger", size, "a number", "Of a stream: open at most so many segments per trigger."),
-    Option("maxBytesPerTrigger", size, "bytes, or a size such as 64m", "Of a stream: take at most so many bytes."),
-    Option("maxRecordsPerTrigger", size, "a number", "Of a stream: take at most so many records."),
+    Option("maxFilesPerTrigger", *_COUNT, "Of a stream: open at most so many segments per trigger."),
+    Option("maxBytesPerTrigger", *_SIZE, "Of a stream: take at most so many bytes."),
+    Option("maxRecordsPerTrigger", *_COUNT, "Of a stream: take at most so many records."),
     Option(
         "failOnDataLoss",
-        _switch,
-        "true or false",
+        *_SWITCH,
         "For a stream, and a query of Kafka's source: end if the requested records are gone (true, the default), "
         "or print a note and continue.",
     ),
     Option(
         "pushdown",
-        _switch,
-        "true or false",
+        *_SWITCH,
         "Let Spark's filters on topic, partition, offset and timestamp choose what is read, where its switch is on.",
     ),
-    Option(
-        "at",
-        _time,
-        "ms since 1970, or ISO 8601",
-        "Of findings and answers: what 'now' means. Default: the clock.",
-        OF_WHOLE,
-    ),
+    Option("at", *_TIME, "Of findings and answers: what 'now' means. Default: the clock.", OF_WHOLE),
     *_of_questions(),
 )
 """The options of users; ``path`` and ``paths`` are Spark's own."""

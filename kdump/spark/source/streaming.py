@@ -136,17 +136,6 @@ def ends(options: SourceOptions) -> Ends:
     return _until_still(lambda _: {key_of(one): end_of_log(one).offset for one in partitions(options)}, options)
 
 
-def latest(
-    options: SourceOptions,
-    start: Offsets,
-    limits: TriggerLimits,
-    target: Ends | None = None,
-    listings: Listings | None = None,
-) -> Offsets:
-    """Return the end of a trigger that begins at ``start``, as :func:`advance` does."""
-    return advance(options, start, limits, target, listings=listings).offsets
-
-
 def advance(
     options: SourceOptions,
     start: Offsets,
@@ -291,10 +280,7 @@ def _is_there(key: str, options: SourceOptions) -> bool:
 
 
 def _outcomes(partition: Partition, options: SourceOptions) -> tuple[Outcomes, int]:
-    """Return the outcomes of transactions, and the offset up to which they are decided.
-
-    Later batches may belong to a transaction whose begin was not read.
-    """
+    """Return the outcomes of transactions, and the offset up to which they are decided."""
     surveys = [survey(segment, options.split_bytes) for segment in partition.segments]
     fates = combined((one.transactions for one in surveys), whole=partition.whole)
     lasts = [part.last_offset for one in surveys for part in one.chunks if part.last_offset is not None]
@@ -309,7 +295,7 @@ class _Meter:
         self._limits = limits
         self._files = self._bytes = self._records = 0
         self.stable: int | None = None
-        """The offset from which on nothing of the partition is taken."""
+        """The offset at which the partition stops."""
         self.is_stopped = self.is_full = False
         self._before = (0, 0, False)
 
@@ -319,7 +305,6 @@ class _Meter:
         self.stable = stable
 
     def stop(self) -> None:
-        """End the current partition."""
         self.is_stopped = True
 
     def opens(self) -> bool:
@@ -405,7 +390,6 @@ def _parts_from(partition: Partition, at: Mark, meter: _Meter, *, is_checked: bo
 
 
 def _open(segment: Segment) -> None:
-    """Raise UnreadableError if a segment cannot be opened."""
     with segment.open():
         pass
 
