@@ -1,1 +1,1 @@
-"""SQL over log dirs: views made of the registry of questions and of rows, read by DuckDB as far as a query needs."""
+"""Query log dirs with SQL: DuckDB over views derived from the registry of questions and the columns of rows."""

@@ -1,8 +1,7 @@
-"""The bounds of a pushed condition: the reader yields a superset of the rows that meet it.
+"""Read a pushed condition as bounds of columns: the reader yields all rows that meet it, and maybe others.
 
-DuckDB hands a condition over as an Arrow expression after its own optimizer. Its text is read token by token. A part
-that is not known counts as true, so that a bound never leaves out a row; the expression itself is applied to each
-block afterwards.
+DuckDB passes a condition as an Arrow expression after its own optimizer. The text of the expression is parsed. An
+unknown part counts as true, so no bound leaves out a row. The expression itself is applied to each block afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 LONGEST: Final = 1 << 20
-"""Characters of an expression that are read; a longer one counts as true."""
+"""The longest expression that is parsed, in characters; a longer one counts as true."""
 _ITEM: Final = r'(?:"[\w.\-]*"|[\d:. Z+\-]+|[0-9A-F]*|true|false|\.\.\.)'
 _TOKEN: Final = re.compile(
     r'\s*(?:"(?P<text>(?:[^"\\]|\\.)*)"'
@@ -45,7 +44,6 @@ class Values(NamedTuple):
         return self.low is not None and self.high is not None and self.low > self.high
 
     def takes(self, value: int) -> bool:
-        """Return whether a number is among them."""
         in_range = (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
         return in_range and (self.only is None or value in self.only)
 
@@ -61,7 +59,7 @@ class Values(NamedTuple):
         return Values(only=kept)
 
     def either(self, other: Values) -> Values:
-        """Return values that hold both."""
+        """Return a superset of both."""
         if self.only is not None and other.only is not None:
             return Values(only=self.only | other.only)
         (low, high), (more_low, more_high) = self.range, other.range
@@ -86,18 +84,18 @@ def _best(choose: Callable[..., int], one: int | None, other: int | None) -> int
 
 
 Bounds = dict[str, Values]
-"""The values of columns, by name; a column that is not there may have any."""
+"""Column -> its values; a missing column may have any."""
 
 
 class Condition(NamedTuple):
-    """A condition as far as it is known: the bounds, and the columns that it names."""
+    """The bounds of a condition, and the columns in it."""
 
     bounds: Bounds
     columns: frozenset[str]
 
 
 def read(text: str, names: Mapping[str, bool]) -> Condition:
-    """Return the bounds of an expression of Arrow, given as its text.
+    """Return the bounds of an Arrow expression, given as its text.
 
     ``names`` are the columns of the table, and whether they hold bytes.
     """
@@ -111,7 +109,7 @@ def read(text: str, names: Mapping[str, bool]) -> Condition:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, Any] | None]:
-    """Yield the tokens; stop with None at the first text that is no token."""
+    """Yield the tokens; stop with None at the first unknown text."""
     position, end = 0, len(text.rstrip())
     while position < end:
         found = _TOKEN.match(text, position)
@@ -135,7 +133,7 @@ def _tokens(text: str) -> Iterator[tuple[str, Any] | None]:
 
 
 def _microseconds(text: str) -> int | None:
-    """Return a time in µs since 1970, None for one that is out of reach."""
+    """Return a time in µs since 1970, or None if Python cannot represent it."""
     try:
         when = datetime.fromisoformat(text.rstrip("Z")).replace(tzinfo=UTC)
     except ValueError:
@@ -145,7 +143,7 @@ def _microseconds(text: str) -> int | None:
 
 
 def _set(kind: str, items: str) -> frozenset[Any] | None:
-    """Return the values of a list, or None if Arrow has cut it short, or where it holds what is not read."""
+    """Return the values of a list, or None if Arrow has shortened it, or a value is of an unknown type."""
     lines = [line.strip().removesuffix(",") for line in items.split("\n")[:-1]]
     if "..." in lines or ("" in lines and kind != "binary"):
         return None
@@ -215,7 +213,7 @@ def _of_group(items: list[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds
 
 
 def compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
-    """Return the bounds of a comparison of a column with a literal of a kind: a word, a text or a number."""
+    """Return the bounds of a comparison of a column with a literal of this kind: a word, a text or a number."""
     if sign == "==" and kind == "word" and value in ("true", "false"):
         return {name: Values(only=frozenset((value == "true",)))}
     if sign == "==" and kind == "text":
@@ -233,7 +231,7 @@ def compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
 
 
 def both(one: Bounds, other: Bounds) -> Bounds:
-    """Return the bounds of two conditions that both hold."""
+    """Return the bounds of the conjunction of two conditions."""
     found = dict(one)
     for name, values in other.items():
         found[name] = found[name].both(values) if name in found else values
@@ -241,5 +239,5 @@ def both(one: Bounds, other: Bounds) -> Bounds:
 
 
 def either(one: Bounds, other: Bounds) -> Bounds:
-    """Return the bounds where one of two conditions holds."""
+    """Return the bounds of the disjunction of two conditions."""
     return {name: values.either(other[name]) for name, values in one.items() if name in other}

@@ -1,10 +1,10 @@
-"""DuckDB, locked up: one connection per query over views that are read as far as the query needs.
+"""Run queries by DuckDB without access to anything but the views: one connection per query.
 
-The views are subclasses in Python of ``pyarrow.dataset.Dataset``: DuckDB 2 calls ``scanner(columns=, filter=)`` after
-its own optimizer, for each reference to a view, and does not filter again. That a subclass works is not documented, so
-each connection tries it on two rows. Where it does not hold, a view is an Arrow stream: slower, never wrong.
+The views are Python subclasses of ``pyarrow.dataset.Dataset``. DuckDB 2 calls ``scanner(columns=, filter=)`` after its
+own optimizer, for each reference to a view, and does not filter again. Subclasses are not documented, so each
+connection tries one with two rows. If that fails, a view is an Arrow stream: slower, with the same result.
 
-A query runs in a thread of its own. The main thread writes its rows, and stops it at Ctrl-C and after a time.
+A query runs in a thread of its own. The main thread writes its rows, and stops it at Ctrl-C or the timeout.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 GRACE: Final = 2.0
 """Seconds that a query has to end after it was interrupted."""
 _LOOK: Final = 0.05
-"""Seconds between two looks at the clock."""
+"""Seconds between two checks of the clock."""
 BLOCK: Final = 1 << 14
-"""Rows of a block of an answer."""
+"""Rows of a block of a result."""
 MACROS: Final = {
     "as_text": "as_text(b) as try(decode(b))",
     "as_json": "as_json(b) as try(try(decode(b))::json)",
@@ -43,9 +43,9 @@ MACROS: Final = {
     "ts": "ts(ms) as case when ms between -62135596800000 and 253402300799999 and ms <> -1"
     " then make_timestamptz(ms * 1000) end",
 }
-"""Functions that each query has, by name."""
+"""Name -> definition of the functions in each query."""
 _WRONG: Final = ("ParserException", "SyntaxException", "BinderException", "CatalogException", "PermissionException")
-"""Errors of DuckDB for a query that can never be answered; all others come while it runs."""
+"""Errors of DuckDB for an invalid query; all others occur while it runs."""
 MOST_LINES: Final = 20
 _LONGEST: Final = 240
 
@@ -55,11 +55,11 @@ class QueryError(KdumpError):
 
 
 class WrongQueryError(UsageError):
-    """A query that cannot run: syntax, names that are not there, what is refused (exit status 2)."""
+    """A query that cannot run: a syntax error, an unknown name, a refused statement (exit status 2)."""
 
 
 class QueryTimeoutError(QueryError):
-    """A query that took longer than it may."""
+    """A query that exceeded the timeout."""
 
 
 class QueryLimits(NamedTuple):
@@ -73,27 +73,25 @@ class QueryLimits(NamedTuple):
 
 
 class ViewScan:
-    """A request of DuckDB for a stream: the columns and the condition of one scan."""
+    """A scan of a view by DuckDB: its columns and its condition."""
 
     def __init__(self, view: View, reading: QueryReading, columns: list[str], condition: Any) -> None:
         self._view, self._reading, self._columns, self._condition = view, reading, columns, condition
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream."""
         shape = pa.schema([self._view.schema.field(name) for name in self._columns])
         blocks = self._reading.blocks(self._view, self._columns, self._condition)
         return pa.RecordBatchReader.from_batches(shape, blocks)
 
 
 class ViewDataset(pyarrow.dataset.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """A view to which DuckDB hands columns and conditions over."""
+    """A view to which DuckDB passes columns and conditions."""
 
     def __init__(self, view: View, reading: QueryReading) -> None:
         self._view, self._reading = view, reading
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the view."""
         return self._view.schema
 
     def scanner(self, columns: list[str] | None = None, filter: Any = None, **_: object) -> ViewScan:  # noqa: A002  the name that DuckDB passes
@@ -116,7 +114,7 @@ class ViewStream:
 
 
 class _ProbeReading:
-    """Two rows, with the conditions that DuckDB hands over."""
+    """A view of two rows that records the columns and conditions of its scans."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[list[str], bool]] = []
@@ -133,7 +131,7 @@ class _ProbeView:
 
 
 def pushes_down(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether DuckDB hands columns and conditions to a Dataset in Python, and takes its rows as they are."""
+    """Return whether DuckDB passes columns and conditions to a Dataset in Python, and filters no rows again."""
     probe = _ProbeReading()
     reading: Any = probe
     view: Any = _ProbeView()
@@ -153,7 +151,7 @@ class Engine:
         self.views, self.limits = views, limits
 
     def connect(self, reading: QueryReading) -> duckdb.DuckDBPyConnection:
-        """Return a connection that has the views, and can do nothing else."""
+        """Return a connection that can read the views and nothing else."""
         limits = self.limits
         connection = duckdb.connect(
             ":memory:",
@@ -190,12 +188,12 @@ class Engine:
         return connection
 
     def query(self, text: str, params: Mapping[str, str], reading: QueryReading) -> Running:
-        """Return a query that has not begun."""
+        """Return a query that has not started."""
         return Running(self, text, params, reading)
 
 
 class Running:
-    """A query that runs: its columns, and blocks of its rows.
+    """A running query: its columns, and blocks of its rows.
 
     ``close`` ends it. Afterwards ``is_stuck`` is whether its thread continues: DuckDB does not end some calls.
     """
@@ -211,7 +209,9 @@ class Running:
         self.schema: pa.Schema = pa.schema([])
 
     def wait(self) -> None:
-        """Begin, and wait for the columns. Raises WrongQueryError, QueryError, UnreadableError, KeyboardInterrupt."""
+        """Start the query and wait for its columns. Raises WrongQueryError, QueryError, UnreadableError,
+        KeyboardInterrupt.
+        """
         self._began = time.monotonic()
         self._thread.start()
         self.types, self.schema = self._next()
@@ -222,7 +222,7 @@ class Running:
             yield found
 
     def close(self) -> None:
-        """End the query, and wait for it a little."""
+        """Stop the query, and wait up to GRACE seconds for its end."""
         self._reading.stopped.set()
         ends = time.monotonic() + GRACE
         while self._thread.is_alive() and time.monotonic() < ends:
@@ -232,12 +232,12 @@ class Running:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the query goes on although it was stopped."""
+        """Whether the query still runs after it was stopped."""
         return self._thread.is_alive()
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
+        """The time since its start."""
         return time.monotonic() - self._began
 
     def _next(self) -> Any:
@@ -254,7 +254,7 @@ class Running:
             return found
 
     def _as_ours(self, error: BaseException) -> BaseException:
-        """Return an error in the user's terms: what a scan met comes first, DuckDB wraps it."""
+        """Return the error that a scan met, which DuckDB wraps, or DuckDB's error as one of kdump's."""
         if self._reading.error is not None:
             return self._reading.error
         if isinstance(error, duckdb.Error):
@@ -265,7 +265,7 @@ class Running:
         return error
 
     def _put(self, what: Any) -> bool:
-        """Hand something over; return False where no caller takes it any more."""
+        """Pass a block to the caller; return False if the query was stopped."""
         while not self._reading.stopped.is_set():
             try:
                 self._blocks.put(what, timeout=_LOOK)
@@ -294,7 +294,7 @@ class Running:
 
 
 def in_utc(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with all times in UTC: the zone of a session changes what is read, not what is printed."""
+    """Return a schema with all times in UTC: the session's zone affects the parsing of times only."""
     fields = [
         field.with_type(pa.timestamp(field.type.unit, tz="UTC"))
         if pa.types.is_timestamp(field.type) and field.type.tz is not None
@@ -310,7 +310,7 @@ _HINT: Final = re.compile(r"\b(INSTALL|LOAD|SET) [a-z_]+")
 
 
 def message(error: BaseException) -> str:
-    """Return the message of DuckDB, with the line that points at the place, and without hints that do not work here."""
+    """Return the message of DuckDB with the line that marks the position, and without hints that do not work here."""
     text = _ENDS.split(str(error), maxsplit=1)[0].strip()
     if "length(BLOB)" in text:
         text = text.split("\n")[0] + "\nhint: octet_length(value) is the size of a BLOB in bytes"

@@ -1,4 +1,4 @@
-"""``kdump.scan``: the records of logs as a Polars LazyFrame, whose predicate, projection and limit reach the reader."""
+"""``kdump.scan``: the records of logs as a Polars LazyFrame; the reader gets its predicate, columns and limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DamageWarning(UserWarning):
 
 
 class _Warning:
-    """Warns of damage, and raises what cannot be read."""
+    """Warns of damage, and raises errors of reading."""
 
     def damaged_range(self, file: str, damage: Damage) -> None:
         warnings.warn(f"{file}: byte {damage.position}: {damage}", DamageWarning, stacklevel=2)
@@ -66,9 +66,9 @@ def scan(
 ) -> Any:
     """Return the records of logs as a Polars LazyFrame. Columns and types are those of the view ``records`` in SQL.
 
-    What a query asks for reaches the reader: columns, ``head``, and conditions on topic, partition, offset, times, key,
-    producerId and leaderEpoch. Damage is a :class:`DamageWarning`; a file that cannot be read raises UnreadableError.
-    ``committed`` reads what a read_committed consumer receives. It needs Polars and pyarrow.
+    The reader gets the columns, ``head``, and conditions on topic, partition, offset, times, key, producerId and
+    leaderEpoch. Damage is a :class:`DamageWarning`; a file that cannot be read raises UnreadableError. ``committed``
+    reads the records that a read_committed consumer receives. Requires Polars and pyarrow.
 
     >>> import kdump, polars as pl
     >>> frame = kdump.scan("golden/brokers/4.2.2", topic="c-none")
@@ -113,7 +113,7 @@ _COMPARISONS: Final = {"Eq": "==", "Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "
 
 
 def bounds_of(predicate: Any) -> Bounds:
-    """Return the bounds of a predicate of Polars. Its JSON is not stable: what is not known bounds nothing."""
+    """Return the bounds of a Polars predicate. Its JSON is not stable: an unknown part bounds nothing."""
     import polars as pl
 
     try:
@@ -143,7 +143,7 @@ def _bounds(node: Any) -> Bounds:
 
 
 def _literal(node: Any) -> Any:
-    """Return the value of a literal, None for one that is not known."""
+    """Return the value of a literal, or None if it is of an unknown kind."""
     scalar = node["Literal"].get("Scalar", {}) if "Literal" in node else {}
     if "Literal" in node and "Dyn" in node["Literal"]:
         scalar = node["Literal"]["Dyn"]

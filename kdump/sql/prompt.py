@@ -1,4 +1,4 @@
-"""The prompt of ``kdump sql``: statements that end with ``;``, with history and completion, and commands with a dot."""
+"""The prompt of ``kdump sql``: statements that end with ``;``, dot commands, history and completion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ select from where group order by having limit join left using union all distinct
 like not null and or case when then else end desc asc exclude explain describe timestamptz interval
 """
 HISTORY: Final = "KDUMP_HISTORY"
-"""The environment variable that names the file of the history; empty for none."""
+"""The environment variable with the file of the history; empty for none."""
 HELP: Final = """\
 .help                this text
 .tables              the views
@@ -40,7 +40,8 @@ A statement ends with a semicolon. Ctrl-C stops a query."""
 class Prompt:
     """Reads statements and runs them one by one.
 
-    ``ask`` runs a statement in a format, with its rows in a file if one is named. ``show`` prints the columns of views.
+    ``ask`` runs a statement in an output format, with its rows in a file if one is named. ``show`` prints the columns
+    of views.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Prompt:
         return sorted({*self._views, *columns, *MACROS, *KEYWORDS.split(), *(f".{name}" for name in _COMMANDS)})
 
     def take(self, text: str) -> None:
-        """Run a statement, or a command with a dot. Ctrl-C ends it, and errors are printed."""
+        """Run a statement or a dot command. Ctrl-C ends it; errors are printed."""
         try:
             if text.startswith("."):
                 self._command(text[1:].rstrip(" ;").split())
@@ -121,7 +122,7 @@ _FORMATS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
 
 
 def statements(lines: Iterator[str | None]) -> Iterator[str]:
-    """Yield statements and commands with a dot out of lines; None is a line that Ctrl-C broke off."""
+    """Yield statements and dot commands from lines. None stands for a line that Ctrl-C interrupted."""
     text = ""
     for line in lines:
         if line is None:
@@ -140,13 +141,13 @@ def statements(lines: Iterator[str | None]) -> Iterator[str]:
 
 
 class _Asked:
-    """Whether the next line goes on with a statement."""
+    """Whether the next line continues a statement."""
 
     more = False
 
 
 def _lines(words: list[str]) -> Generator[str | None, None, None]:
-    """Yield the lines that a person enters, with history and completion where the terminal has them."""
+    """Yield the lines that the user enters, with history and completion if the terminal has them."""
     _Asked.more = False
     readline = _readline(words)
     history = _history() if readline is not None else None

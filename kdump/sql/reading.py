@@ -1,7 +1,7 @@
-"""The input of one query's views. The files are listed once, so that each scan of the query sees the same.
+"""The input of one query's views. The files are listed once, so that all scans of a query read the same files.
 
-A scan gets the columns and the condition that DuckDB pushes down. The condition chooses folders, segments, batches and
-records as far as it is known (:mod:`kdump.sql.conditions`); then it is applied to each block, exactly.
+A scan gets the columns and the condition that DuckDB pushes down. The known part of the condition selects folders,
+segments, batches and records (:mod:`kdump.sql.conditions`). The whole condition is then applied to each block.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from kdump.sql import conditions
 from kdump.sql.views import BATCHES, DAMAGE, FindingView, LineView, QuestionView, RowView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
     from kdump.arrow.typed import TypedColumns
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from kdump.sql.views import View
 
 _ROWS: Final = 4096
-"""Rows of a block of an answer, at most."""
+"""The most rows of a block of an answer."""
 _WORDS: Final = [TIMESTAMP_TYPES[0], TIMESTAMP_TYPES[1]]
 
 
 class StoppedError(Exception):
-    """The query has been stopped; what is read for it ends."""
+    """The query was stopped, so its scans end."""
 
 
 class QueryReporter(Protocol):
@@ -80,76 +80,49 @@ class QueryReporter(Protocol):
         """Report an unreadable file."""
 
     def reads(self, size: int) -> None:
-        """Count bytes of log that a scan is to go through."""
+        """Add bytes of logs that a scan will read to the progress."""
 
     def has_read(self, size: int) -> None:
-        """Count bytes of log that are done with."""
+        """Report bytes of logs as read."""
 
     def meets(self, status: int) -> None:
-        """Take over the exit status of what a view shows as rows; 0 is none."""
+        """Report the exit status of the rows of a view; 0 for none."""
 
 
 class ReportedOnce:
-    """Reports each thing once, however often a view is scanned; scans may run in several threads."""
+    """Reports each message once, although a view may be scanned several times, and in several threads."""
 
-    def __init__(self, reporter: QueryReporter) -> None:
-        self._to, self._said, self._lock = reporter, set[object](), threading.Lock()
+    def __init__(self, to: QueryReporter) -> None:
+        self._damaged_range, self._said, self._lock = to.damaged_range, set[object](), threading.Lock()
+        self.damage, self.note = self._once(to.damage), self._once(to.note)
+        self.wrong, self.fail = self._once(to.wrong_index), self._once(to.fail)
+        self.reads, self.has_read, self.meets = map(self._locked, (to.reads, to.has_read, to.meets))
+        self.reporter = Reporter(self.damage, self.wrong, self.note, self.fail)
+        """The functions for collectors of answers."""
 
-    def _new(self, what: object) -> bool:
-        if what in self._said:
-            return False
-        self._said.add(what)
-        return True
+    def _once(self, report: Callable[[Any], object]) -> Callable[[Any], None]:
+        def once(what: object) -> None:
+            with self._lock:
+                if str(what) not in self._said:
+                    self._said.add(str(what))
+                    report(what)
+
+        return once
+
+    def _locked(self, report: Callable[[int], object]) -> Callable[[int], None]:
+        def locked(number: int) -> None:
+            with self._lock:
+                report(number)
+
+        return locked
 
     def lost(self, item: DamagedRange) -> None:
         """Report a damaged range."""
         with self._lock:
-            if self._new((item.file.name, item.damage.position, item.damage.size, item.damage.kind)):
-                self._to.damaged_range(item.file.name, item.damage)
-
-    def damage(self, text: str) -> None:
-        """Report damage."""
-        with self._lock:
-            if self._new(text):
-                self._to.damage(text)
-
-    def wrong(self, text: str) -> None:
-        """Report a derived file that is not used."""
-        with self._lock:
-            if self._new(text):
-                self._to.wrong_index(text)
-
-    def note(self, text: str) -> None:
-        """Report a note."""
-        with self._lock:
-            if self._new(text):
-                self._to.note(text)
-
-    def fail(self, error: UnreadableError) -> None:
-        """Report an unreadable file."""
-        with self._lock:
-            if self._new(str(error)):
-                self._to.fail(error)
-
-    def reads(self, size: int) -> None:
-        """Count bytes of log that a scan is to go through."""
-        with self._lock:
-            self._to.reads(size)
-
-    def has_read(self, size: int) -> None:
-        """Count bytes of log that are done with."""
-        with self._lock:
-            self._to.has_read(size)
-
-    def meets(self, status: int) -> None:
-        """Take over an exit status."""
-        with self._lock:
-            self._to.meets(status)
-
-    @property
-    def reporter(self) -> Reporter:
-        """The same for collectors of answers."""
-        return Reporter(self.damage, self.wrong, self.note, self.fail)
+            key = item.file.name, item.damage.position, item.damage.size, item.damage.kind
+            if key not in self._said:
+                self._said.add(key)
+                self._damaged_range(item.file.name, item.damage)
 
 
 class SqlInputs(NamedTuple):
@@ -163,31 +136,29 @@ class SqlInputs(NamedTuple):
     payloads: bool = True
     """Whether keys, values and headers are shown; else they are null."""
     redactor: Redactor | None = None
-    """What hashes keys, values and headers."""
+    """Hashes keys, values and headers."""
     decoder: PayloadDecoder | None = None
-    """What decodes payloads for the column ``decoded``."""
+    """Decodes payloads for the column ``decoded``."""
     typed: TypedColumns | None = None
     """The columns of a subject."""
 
     schemas: str | None = None
-    """Where the topic of the schema registry is; None for the paths."""
+    """The path of the schema registry's topic; None for the paths of the query."""
     schemas_topic: str = TOPIC
 
     @property
     def remote(self) -> RemoteStorage | None:
-        """The remote storage that is read too."""
         return self.wanted.remote
 
 
 class ViewRead:
-    """The counts of one scan of a view, for --stats."""
+    """The counts of one scan of a view, for ``--stats``."""
 
     def __init__(self, view: str, columns: Sequence[str], condition: str | None) -> None:
         self.view, self.columns, self.condition = view, list(columns), condition
         self.pushed: dict[str, object] = {}
 
     def line(self) -> dict[str, object]:
-        """Return it as JSON."""
         return {"view": self.view, "columns": self.columns, "filter": self.condition, "pushed": self.pushed}
 
 
@@ -207,7 +178,7 @@ class QueryReading:
 
     @cached_property
     def partitions(self) -> list[Partition]:
-        """The partitions of the paths, each once."""
+        """The partitions of the paths, each once unless every replica is read."""
         inputs = self.inputs
         finder = Finder(inputs.wanted, Reporter(self.report.damage, note=self.report.note, fail=self.report.fail))
         found = list(finder.find(inputs.paths))
@@ -244,7 +215,7 @@ class QueryReading:
             yield from kept.select(list(columns)).cast(shape).to_batches()
 
     def rows(self, view: View, names: list[str], bounds: conditions.Bounds) -> Iterator[pa.RecordBatch]:
-        """Yield rows of a view: all within the bounds, and perhaps others."""
+        """Yield rows of a view: all within the bounds, and maybe others."""
         return self._rows(view, names, bounds, ViewRead(view.name, names, None))
 
     def _rows(
@@ -267,8 +238,7 @@ class QueryReading:
         return joined(self._records(partitions, wanted, names, view))
 
     def _reader(self, wanted: Filter, take: Take = Take.RECORDS) -> PartitionReader:
-        to = self.report
-        report = Reporter(to.damage, to.wrong, to.note, to.fail, self._progress)
+        report = self.report.reporter._replace(progress=self._progress)
         return PartitionReader(wanted, take, report=report, decoder=self.inputs.decoder)
 
     def _progress(self, size: int) -> None:
@@ -278,15 +248,15 @@ class QueryReading:
 
     @property
     def _hides(self) -> bool:
-        """Whether payloads are not shown as they are stored."""
+        """Whether payloads are hidden or hashed."""
         return not self.inputs.payloads or self.inputs.redactor is not None
 
     def _changes(self, partition: Partition) -> bool:
-        """Return whether records of a partition are not shown as they are stored."""
+        """Return whether records of a partition are shown with other values than the stored ones."""
         return self.inputs.redactor is not None or may_hold_secrets(partition.topic)
 
     def _shown(self, item: SelectedBatch) -> Iterator[SelectedBatch]:
-        """Yield records without secrets, and hashed where that is asked for."""
+        """Yield records without secrets, and hashed if there is a redactor."""
         for one in self._secrets.without(item):
             yield one if self.inputs.redactor is None else self.inputs.redactor(one)
 
@@ -294,7 +264,7 @@ class QueryReading:
         self.report.lost(self._bare(item))
 
     def _bare(self, item: DamagedRange) -> DamagedRange:
-        """Return a damaged range without the values of its fields, where these may be part of what is hidden."""
+        """Return a damaged range without the values of its fields if these may show hidden data."""
         topic = item.file.topic
         may_be = self._secrets.may_be_in(item.file) if topic is None else may_hold_secrets(topic)
         return item._replace(damage=bare(item.damage)) if self._hides or may_be else item
@@ -367,7 +337,7 @@ class QueryReading:
             yield pa.RecordBatch.from_pylist(rows, plain)
 
     def _findings(self) -> list[dict[str, Any]]:
-        """Return what a check finds, as JSON; the check is made once."""
+        """Return the findings of a check as JSON; the check runs once."""
         if self._found is None:
             found = list(
                 checking.found(
@@ -388,14 +358,14 @@ class QueryReading:
         return self._found
 
     def _answer(self, view: LineView) -> Iterator[dict[str, Any]]:
-        """Yield the lines of a view, as JSON."""
+        """Yield the lines of a view as JSON."""
         lines = self._asked(view) if isinstance(view, QuestionView) else registry.table_lines(view.table, self._store)
         for line in lines:
             if isinstance(line, view.table.line):
                 yield answer_lines.readable(as_json(line))
 
     def _asked(self, view: QuestionView) -> list[AnswerLine]:
-        """Return the answer to the question of a view. It is asked once, for all views with the same options."""
+        """Return the answer to the question of a view. It is computed once for all views with equal options."""
         options = dict(view.table.options)
         key = view.question, repr(options)
         if key not in self._answers:
@@ -412,7 +382,7 @@ class QueryReading:
 
     @cached_property
     def _store(self) -> SchemaStore:
-        """The schema registry in the paths. It is read once."""
+        """The schema registry in the paths, read once."""
         inputs = self.inputs
         where = inputs.paths if inputs.schemas is None else (inputs.schemas,)
         failed = False
@@ -448,7 +418,7 @@ class QueryReading:
 
 
 def _without_clients(name: str, value: Any) -> Any:
-    """Return a field of a line of groups without what clients wrote into it, and where they run."""
+    """Return a field of a line about groups without data from clients, and without their hosts."""
     if name in {"metadata", "raw"}:
         return None
     return [{**one, "clientHost": None} for one in value] if name == "members" and value else value
@@ -469,11 +439,11 @@ _PUSHED: Final = frozenset(
         "isTransactional",
     }
 )
-"""Columns whose bounds choose what is read."""
+"""Columns whose bounds select the data to read."""
 
 
 def _may_hold(partition: Partition, bounds: conditions.Bounds) -> bool:
-    """Return whether a partition may have rows: its folder names topic and number."""
+    """Return whether a partition may have rows, by the topic and number of its folder."""
     topic, number = bounds.get("topic"), bounds.get("partition")
     if topic is not None and topic.only is not None and partition.topic not in topic.only:
         return False
@@ -507,7 +477,7 @@ def _filter(bounds: conditions.Bounds) -> Filter:
 
 
 def _shown_values(found: conditions.Values) -> object:
-    """Return bounds as --stats shows them."""
+    """Return bounds for ``--stats``."""
     if found.only is None:
         return [found.low, found.high]
     shown = [one.decode("utf-8", "backslashreplace") if isinstance(one, bytes) else one for one in found.only]
@@ -515,7 +485,7 @@ def _shown_values(found: conditions.Values) -> object:
 
 
 def _in_sql(block: pa.RecordBatch, names: Sequence[str], shape: pa.Schema) -> pa.RecordBatch:
-    """Return records with the types of the view: words for the types of timestamps, null for what is hidden."""
+    """Return records with the types of the view: words for the types of timestamps, null for hidden columns."""
     arrays = []
     for name in names:
         field = shape.field(name)

@@ -1,4 +1,4 @@
-"""The text of a query: the one statement that is taken, its parameters, and the bare word ``offset``."""
+"""The text of a query: one statement, its parameters, and the column ``offset``, which SQL reserves as a word."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PIVOT: Final = re.compile(r"[\s(]*(?:pivot|unpivot|pivot_wider|from|with|select
 
 
 class Query(NamedTuple):
-    """A query that may run: its text, and the values of its parameters by name."""
+    """A valid query: its text, and the values of its parameters by name."""
 
     text: str
     params: Mapping[str, str]
 
 
 def quoted_offset(text: str) -> str:
-    """Return a query with each bare word ``offset`` quoted that names a column: the word is reserved in SQL.
+    """Return a query with each word ``offset`` in quotes that is a column: SQL reserves the word.
 
     Before a number, a parameter or a bracket it is the clause OFFSET.
     """
@@ -42,13 +42,13 @@ def quoted_offset(text: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """Return a query without comments; texts and quoted names stay."""
+    """Return a query without comments."""
     pieces = (" " if piece[0].startswith(("--", "/*")) else piece[0] for piece in _PIECE.finditer(text))
     return "".join(pieces)
 
 
 def is_complete(text: str) -> bool:
-    """Return whether a text ends with a semicolon that is no part of a text, a name or a comment."""
+    """Return whether a text ends with a semicolon outside of strings, quoted names and comments."""
     last = ";"
     found = False
     for piece in _PIECE.finditer(text):
@@ -62,8 +62,8 @@ def is_complete(text: str) -> bool:
 def parse(text: str, params: Mapping[str, str]) -> Query:
     """Return a query that is one statement, a SELECT or an EXPLAIN of one.
 
-    The type of a statement is what DuckDB's parser says. Raises UsageError for all else, and for a parameter that is
-    not given or not used; duckdb.Error for what is no SQL.
+    DuckDB's parser decides about the type of a statement. Raises UsageError for other statements, and for a parameter
+    that is missing or unused; duckdb.Error for a syntax error.
     """
     import duckdb
 

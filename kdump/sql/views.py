@@ -1,7 +1,7 @@
-"""The views of ``kdump sql``: one for each kind of line that a command prints, derived from what declares the line.
+"""The views of ``kdump sql``: one for each kind of line of the commands, derived from its declaration.
 
-Records, batches and damage are the columns of :mod:`kdump.rows.columns`. The others are the classes of the lines of
-:data:`kdump.answers.QUESTIONS`. Names and meanings of columns are those of ``-o jsonl``.
+Records, batches and damage have the columns of :mod:`kdump.rows.columns`. The others have the fields of the lines in
+:data:`kdump.answers.QUESTIONS`. Columns have the names and meanings of ``-o jsonl``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kdump.rows.columns import Column
 
 SECOND_NAMES: Final = {"du": "partitions"}
-"""Names that a command suggests, and the views that they stand for."""
+"""Names of commands -> the views that they stand for."""
 _TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
 _UNITS: Final = (
     (re.compile(r"Ms$"), "ms since 1970 (UTC)"),
@@ -45,14 +45,13 @@ _UNITS: Final = (
 
 
 class View:
-    """A view: the columns, and the command and kind of line that has the same."""
+    """A view: its columns, and the command and kind of line with the same fields."""
 
     def __init__(self, name: str, command: str, kind: str, doc: str) -> None:
         self.name, self.command, self.kind, self.doc = name, command, kind, doc
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns in Arrow."""
         raise NotImplementedError
 
     @property
@@ -110,7 +109,7 @@ class RowView(View):
 
 
 class LineView(View):
-    """The lines of one class that a command prints."""
+    """The lines of one class of a command."""
 
     def __init__(self, command: str, table: LineTable) -> None:
         words = f"{command} {table.words}".rstrip()
@@ -128,7 +127,7 @@ class LineView(View):
 
 
 class QuestionView(LineView):
-    """The lines of one class that a question has."""
+    """The lines of one class of a question."""
 
     def __init__(self, question: str, table: LineTable) -> None:
         super().__init__(question_named(question).called, table)
@@ -136,22 +135,22 @@ class QuestionView(LineView):
 
 
 class RegistryView(LineView):
-    """Lines of ``kdump schemas``: a schema registry in its topic."""
+    """Lines of ``kdump schemas``."""
 
     def __init__(self, table: LineTable) -> None:
         super().__init__("schemas", table)
 
 
 def _typed_field(typed: TypedColumns, field: pa.Field) -> pa.Field:
-    """Return a field, with its own type if it is one of a subject."""
+    """Return a field, with its own type if it is a column of a subject."""
     return typed.field(field.name) if field.name in typed.names else field
 
 
 class FindingView(View):
-    """The findings of ``kdump check``: columns are fields of :class:`kdump.findings.Finding`; remarks are left out."""
+    """The findings of ``kdump check``: the fields of :class:`kdump.findings.Finding`. Remarks are left out."""
 
     def __init__(self, name: str, doc: str, *, whole: bool) -> None:
-        """``whole`` has all fields of the line."""
+        """``whole``: with all fields of the line."""
         super().__init__(name, "check", "finding", doc)
         self._whole = whole
 
@@ -191,7 +190,10 @@ DAMAGE: Final = "damage"
 
 
 def views(*, decoded: bool = False, typed: TypedColumns | None = None) -> dict[str, View]:
-    """Return all views by name; with ``decoded`` records have their payloads decoded, with ``typed`` in columns."""
+    """Return all views by name.
+
+    With ``decoded`` records have the column ``decoded``, with ``typed`` the columns of a subject.
+    """
     more = (rows.DECODED,) if decoded else ()
     found: list[View] = [
         RowView(RECORDS, "dump", "record", "The records of logs.", more, typed),
@@ -206,13 +208,13 @@ def views(*, decoded: bool = False, typed: TypedColumns | None = None) -> dict[s
 
 
 def schema_lines(names: Iterable[str], known: Mapping[str, View]) -> Iterator[dict[str, object]]:
-    """Yield a line for each column of the views with these names, by default of all."""
+    """Yield a line for each column of these views, by default of all views."""
     for name in names or known:
         yield from known[SECOND_NAMES.get(name, name)].lines()
 
 
 def unit_of(field: pa.Field) -> str | None:
-    """Return the unit of a column of numbers, or None if it has none."""
+    """Return the unit of a numeric column, or None if it has none."""
     if not pa.types.is_integer(field.type):
         return None
     found = [unit for pattern, unit in _UNITS if pattern.search(field.name)]
@@ -239,13 +241,13 @@ _TYPES: Final = {
 
 
 def type_name(kind: pa.DataType) -> str:
-    """Return the name that DuckDB gives a type of Arrow, as DESCRIBE prints it."""
+    """Return DuckDB's name of an Arrow type, as DESCRIBE prints it."""
     return _in_duckdb(_type_name(kind)) if pa.types.is_nested(kind) else _type_name(kind)
 
 
 @cache
 def _in_duckdb(name: str) -> str:
-    """Return the name of a type as DuckDB writes it: only some names of fields are quoted."""
+    """Return a type name as DuckDB prints it, which quotes only some field names."""
     import duckdb
 
     return str(duckdb.sqltype(name))
@@ -269,19 +271,18 @@ def _type_name(kind: pa.DataType) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return the first sentence of a docstring."""
     return re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0]
 
 
 def plain_words(name: str) -> str:
-    """Return the name of a column as words, for one that nothing else describes."""
+    """Return the name of a column as words, for a column without a description."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name.removesuffix("Ms")).lower()
     return f"{words[0].upper()}{words[1:]}."
 
 
 @cache
 def _field_docs(line: Any) -> dict[str, str]:
-    """Return the docstrings that stand below the fields of a dataclass, by their names in JSON."""
+    """Return the docstrings below the fields of a dataclass, by their names in JSON."""
     source = ast.parse(inspect.getsource(sys.modules[line.__module__]))
     body = next(node.body for node in source.body if isinstance(node, ast.ClassDef) and node.name == line.__name__)
     names = {field.name for field in fields(line)}

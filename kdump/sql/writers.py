@@ -1,4 +1,4 @@
-"""The rows of a query in each format: table, CSV, JSON lines, Parquet and Arrow's stream."""
+"""Write the rows of a query in each output format: table, CSV, JSON lines, Parquet and Arrow's stream."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 SHOWN: Final = 1000
-"""Rows of a table on a terminal, at most; of a table elsewhere these decide how wide the columns are."""
+"""The most rows of a table on a terminal. Elsewhere the first rows decide about the widths of columns."""
 _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def write(form: str, types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    """Write rows as ``form``; return how many there are. ``types`` are the names that DuckDB gives the columns."""
+    """Write rows in an output format; return their number. ``types`` are DuckDB's names of the columns' types."""
     if form in files.FORMATS:
         return files.write(form, schema, batches, out)
     return (_csv if form == "csv" else _jsonl)(types, schema, batches, out)
@@ -80,7 +80,7 @@ def _csv_cell(text: str) -> str:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Return names of columns, each once: ``n``, ``n_1``."""
+    """Return unique names of columns: ``n``, ``n_1``."""
     found: list[str] = []
     for name in names:
         made, number = name, 0
@@ -92,7 +92,7 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """Return the values of a column; a time in ns that no datetime holds stays a number."""
+    """Return the values of a column; times are integers in the unit of their type."""
     if pa.types.is_timestamp(column.type) or pa.types.is_time(column.type):
         width = pa.int32() if column.type in (pa.time32("s"), pa.time32("ms")) else pa.int64()
         found: list[Any] = column.view(width).to_pylist()
@@ -104,7 +104,7 @@ _PER_SECOND: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _moment(count: int, unit: str, zone: str) -> str:
-    """Return a time since 1970 in ISO 8601, with three digits, six or nine when needed."""
+    """Return a time since 1970 in ISO 8601, with three, six or nine digits of a second."""
     from kdump.primitives.timestamps import iso
 
     per = _PER_SECOND[unit]
@@ -128,7 +128,6 @@ def _clock(count: int, unit: str) -> str:
 
 
 def _interval(value: Any) -> str:
-    """Return an interval as DuckDB writes it."""
     years, months = divmod(abs(value.months), 12)
     sign = -1 if value.months < 0 else 1
     parts = [(sign * years, "year"), (sign * months, "month"), (value.days, "day")]
@@ -140,7 +139,7 @@ def _interval(value: Any) -> str:
 
 
 def _bits(value: bytes) -> str:
-    """Return a BIT as DuckDB writes it: the first byte counts the bits that are no part of it."""
+    """Return a BIT as text: the first byte is the number of padding bits."""
     return "".join(f"{byte:08b}" for byte in value[1:])[value[0] :]
 
 
@@ -150,7 +149,7 @@ def _blob(value: bytes) -> str:
 
 
 def to_text_cell(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
-    """Return the writer of a type's values as text, for CSV and tables. ``name`` is what DuckDB calls the type."""
+    """Return the formatter of a type's values for CSV and tables. ``name`` is DuckDB's name of the type."""
     if pa.types.is_timestamp(kind):
         zone = "Z" if kind.tz is not None else ""
         return lambda value: _moment(value, kind.unit, zone)
@@ -178,7 +177,7 @@ def _float(value: float) -> str:
 
 
 def to_json(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
-    """Return the writer of a type's values as JSON text."""
+    """Return the formatter of a type's values as JSON text."""
     if name == "JSON" or isinstance(kind, pa.JsonType):
         return _json_text
     if pa.types.is_integer(kind):
@@ -231,7 +230,7 @@ def _map(kind: pa.DataType) -> Callable[[Any], str]:
 
 
 def _struct(kind: pa.DataType) -> Callable[[Any], str]:
-    """Return the writer of a structure. Bytes that are not UTF-8 have their encoding beside them, as in dump."""
+    """Return the formatter of a struct. Bytes that are not UTF-8 have their encoding beside them, as in dump."""
     names = [field.name for field in kind]
     inner = [to_json(field.type) for field in kind]
     blobs = [pa.types.is_binary(field.type) for field in kind]
@@ -252,7 +251,7 @@ def _struct(kind: pa.DataType) -> Callable[[Any], str]:
 
 
 class TextTable:
-    """Rows as a table for people; on a terminal of ``width`` columns it fits, and ends after SHOWN rows."""
+    """Rows as a table. On a terminal of ``width`` columns it fits the width, and ends after SHOWN rows."""
 
     def __init__(self, types: Sequence[str], schema: pa.Schema, width: int | None) -> None:
         self._names = [harmless_line(name) for name in schema.names]
@@ -267,7 +266,6 @@ class TextTable:
         self._width = width
 
     def write(self, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> int:
-        """Write rows; return how many there are."""
         rows = self._rows(batches)
         first = [row for _, row in zip(range(SHOWN), rows, strict=False)]
         widths = [max(map(wide, column)) for column in zip(self._names, *first, strict=True)] if self._names else []
@@ -281,7 +279,7 @@ class TextTable:
         return self._rest(len(first), rows, out, lambda row: self._line(row, widths))
 
     def _rest(self, done: int, rows: Iterator[list[str]], out: IO[bytes], line: Callable[[list[str]], bytes]) -> int:
-        """Write the rows after the first ones; on a terminal only say how many there are."""
+        """Write the remaining rows; on a terminal only their number. Return the number of all rows."""
         count = done
         for row in rows:
             count += 1
@@ -345,7 +343,7 @@ def _hex_or_text(value: bytes) -> str:
 
 
 def wide(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the width of a text in columns of a terminal."""
     if text.isascii():
         return len(text)
     return sum(
@@ -354,7 +352,7 @@ def wide(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Return the beginning of a text that fits ``width`` columns of a terminal, with an ellipsis where it was cut."""
+    """Return the beginning of a text that fits ``width`` columns of a terminal, with an ellipsis if it was cut."""
     if wide(text) <= width:
         return text
     kept = text[:width]
