@@ -608,7 +608,8 @@ def salvage(
         max_batch_bytes=max_batch_bytes,
         remote=_remote_storage(remote, remote_keys or {}),
     )
-    found = partitions.find(given, wanted, damage=damage.append, note=notes.append, fail=unreadable.append)
+    report = Reporter(damage=damage.append, note=notes.append, fail=unreadable.append)
+    found = partitions.find(given, wanted, report)
     notes += wanted.missing(found.names, given)
     if not found.replicas:
         raise unreadable[0] if unreadable else UnreadableError(", ".join(given), "there is no segment to salvage")
@@ -616,7 +617,7 @@ def salvage(
     how = partitions.How(writer.SegmentLimits(segment_bytes))
     done = tuple(partitions.write(found, inputs, fspath(out), how, note=notes.append))
     for one in done:
-        one.report(damage=damage.append, note=notes.append, fail=unreadable.append)
+        one.report(report)
     return SalvageReport(done, tuple(damage), tuple(unreadable), tuple(notes))
 
 

@@ -66,7 +66,7 @@ def command(
     """
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True)
-    found = partitions.find(paths, wanted, damage=run.damage, note=run.note, fail=run.fail)
+    found = partitions.find(paths, wanted, run.report)
     run.absent(wanted.missing(found.names, paths))
     if not found.replicas:
         if not run.met:
@@ -80,7 +80,7 @@ def command(
     for one in partitions.write(found, inputs, out, how, note=run.note, progress=run.progress):
         done += found.replicas[one.name].size
         run.progress(done - run.progress.done)  # of what is there twice only one is written
-        one.report(damage=run.damage, note=run.note, fail=run.fail)
+        one.report(run.report)
         all_done.append(one)
     run.progress.clear()
     lacking = session.report_shortfalls(

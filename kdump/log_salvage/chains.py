@@ -1,7 +1,7 @@
-"""Chains of consecutive valid batches, kept as a few numbers each: memory does not grow with the number of batches.
+"""Chains of consecutive valid batches in a few numbers each: memory does not grow with the number of batches.
 
-Where replicas overlap, their batches are compared one by one. They are read again for that; a checksum shows whether
-they are still the same.
+Overlapping batches of replicas are compared one by one. They are read again for that; a checksum shows whether they
+have changed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""Most offsets of a chain: chains of replicas with other segment borders then hold the same batches."""
+"""The most offsets of a chain: chains of replicas with different segments then hold the same batches."""
 WAITING: Final = 1 << 10
 """Approximate count of numbers that are added to the checksum of a chain at a time."""
 AT_ONCE: Final = 1 << 20
-"""Approximate bytes of a chain whose batches are in memory at a time when they are compared one by one."""
+"""Approximate bytes of a chain that are in memory while its batches are compared one by one."""
 
 
 class BatchPlace(NamedTuple):
@@ -48,12 +48,11 @@ class BatchPlace(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position after it."""
         return self.position + self.size
 
 
 class PlacesInARow(NamedTuple):
-    """The places of batches of a run; the offsets of each are above those of the one before it."""
+    """The places of consecutive batches with increasing offsets."""
 
     base_offset: int
     last_offset: int
@@ -66,7 +65,6 @@ class PlacesInARow(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of all batches."""
         return self.end - self.position
 
 
@@ -77,7 +75,7 @@ END_OF_LOG: Final = "end of log"
 class LeftOutRange(NamedTuple):
     """Bytes of a copy that are not in the merged log.
 
-    The offsets from ``missing_from`` to before ``missing_until`` are lost with them, as far as they are known.
+    The offsets from ``missing_from`` to before ``missing_until`` are lost with them; None if unknown.
     """
 
     segment: Segment
@@ -90,13 +88,10 @@ class LeftOutRange(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position after it."""
         return self.position + self.size
 
 
 class MissingOffsets:
-    """Ranges of offsets that are missing."""
-
     def __init__(self) -> None:
         self._ends = array("q")
 
@@ -107,7 +102,7 @@ class MissingOffsets:
         return map(range, self._ends[::2], self._ends[1::2])
 
     def between(self, last: int, base: int) -> None:
-        """Add the offsets between a last offset and the first offset that follows, if there are any."""
+        """Add the offsets between a last offset and the next first offset, if there are any."""
         if base > last + 1:
             self._ends.extend((last + 1, base))
 
@@ -121,12 +116,11 @@ class MissingOffsets:
                 self._ends.extend((last + 1, base))
 
     def add(self, others: MissingOffsets) -> None:
-        """Add the ranges of ``others``."""
         self._ends.extend(others._ends)
 
 
 class Chain:
-    """Consecutive batches of a segment; the offsets of each are above those of the one before it."""
+    """Consecutive batches of a segment with increasing offsets."""
 
     __slots__ = ("_sum", "_waiting", "base_offset", "count", "end", "gaps", "last_offset", "position", "segment")
 
@@ -143,16 +137,15 @@ class Chain:
 
     @property
     def size(self) -> int:
-        """Bytes of all batches."""
         return self.end - self.position
 
     def goes_on(self, place: BatchPlace | PlacesInARow) -> bool:
-        """Return whether a batch continues the chain."""
+        """Return whether batches continue the chain."""
         follows = self.segment is place.segment and self.end == place.position
         return follows and place.base_offset > self.last_offset and place.base_offset < _end_of_cell(self.base_offset)
 
     def extend(self, place: BatchPlace | PlacesInARow) -> None:
-        """Take the next batch, or the next ones."""
+        """Add the next batch or batches."""
         self.gaps.between(self.last_offset, place.base_offset)
         if isinstance(place, BatchPlace):
             self._waiting.extend((place.base_offset, place.epoch, place.crc))
@@ -169,7 +162,7 @@ class Chain:
         self.last_offset, self.end = place.last_offset, place.end
 
     def _add_up(self) -> int:
-        """Return the checksum of the first offsets, leader epochs and checksums of all batches."""
+        """Return the checksum over the first offsets, leader epochs and checksums of all batches."""
         if self._waiting:
             self._sum = crc32(self._waiting, self._sum)
             self._waiting = array("q")
@@ -184,14 +177,14 @@ class Chain:
         return self.base_offset, self.last_offset, self.size, self.count, self._add_up()
 
     def regions(self, source: Source) -> Iterator[Batches]:
-        """Read its batches again, and yield them as runs. Raises UnreadableError if they have changed."""
+        """Read its batches again, and yield them as batch runs. Raises UnreadableError if they have changed."""
         seen: list[Chain] = []
         for region in resync.read(source, self.position, self.end, on_error="stop", runs=DATA):
             yield self._seen(region, seen)
         self._make_sure(seen)
 
     def places(self) -> Iterator[BatchPlace]:
-        """Read its batches again, some at a time, and yield their places. Raises UnreadableError if changed."""
+        """Read its batches again, some at a time; yield their places. Raises UnreadableError if they have changed."""
         seen: list[Chain] = []
         at = self.position
         while at < self.end:
@@ -211,7 +204,7 @@ class Chain:
 
     def _seen(self, region: Region, seen: list[Chain]) -> Batches:
         """Return a region of the expected batches after adding them to the chain in ``seen``."""
-        if isinstance(region, Run) and is_in_order(region):
+        if isinstance(region, Run) and region.rises:
             link(seen, row_of(self.segment, region, 0, region.batch_count))
         else:
             for place in places(self.segment, [region]):
@@ -228,13 +221,13 @@ class Chain:
 
 
 def changed(segment: Segment, position: int) -> UnreadableError:
-    """Return the error for a file that has changed since its batches were placed."""
+    """Return the error for a file that has changed since the first read."""
     where = f"byte {position}: it has changed since kdump read it first"
     return UnreadableError(segment.name, where, "salvage a copy that no process writes to")
 
 
 def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
-    """Add a batch, or some, to the last of ``chains`` or as a new one."""
+    """Add batches to the last one of ``chains``, or to a new chain."""
     if chains and chains[-1].goes_on(place):
         chains[-1].extend(place)
     else:
@@ -242,9 +235,9 @@ def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
 
 
 def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Like :func:`places`; batches between the first and the last one of a run may come as one item."""
+    """Like :func:`places`, but batches between the first and the last one of a batch run may come as one item."""
     for region in regions:
-        if isinstance(region, Run) and region.batch_count > 2 and is_in_order(region):
+        if isinstance(region, Run) and region.batch_count > 2 and region.rises:
             yield from places(each, [region.batch(0)])
             yield from _rows_of(each, region)
             yield from places(each, [region.batch(region.batch_count - 1)])
@@ -253,7 +246,7 @@ def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | P
 
 
 def _rows_of(each: Segment, run: Run) -> Iterator[PlacesInARow]:
-    """Yield the places of a run in order without its first and last batch, one cell of offsets at a time."""
+    """Yield the places of a batch run without its first and last batch, one cell of offsets at a time."""
     bases, row = run.column("base_offset"), 1
     while row < run.batch_count - 1:
         end_row = bisect_left(bases, _end_of_cell(bases[row]), row, run.batch_count - 1)
@@ -265,13 +258,8 @@ def _end_of_cell(offset: int) -> int:
     return (offset // CELL + 1) * CELL
 
 
-def is_in_order(run: Run) -> bool:
-    """Return whether the offsets of each batch of a run are above those of the one before it."""
-    return run.rises
-
-
 def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
-    """Return the places of the batches from ``row`` to before ``end_row`` of a run in order."""
+    """Return the places of the batches from ``row`` to before ``end_row`` of a batch run with increasing offsets."""
     names = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
     bases, lasts, epochs, crcs = (run.column(name, row, end_row) for name in names)
     start, end = run.field("position", row), run.field("position", end_row - 1) + run.field("size", end_row - 1)
@@ -279,7 +267,7 @@ def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
 
 
 def places(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
-    """Yield the places of the batches among regions, and the other ranges."""
+    """Yield the places of the batches in regions, and the other ranges."""
     for region in regions:
         if isinstance(region, Batches):
             yield from _places(each, region)

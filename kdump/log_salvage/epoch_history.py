@@ -1,7 +1,4 @@
-"""The leader epochs of a log, as its checkpoint and its batches have them.
-
-Source: KIP-101 and Kafka's class LeaderEpochFileCache.
-"""
+"""The leader epochs of a log, from its checkpoint and its batches (KIP-101, class LeaderEpochFileCache)."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ NEVER: Final = 1 << 63
 
 
 class EpochHistory:
-    """Leader epochs in order with the offset at which each begins."""
+    """Leader epochs in order, each with its start offset."""
 
     def __init__(self, entries: Iterable[EpochEntry]) -> None:
         self.entries: list[EpochEntry] = []
@@ -36,18 +33,18 @@ class EpochHistory:
 
     @property
     def newest(self) -> int:
-        """The newest epoch, -1 without one."""
+        """The newest epoch, -1 if there is none."""
         return self.entries[-1].epoch if self.entries else -1
 
     def at(self, offset: int) -> int | None:
-        """Return the epoch at an offset, None before the first entry."""
+        """Return the epoch at an offset, or None before the first entry."""
         number = bisect_right(self._starts, offset)
         return self.entries[number - 1].epoch if number else None
 
     def limit(self, base_offset: int, epoch: int) -> int:
         """Return the offset before which batches of ``epoch`` from ``base_offset`` on belong to this history.
 
-        That is ``base_offset`` itself where none does.
+        It is ``base_offset`` if none of them belongs to it.
         """
         if epoch < 0 or not self.entries:
             return NEVER
@@ -59,7 +56,7 @@ class EpochHistory:
         return next((entry.start_offset for entry in self.entries if entry.epoch > epoch), NEVER)
 
     def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
-        """Return this history with the older entries that other copies have.
+        """Return this history with the older entries of other copies.
 
         A history from batches alone lacks the epochs of remote segments, and epochs without a batch.
         """
@@ -78,7 +75,7 @@ class EpochHistory:
 
 
 def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    """Return the entries of ``leader-epoch-checkpoint`` in order; an empty tuple if it is missing or not valid."""
+    """Return the entries of ``leader-epoch-checkpoint`` in order; an empty tuple if it is missing or invalid."""
     but = "the leader epochs come from the batches and other copies"
     found: tuple[EpochEntry, ...] | None = None
     try:

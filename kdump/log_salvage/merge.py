@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None) -> tuple[list[Chain], Account]:
-    """Return the valid batches of all replicas in order. Unreadable ranges are among the lost ones.
+    """Return the valid batches of all replicas in offset order, and the account. Unreadable ranges count as lost.
 
     ``progress`` is called with the bytes read. Raises UnreadableError if a file has changed where replicas overlap.
     """
@@ -51,7 +51,7 @@ def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda 
 
 
 def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
-    """Read the batches of chains again, and yield them as runs. Chains of one file are read from one open file.
+    """Read the batches of chains again, and yield them as batch runs. Each file is opened once.
 
     Raises UnreadableError if a file has changed since its batches were placed.
     """
@@ -77,7 +77,7 @@ def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | 
 
 
 def _clusters(found: list[Chain]) -> Iterator[list[tuple[int, Chain]]]:
-    """Yield chains in the order of their offsets, those that overlap together, each with its number in ``found``."""
+    """Yield groups of chains that overlap, in offset order, each chain with its number in ``found``."""
     cluster: list[tuple[int, Chain]] = []
     last = -1
     for number, chain in sorted(enumerate(found), key=lambda one: one[1].base_offset):
@@ -91,14 +91,14 @@ def _clusters(found: list[Chain]) -> Iterator[list[tuple[int, Chain]]]:
 
 
 class _Merging:
-    """Chooses among batches that overlap."""
+    """Chooses between overlapping batches."""
 
     def __init__(self, account: Account) -> None:
         self.placed: list[Chain] = []
         self._account = account
 
     def place(self, cluster: list[tuple[int, Chain]]) -> None:
-        """Place the batches of chains that overlap with each other."""
+        """Place the batches of chains that overlap."""
         first, *others = [chain for _, chain in cluster]
         if all(map(first.is_like, others)):
             self.placed.append(first)
@@ -129,7 +129,7 @@ class _Merging:
 
 
 def _in_order(chains: list[tuple[int, Chain]]) -> Iterator[BatchPlace]:
-    """Yield the batches of chains by offset, the higher leader epoch first, then the chain with the lower number."""
+    """Yield the batches of chains by offset; at one offset the higher leader epoch, then the lower number first."""
     waiting = deque(chains)
     begun: list[tuple[int, int, int, BatchPlace, Iterator[BatchPlace]]] = []
     while waiting or begun:
@@ -148,16 +148,16 @@ def _in_order(chains: list[tuple[int, Chain]]) -> Iterator[BatchPlace]:
 
 
 class OutOfOrderError(Exception):
-    """An offset is not above all offsets before it: the replica takes two passes."""
+    """An offset is not above all offsets before it: the replica needs two passes."""
 
 
 def in_one_pass(
     copy: Partition, account: Account, progress: Callable[[int], None] = lambda _: None
 ) -> Generator[Batches, None, None]:
-    """Yield the batches that :func:`merge` places of a replica, as runs.
+    """Yield the batches of one replica that :func:`merge` places, as batch runs, in one read.
 
-    The account gets the same entries; ``progress`` is called with the bytes read. Raises OutOfOrderError where batches
-    are not in offset order: then the account is wrong.
+    The account gets the same entries as from :func:`merge`; ``progress`` is called with the bytes read. Raises
+    OutOfOrderError if batches are not in offset order: then the account is wrong.
     """
     if any(one.base_offset == other.base_offset for one, other in pairwise(copy.segments)):
         raise OutOfOrderError
@@ -188,7 +188,7 @@ def _regions(each: Segment) -> Generator[Region, None, None]:
 def _held_rows(
     each: Segment, regions: Iterable[Region], held: deque[Batches]
 ) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Yield the places and ranges of a segment; ``held`` keeps regions with batches until these are judged."""
+    """Yield the places and ranges of a segment; ``held`` keeps regions with batches until they are judged."""
     for region in regions:
         rows = list(in_rows(each, [region]))
         if isinstance(region, Batches) and any(isinstance(row, (BatchPlace, PlacesInARow)) for row in rows):
@@ -197,7 +197,7 @@ def _held_rows(
 
 
 def _cut(region: Batches, spans: list[tuple[int, int]]) -> Iterator[Batches]:
-    """Yield the batches of a region within ``spans``, positions in the file."""
+    """Yield the batches of a region inside ``spans`` (positions in the file)."""
     if region.size == sum([end - start for start, end in spans]):
         yield region
     else:

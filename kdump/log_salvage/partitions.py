@@ -1,6 +1,6 @@
-"""Salvage of whole log dirs: the replicas of each partition are merged, and written below one new folder.
+"""Salvage whole log dirs: merge the replicas of each partition, and write them below one new folder.
 
-The command prints what it yields; :func:`kdump.salvage` collects it.
+Used by ``kdump salvage`` and :func:`kdump.salvage`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from kdump.log_salvage.valid_batches import Account
 
 TOPIC_BYTES: Final = 249
-"""Bytes of a topic's name at most (``Topic.MAX_NAME_LENGTH``): the name of its folder then fits, too."""
+"""The longest topic name in bytes (``Topic.MAX_NAME_LENGTH``): the folder's name then has at most 255 bytes."""
 HASH_DIGITS: Final = 16
 SHOWN_GAPS: Final = 20
-"""Gaps of a partition that are reported one by one."""
+"""The most gaps of a partition that are reported one by one."""
 
 
 class Replicas:
-    """The replicas of a partition, and the greatest log start offset that a checkpoint beside them has."""
+    """The replicas of a partition, and their highest log start offset in a checkpoint."""
 
     def __init__(self) -> None:
         self.parts: list[Partition] = []
@@ -51,7 +51,6 @@ class Replicas:
 
     @property
     def size(self) -> int:
-        """Bytes of all replicas."""
         return sum(part.size for part in self.parts)
 
     def add(self, part: Partition, log_start: int | None = None) -> None:
@@ -61,9 +60,9 @@ class Replicas:
             self.log_start = max(log_start, self.log_start or 0)
 
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
-        """Return the entry of log-start-offset-checkpoint, if the first segment's name is not the log start.
+        """Return the entry of log-start-offset-checkpoint if the log starts after its first segment's base offset.
 
-        A broker deletes a log that ends below its log start offset: such an entry is not written either.
+        There is none if the log ends below it: a broker would delete such a log.
         """
         topic, partition = self.parts[0].topic, self.parts[0].partition
         if topic is None or partition is None or self.log_start in {None, written.begin}:
@@ -73,18 +72,17 @@ class Replicas:
 
 
 class Found(NamedTuple):
-    """Partitions to salvage."""
+    """The partitions to salvage."""
 
     replicas: dict[str, Replicas]
-    """The replicas of each partition, by the name of the folder that is written."""
+    """Name of the folder that is written -> the replicas."""
     local: list[Partition]
-    """The partitions of the paths, also those without a segment."""
+    """The partitions in the paths, also those without a segment."""
     names: frozenset[Any]
-    """The names of the partitions that were seen, wanted or not."""
+    """The names of all partitions in the inputs, wanted or not."""
 
     @property
     def parts(self) -> list[Partition]:
-        """All replicas."""
         return [part for one in self.replicas.values() for part in one.parts]
 
 
@@ -100,15 +98,13 @@ class Salvaged(NamedTuple):
     log_start: int | None
     """The log start offset of the replicas, or None if no checkpoint has it."""
 
-    def report(
-        self, *, damage: Callable[[str], None], note: Callable[[str], None], fail: Callable[[UnreadableError], None]
-    ) -> None:
+    def report(self, report: Reporter) -> None:
         """Report the batches that were written, and all that was not."""
         for text in self.refused:
-            damage(text)
+            report.damage(text)
         for error in self.unreadable:
-            fail(error)
-        written, name = self.written, self.name
+            report.fail(error)
+        written, name, note = self.written, self.name, report.note
         where = many(written.segments, "segment")
         note(f"{name}: {many(written.batches, 'valid batch', 'valid batches')}, {written.size} bytes in {where}")
         if written.below_log_start is not None:
@@ -121,10 +117,10 @@ class Salvaged(NamedTuple):
             if lost.kind == UNREADABLE:
                 before = f" (the {many(lost.position, 'byte')} before that could)" if lost.position else ""
                 size = many(lost.size, "byte")
-                fail(UnreadableError(lost.segment.name, f"{size} could not be read{before}: {lost.reason}"))
+                report.fail(UnreadableError(lost.segment.name, f"{size} could not be read{before}: {lost.reason}"))
             else:
                 size = many(lost.size, "byte is", "bytes are")
-                say = note if lost.kind == END_OF_LOG and is_being_written(lost.segment) else damage
+                say = note if lost.kind == END_OF_LOG and is_being_written(lost.segment) else report.damage
                 say(f"{lost.segment.name}: byte {lost.position}: {size} not placed: {lost.reason}")
         gaps = self.account.gaps
         for gap in islice(gaps, SHOWN_GAPS):
@@ -135,35 +131,28 @@ class Salvaged(NamedTuple):
 
 
 class How(NamedTuple):
-    """Options of a run: limits of segments, and the number of processes; None: as many as pay off."""
+    """Limits of segments, and the number of processes; None: as many as pay off."""
 
     limits: writer.SegmentLimits = writer.SegmentLimits()
     jobs: int | None = 1
 
 
-def find(
-    paths: tuple[str, ...],
-    wanted: Wanted,
-    *,
-    damage: Callable[[str], None],
-    note: Callable[[str], None],
-    fail: Callable[[UnreadableError], None],
-) -> Found:
-    """Return the partitions of ``paths`` and of remote storage. Raises StoreError where a store does not answer.
+def find(paths: tuple[str, ...], wanted: Wanted, report: Reporter) -> Found:
+    """Return the partitions of ``paths`` and of remote storage. Raises StoreError if a store does not answer.
 
-    An error of a store ends the run before anything is written: another run may read all of it. An error of a disk
-    goes to ``fail``, since a failing disk may never give more.
+    An error of a store ends the run before anything is written, because another run may read everything. An error of a
+    disk is reported, since a failing disk may never return more.
     """
 
     def failed(error: UnreadableError) -> None:
         if isinstance(error, StoreError):
             raise error
-        fail(error)
+        report.fail(error)
 
-    report = Reporter(note=note, fail=failed)
-    finder, elsewhere = Finder(wanted._replace(remote=None), report), Finder(wanted, report)
+    quiet = Reporter(note=report.note, fail=failed)
+    finder, elsewhere = Finder(wanted._replace(remote=None), quiet), Finder(wanted, quiet)
     found: dict[str, Replicas] = {}
-    checkpoints = CheckpointOffsets(damage, failed)
+    checkpoints = CheckpointOffsets(report.damage, failed)
     local = list(finder.find(paths, None))
     for part in local:
         if part.segments:
@@ -185,9 +174,8 @@ def write(
 ) -> Iterator[Salvaged]:
     """Write the partitions below ``out``; yield the result of each, in order. ``out`` appears after the last one.
 
-    ``inputs`` are the paths that ``out`` must not lie in. ``progress`` takes bytes that are done within a partition;
-    several processes report none. Raises UsageError for an ``out`` that is refused, and UnreadableError where the disk
-    refuses.
+    ``out`` must be outside of ``inputs``. ``progress`` is called with bytes that are done within a partition; several
+    processes report none. Raises UsageError for a refused ``out``, and UnreadableError if the disk refuses.
     """
     parts = found.parts
     files.outside(inputs, out, parts)
@@ -231,23 +219,21 @@ def _salvage(
         folder,
         limits,
         log_start=replicas.log_start,
-        damage=refused.append,
-        fail=errors.append,
-        progress=progress,
+        report=Reporter(damage=refused.append, fail=errors.append, progress=progress),
     )
     return Salvaged(name, written, account, tuple(refused), tuple(errors), replicas.log_start)
 
 
 def _in_a_process(folder: Path, limits: writer.SegmentLimits, named: tuple[str, Replicas]) -> Salvaged:
-    """Do the same in one of several processes, without threads."""
+    """Like :func:`_salvage`, in one of several processes, without threads."""
     read_ahead.start_no_threads()
     return _salvage(folder, limits, lambda _: None, named)
 
 
 def _name(part: Partition) -> str:
-    """Return the name of the folder for a partition: a topic that a broker accepts, and its number.
+    """Return the name of the folder for a partition: a topic name that a broker accepts, and the number.
 
-    Names in archives and stores may be longer: such a topic is cut, and ends in a hash of its whole name.
+    Names in archives and stores may be longer: such a topic name is shortened, and ends in a hash of the whole name.
     """
     if part.topic is not None:
         topic, number = part.topic, part.partition or 0

@@ -1,4 +1,4 @@
-"""A segment of the batches that hold a range of offsets, copied whole: their crc stays right."""
+"""Copy the batches that hold a range of offsets to a new segment, unchanged with their checksums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Slice(NamedTuple):
-    """A written slice: the offsets of its first and its last batch, both ends included, and its number of batches."""
+    """A written slice: the offsets of its first and its last batch, ends included, and its number of batches."""
 
     first: tuple[int, int]
     last: tuple[int, int]
@@ -34,7 +34,7 @@ class SliceRange(NamedTuple):
     last: int | None
 
     def may_hold(self, segment: Segment, after: Segment | None) -> bool:
-        """Return whether a segment may hold such offsets, by its base offset and that of the segment after it."""
+        """Return whether a segment may hold such offsets, by its base offset and that of the next segment."""
         end = None if after is None else after.base_offset
         if self.first is not None and end is not None and end <= self.first:
             return False
@@ -60,7 +60,7 @@ class SliceRange(NamedTuple):
 
 
 class _NothingError(Exception):
-    """There is nothing to write."""
+    """No batch holds the offsets."""
 
 
 def write(
@@ -71,10 +71,11 @@ def write(
     access: Access = ANY,
     note: Callable[[str], None] = lambda _: None,
 ) -> Slice | None:
-    """Write the batches that hold the offsets to a new file ``out``; None, and no file, where there are none.
+    """Write the batches that hold the offsets to a new file ``out``. Without such a batch return None and write no
+    file.
 
-    ``lost`` is called with damage that may have held some, ``note`` with what killed runs have left. Raises UsageError
-    where ``out`` is there already, UnreadableError where a segment cannot be read or ``out`` not be written.
+    ``lost`` is called with damage that may have held such offsets, ``note`` with leftover files of killed runs. Raises
+    UsageError if ``out`` exists, UnreadableError if a segment cannot be read or ``out`` cannot be written.
     """
     first: tuple[int, int] | None = None
     count, last = 0, (0, 0)
@@ -92,7 +93,7 @@ def write(
 def _batches(
     segments: Sequence[Segment], wanted: SliceRange, lost: Callable[[Segment, Damage], None]
 ) -> Iterator[Batches]:
-    """Yield the batches that hold the offsets, those of a run at once where all do."""
+    """Yield the batches that hold the offsets; a batch run unchanged if all of its batches do."""
     for segment, after in zip(segments, [*segments[1:], None], strict=False):
         if not wanted.may_hold(segment, after):
             continue
@@ -105,7 +106,6 @@ def _batches(
 
 
 def _held(batches: Batches, wanted: SliceRange) -> Iterator[Batches]:
-    """Yield those of some batches that hold the offsets."""
     rows = wanted.rows(batches)
     if len(rows) == batches.batch_count:
         yield batches

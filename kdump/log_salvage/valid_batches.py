@@ -1,7 +1,7 @@
 """The valid batches of a segment, each compared with its neighbours, and an account of the rest.
 
-A batch whose offset its neighbours in the file contradict is not placed: nothing guards the offset of a magic 2 batch.
-Two leaders may have written one log: a batch is also in its place where it continues its own leader epoch.
+A batch whose offset its neighbours contradict is not placed: no checksum covers the offset of a magic 2 batch. Two
+leaders may have written one log, so a batch is also right if it continues its own leader epoch.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound=Region)
 
 UNREADABLE: Final = "unreadable"
-"""The kind of a range that is lost because the file could not be read, or not to its end."""
+"""The kind of a range that is lost because the file could not be read."""
 
 
 class Account:
-    """The result of reading the replicas of a partition: the first and last offset placed, and the ranges left out.
+    """The result of reading the replicas of a partition.
 
-    ``lost`` stands in the order of copies, ``gaps`` are the offsets that are missing between those that are placed,
-    ``duplicates`` counts batches that were there twice, ``padding`` bytes.
+    ``first_offset`` and ``last_offset`` are those of placed batches, ``gaps`` the missing offsets between them.
+    ``lost`` are the ranges left out, in the order of copies. ``duplicates`` counts batches that were there twice,
+    ``padding`` bytes.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class Account:
         self.padding = 0
 
     def place(self, place: BatchPlace | PlacesInARow | Chain) -> None:
-        """Count the next batches that are placed."""
+        """Count the next placed batches."""
         if self.last_offset is None:
             self.first_offset = place.base_offset
         else:
@@ -59,7 +60,7 @@ class Account:
 
 
 def ahead(regions: Iterator[T], source: Source, revocable: RevocableSource, size: int) -> Iterator[T]:
-    """Return ``regions``, ``size`` bytes that ``revocable`` reads; a thread reads a file of this machine ahead."""
+    """Return ``regions``, ``size`` bytes that ``revocable`` reads; a thread reads a local file ahead."""
     return read_ahead.read(regions, revocable, size, unpack=False) if isinstance(source, LocalFile) else regions
 
 
@@ -69,10 +70,10 @@ def judged(
     account: Account,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
-    """Yield the batches of a segment, and whether they can be placed: their neighbours do not contradict them.
+    """Yield the batches of a segment, and whether they are credible: not contradicted by their neighbours.
 
-    Contradicted batches, ranges that are no batches, and unreadable ranges are added to the account. ``progress`` is
-    called with the bytes read.
+    Contradicted batches, damaged and unreadable ranges are added to the account. ``progress`` is called with the bytes
+    read.
     """
     misplaced: list[LeftOutRange] = []
     before: BatchPlace | PlacesInARow | None = None
@@ -95,7 +96,6 @@ def _batches(
     account: Account,
     progress: Callable[[int], None],
 ) -> Iterator[BatchPlace | PlacesInARow]:
-    """Yield the batches of a segment."""
     end = 0
     try:
         for one in rows:
@@ -114,7 +114,7 @@ def _batches(
 
 
 def left_out(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
-    """Return a valid batch as a range that is not placed."""
+    """Return a valid batch as a range that is left out."""
     return LeftOutRange(
         place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1
     )
@@ -126,7 +126,7 @@ def _is_contradicted(
     following: BatchPlace | PlacesInARow | None,
     end: int | None,
 ) -> bool:
-    """Return whether the batches before and after in the file agree with each other, and not with this one.
+    """Return whether the neighbours of a batch agree with each other, and not with the batch.
 
     ``end`` is the last offset of the batch's leader epoch so far.
     """

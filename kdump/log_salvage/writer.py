@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump import kernel
-from kdump.errors import DamageError, UnreadableError, raise_it
+from kdump.errors import RAISING, DamageError, Reporter, UnreadableError
 from kdump.formats import checkpoints, leader_epoch, record_layout
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
@@ -49,21 +49,21 @@ if TYPE_CHECKING:
 LOGS: Final = "logs"
 ACCOUNT: Final = "account.json"
 NAME_BYTES: Final = 255
-"""Bytes of a file's name, at most."""
+"""The longest file name, in bytes."""
 VERSION: Final = 2
-"""The version of account.json: 1 had another name for missing offsets."""
+"""The version of account.json. Version 1 had another name for missing offsets."""
 COPIED: Final = 1 << 20
 SMALL: Final = 1 << 20
-"""Largest log, in bytes, for which no disk space is reserved."""
+"""The largest log, in bytes, for which no disk space is reserved."""
 STEP: Final = 8 << 20
 """Bytes of a log that are reserved at a time, and flushed at a time."""
 MISSING: Final = '\n "missingOffsets": []'
-"""Where the missing offsets stand in account.json."""
+"""The placeholder of the missing offsets in account.json."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
 
 
 class SegmentLimits(NamedTuple):
-    """``segment`` is the greatest size of a segment in bytes, ``interval`` that between two index entries."""
+    """The largest size of a segment, and the bytes between two index entries."""
 
     segment: int = 1 << 30
     interval: int = DEFAULT_INTERVAL
@@ -80,7 +80,7 @@ class WrittenLog(NamedTuple):
     begin: int | None = None
     """The base offset of the first segment."""
     end: int = 0
-    """The offset at which the log ends."""
+    """The log end offset."""
 
 
 class BelowLogStart(NamedTuple):
@@ -99,37 +99,32 @@ def write(
     limits: SegmentLimits,
     *,
     log_start: int | None = None,
-    damage: Callable[[str], None] = lambda _: None,
-    fail: Callable[[UnreadableError], None] = raise_it,
-    progress: Callable[[int], None] = lambda _: None,
+    report: Reporter = RAISING,
 ) -> tuple[WrittenLog, Account]:
-    """Write one partition below ``out``, which :func:`kdump.output.files.new_folder` gives.
+    """Write one partition below ``out``, a folder of :func:`kdump.output.files.new_folder`.
 
-    ``damage`` is called with a file beside the log that a broker refuses, ``fail`` with one that cannot be read,
-    ``progress`` with the bytes of the copies that are done; a copy that is read twice counts half each time. What is
-    written has the modes of the copies.
+    ``report`` gets files beside the log that a broker refuses or that cannot be read, and as progress the bytes of the
+    copies that are done: half each time for a copy that is read twice. Outputs have the modes of the copies. Records
+    below ``log_start`` were removed by DeleteRecords or retention; it is None if no checkpoint has it.
 
-    ``log_start`` is the log start offset, or None if no checkpoint has it: records below it were removed by
-    DeleteRecords or by retention.
-
-    Raises UnreadableError where a file changes from one pass to the next, and OSError where the disk refuses.
+    Raises UnreadableError if a file changes between two passes, and OSError if the disk refuses.
     """
     access = of_sources(copies)
     folder = files.make_folders(out, LOGS, name, access=access)
     span = _Bounds.of(copies)
-    log, account = _write_log(folder, copies, limits, log_start, access, span, progress)
+    log, account = _write_log(folder, copies, limits, log_start, access, span, report.progress)
     if account.last_offset is not None:
         account.gaps.between(account.last_offset, span.end)
-    epochs = EpochHistory(log.epochs).completed([EpochHistory(noted(copy, damage)) for copy in copies])
+    epochs = EpochHistory(log.epochs).completed([EpochHistory(noted(copy, report.damage)) for copy in copies])
     files.fill(folder / file_names.LEADER_EPOCHS, leader_epoch.encode(epochs.entries), access)
-    _copy_metadata(copies, folder, damage, fail, access)
+    _copy_metadata(copies, folder, report, access)
     lost = files.make_folders(out, files.LOST_AND_FOUND, name, access=access)
     _write_account(account, name, copies, lost, log.written, log_start, access)
     return log.written, account
 
 
 def write_log_starts(out: Path, starts: Iterable[PartitionOffset], access: Access) -> None:
-    """Write the log start offsets that a broker does not find in the names of segments. Raises OSError."""
+    """Write the log start offsets that differ from the names of first segments. Raises OSError."""
     entries = list(starts)
     if entries:
         files.fill(out / LOGS / file_names.LOG_STARTS, checkpoints.encode(entries), access)
@@ -148,7 +143,7 @@ class _Bounds(NamedTuple):
 
 
 def begin(out: Path, access: Access) -> None:
-    """Make the two folders that hold those of the partitions. Raises OSError."""
+    """Create the folders ``logs`` and ``lost+found``. Raises OSError."""
     for name in (LOGS, files.LOST_AND_FOUND):
         files.make_folders(out, name, access=access)
 
@@ -162,7 +157,7 @@ def _write_log(
     span: _Bounds,
     progress: Callable[[int], None],
 ) -> tuple[_LogWriter, Account]:
-    """Write the segments: one copy as it is read, unless its batches do not stand in order."""
+    """Write the segments: in one pass for one copy with batches in order, else in two."""
     if len(copies) == 1:
         log, account = _LogWriter(folder, limits, log_start, access, span), Account()
         once = _BytesDone(progress)
@@ -181,7 +176,7 @@ def _write_log(
 
 
 class _BytesDone:
-    """Reports bytes that are done, and takes them back when all is read again."""
+    """Reports bytes that are done, and takes them back when all are read again."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress, self._done = progress, 0
@@ -195,7 +190,7 @@ class _BytesDone:
 
 
 class _LogWriter:
-    """Writes batches that come in order to segments with indexes."""
+    """Writes batches in offset order to segments with indexes."""
 
     def __init__(
         self,
@@ -206,7 +201,7 @@ class _LogWriter:
         span: _Bounds,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """The log begins and ends as ``span`` says. ``progress`` is called with the bytes of log that are written."""
+        """``span`` has the first and the last base offset; ``progress`` is called with the bytes written."""
         self._span = span
         self._end = 0
         self._progress = progress
@@ -219,7 +214,7 @@ class _LogWriter:
         self._size = self._flushed = self._reserved = 0
 
     def add_all(self, regions: Generator[Batches, None, None]) -> None:
-        """Write all batches, single ones and runs of data, and the indexes; close the files whatever happens."""
+        """Write all batches and the indexes; close the files also after an error."""
         with closing(self), closing(regions):
             for region in regions:
                 self._add(region)
@@ -249,7 +244,7 @@ class _LogWriter:
             row = end_row
 
     def _fitting(self, run: Run, row: int) -> int:
-        """Return the end of the rows that fit into the segment; begin another one if that at ``row`` does not fit."""
+        """Return the end of the rows that fit into the segment. Begin another one if ``row`` does not fit."""
         bases, lasts, sizes = (run.column(name, row) for name in ("base_offset", "last_offset", "size"))
         self._segment_for(bases[0], lasts[0], sizes[0])
         left = self._limits.segment - self._size
@@ -275,7 +270,6 @@ class _LogWriter:
         return self._begin(base)
 
     def _begin(self, base: int) -> BinaryIO:
-        """Begin a segment."""
         self._finish()
         self._builder = IndexBuilder(base, interval=self._limits.interval)
         self._file = files.create(self._folder / f"{base:020}.{file_names.LOG}", self._access)
@@ -343,7 +337,7 @@ class _LogWriter:
             self.epochs.append(EpochEntry(epoch, base))
 
     def _finish(self) -> None:
-        """Write the indexes of the segment."""
+        """Close the segment and write its indexes."""
         if self._file is None:
             return
         self.close()
@@ -364,22 +358,16 @@ class _LogWriter:
                     file.truncate()  # gives the rest back
 
 
-def _copy_metadata(
-    copies: list[Partition],
-    folder: Path,
-    damage: Callable[[str], None],
-    fail: Callable[[UnreadableError], None],
-    access: Access,
-) -> None:
+def _copy_metadata(copies: list[Partition], folder: Path, report: Reporter, access: Access) -> None:
     """Copy the first valid ``partition.metadata``: a broker does not start with one that it refuses."""
     for copy in copies:
         if not copy.is_listed:
             continue
         try:
-            topic_id = copy.topic_id(damage)
+            topic_id = copy.topic_id(report.damage)
             data = None if topic_id is None else copy.file(file_names.PARTITION_METADATA)
         except UnreadableError as error:
-            fail(error)
+            report.fail(error)
             continue
         if data is not None:
             files.fill(folder / file_names.PARTITION_METADATA, data, access)
@@ -395,7 +383,7 @@ def _write_account(
     log_start: int | None,
     access: Access,
 ) -> None:
-    """Write account.json, and the bytes of what was not placed."""
+    """Write account.json, and the bytes that were not placed."""
     ranges = []
     for number, lost in enumerate(account.lost):
         saved = _saved_name(number, lost)
@@ -443,7 +431,7 @@ def _write_account(
 
 
 def _missing(gaps: Iterable[range], log_start: int | None) -> Iterator[str]:
-    """Yield missing offsets as account.json has them; a range around the log start offset is split there."""
+    """Yield missing offsets for account.json; a range around the log start offset is split there."""
     for gap in gaps:
         inside = [log_start] if log_start is not None and gap.start < log_start < gap.stop else []
         for start, until in pairwise([gap.start, *inside, gap.stop]):
@@ -456,14 +444,14 @@ def _is_below(until: int | None, log_start: int | None) -> bool | None:
 
 
 def _saved_name(number: int, lost: LeftOutRange) -> str:
-    """Return the name of a file of lost bytes: of the segment's name as much as fits into one."""
+    """Return a file name for lost bytes, with as much of the segment's name as fits."""
     end = f"@{lost.position}"
     name = os.fsencode(f"{number:06}-{lost.segment.path.rpartition('/')[2]}")[: NAME_BYTES - len(end)]
     return os.fsdecode(name) + end
 
 
 def _save(lost: LeftOutRange, path: Path, access: Access) -> bool:
-    """Copy lost bytes; zeros alone are not worth a file."""
+    """Copy lost bytes to a file, unless all are zeros or unreadable; return whether there is a file."""
     if lost.kind == UNREADABLE:
         return False
     with lost.segment.open() as source:

@@ -1,4 +1,4 @@
-"""Modes of outputs: a copy of log bytes never has wider permissions than its source."""
+"""Modes of outputs: a copy of log bytes never has a wider mode than its source."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def of_sources(partitions: Iterable[Partition]) -> Access:
 
 
 def of_files(found: Iterable[tuple[Files, str]]) -> Access:
-    """Return the permissions that all files allow, for a copy of them."""
+    """Return the permissions that all files allow."""
     access = ANY
     for files, path in found:
         access = access.without(_of(files, path))

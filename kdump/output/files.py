@@ -5,7 +5,7 @@
 - An output that cannot be written is an error before the first byte. A run that fails, or that Ctrl-C, SIGTERM or
   SIGHUP ends, deletes its own files and no others. After SIGKILL or a power failure a part remains; the next run
   reports it.
-- A copy of log bytes has the mode of its source, or a narrower one (:mod:`kdump.output.access`), and so has the part.
+- Output with log bytes never has a wider mode than its source (:mod:`kdump.output.access`), and neither has its part.
 - Errors name the path that the user gave.
 
 docs/outputs.md lists for each command the files that remain after a kill at each step.
@@ -202,7 +202,7 @@ def create_text(path: Path, text: str) -> bool:
 
 
 def create(path: Path, access: Access) -> BinaryIO:
-    """Create a file in a new folder, and return it open for writing. Raises OSError."""
+    """Create a file in a new folder, open for writing. Raises OSError."""
     return parts.create(path, access)
 
 
@@ -238,7 +238,7 @@ def make_folders(root: Path, *names: str, access: Access) -> Path:
 
 
 def delete_folder(path: Path) -> bool:
-    """Delete a folder of this run with all that is in it; return whether it is gone. Workers may still write there."""
+    """Delete a folder of this run with its contents; return whether it is gone. Workers may still write there."""
     from shutil import rmtree
 
     for _ in range(_DELETIONS):
@@ -260,8 +260,8 @@ def drop(path: Path) -> None:
 def begin_flush(file: BinaryIO) -> None:
     """Start writing a file to the disk, and drop its written pages from the page cache.
 
-    The later flush takes less time. The next writes reuse the dropped pages: new pages cost a virtual machine a request
-    to its host each, and evict pages of others.
+    The later flush takes less time. The next writes reuse the dropped pages: a new page costs a virtual machine a
+    request to its host, and evicts a page of another file.
     """
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # only advice: the flush of the file raises the errors of the disk
@@ -269,13 +269,13 @@ def begin_flush(file: BinaryIO) -> None:
 
 
 def must_be_named(out: str) -> None:
-    """Raise UsageError for an empty name, as an unset variable of a script leaves it: it would mean this folder."""
+    """Raise UsageError for an empty name, such as that of an unset variable: it would mean the current folder."""
     if not out:
         raise UsageError("the name of the output is empty: name a file or folder")
 
 
 def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()) -> None:
-    """Raise UsageError if the output would replace an input, or lie in an input or in a log dir.
+    """Raise UsageError if the output would replace an input, or is inside an input or a log dir.
 
     ``paths`` are files, folders and globs; ``partitions`` are the partitions found there, whose folders may be links.
     Paths are compared by device and inode, because links and bind mounts lead to the same folders.
@@ -304,7 +304,7 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
 
 
 def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
-    """Return the folder around an output that is the same as ``read``, or None."""
+    """Return the parent folder of an output that is the same as ``read``, or None."""
     try:
         return around.get(identity(read.stat()))
     except OSError:  # a link to nowhere
@@ -344,14 +344,14 @@ def writable_file(out: str, *, overwrite: bool | None = None) -> None:
 
 
 def no_room(where: str | None, reason: str) -> UnreadableError:
-    """Return the error for temporary files that cannot be written; ``where`` is their folder, if any."""
+    """Return the error for temporary files that cannot be written in the folder ``where`` (None: unknown)."""
     return UnreadableError(
         where or "a temporary file", f"cannot be written: {reason}", "set TMPDIR to a folder with more room"
     )
 
 
 def must_be_free(path: Path) -> None:
-    """Raise TakenError if ``path`` exists, UnreadableError if it cannot exist."""
+    """Raise TakenError if ``path`` exists, UnreadableError if a file of this name cannot exist."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):  # a missing folder is an error later
@@ -382,7 +382,6 @@ def _must_be_empty(folder: Path) -> None:
 
 
 def _names(folder: Path) -> list[str]:
-    """Return the names in a folder. Raises UnreadableError."""
     with _refused(folder):
         return sorted(path.name for path in folder.iterdir())
 

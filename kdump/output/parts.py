@@ -1,4 +1,4 @@
-"""Parts: unfinished outputs, with their names, their locks, and the rename that publishes them."""
+"""Parts: unfinished outputs with random names and locks, and the rename that publishes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.output.access import Access
 
 NAME: Final = re.compile(r"\.kdump-[0-9a-f]{16}\.part")
-"""The name of a part. It does not contain the output's name, which may have 255 bytes."""
+"""The name of a part, without the name of the output, which may have 255 bytes."""
 _NO_REPLACE: Final = 1
 """RENAME_NOREPLACE of Linux."""
 _CURRENT_FOLDER: Final = -100
@@ -46,11 +46,10 @@ class AnyPart:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Device and inode."""
         return identity(os.fstat(self.descriptor))
 
     def publish(self, target: Path, *, replaces: bool = False) -> None:
-        """Rename it to ``target``. Raises TakenError if that exists and ``replaces`` is false."""
+        """Rename the part to ``target``. Raises TakenError if that exists and ``replaces`` is false."""
         if replaces:
             self.path.replace(target)
             return
@@ -60,19 +59,16 @@ class AnyPart:
             raise TakenError(f"{target} is there already: it was not when this run began") from None
 
     def close(self) -> None:
-        """Close it and release its lock."""
+        """Close the part and release its lock."""
         os.close(self.descriptor)
 
 
 class FilePart(AnyPart):
-    """An unfinished file."""
-
     def __init__(self, path: Path, access: Access) -> None:
         self.opened = create(path, access)
         super().__init__(path, self.opened.fileno())
 
     def flush(self) -> None:
-        """Flush it to the disk."""
         self.opened.flush()
         os.fsync(self.descriptor)
 
@@ -82,7 +78,7 @@ class FilePart(AnyPart):
 
 
 class FolderPart(AnyPart):
-    """An unfinished folder, which only this user can enter until it is settled."""
+    """An unfinished folder that only this user can enter before :meth:`settle`."""
 
     def __init__(self, path: Path, access: Access) -> None:
         path.mkdir(0o700)
@@ -159,11 +155,10 @@ class OutputWork:
                 self._note(f"{path}: {whose} has left it unfinished; to delete it: rm -r {shlex.quote(str(path))}")
 
     def file(self) -> FilePart:
-        """Create a file. Raises OSError."""
         return self._add(FilePart)
 
     def folder(self) -> FolderPart:
-        """Create a folder, or take over the one of a dead run that this run resumes. Raises OSError."""
+        """Create a folder, or take over that of a dead run which this run resumes. Raises OSError."""
         return self._resumed() or self._add(FolderPart)
 
     def _resumed(self) -> FolderPart | None:
@@ -179,7 +174,7 @@ class OutputWork:
         return None
 
     def _add(self, kind: Callable[[Path, Access], P]) -> P:
-        """Create a part and lock it. Rename it once, as a test: without renames no output can be published."""
+        """Create a part and lock it. Rename it once as a test: without renames no output can be published."""
         with signals.held(), _locked(self._place):
             part = kind(self._place / _random_name(), self._access)
             self._parts.append(part)
@@ -188,7 +183,7 @@ class OutputWork:
         return part
 
     def flush(self) -> None:
-        """Make the new names durable."""
+        """Flush the names of published parts and new folders to the disk."""
         for folder in {self._place, *(made.parent for made in self._made)}:
             flush_folder(folder)
 
@@ -271,7 +266,7 @@ def put(part: Path, target: Path) -> None:
 
 @contextmanager
 def _lacking() -> Iterator[None]:
-    """Ignore the error of a system call that does not exist."""
+    """Ignore the error of a system call that is not supported."""
     try:
         yield
     except OSError as reason:
@@ -305,7 +300,7 @@ def _rename_without_replacing() -> Callable[[Path, Path], None] | None:
 
 
 def create(path: Path, access: Access) -> BinaryIO:
-    """Create a file and return it, open for writing. Raises OSError, FileExistsError if it exists."""
+    """Create a file, open for writing. Raises OSError, FileExistsError if it exists."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     access.settle(descriptor, is_folder=False)
     return open(descriptor, "wb")  # noqa: PTH123  it is open already
@@ -319,7 +314,6 @@ def append(path: Path, access: Access) -> BinaryIO:
 
 
 def make_folder(path: Path, access: Access) -> None:
-    """Create a folder. Raises OSError, FileExistsError if it exists."""
     path.mkdir(0o700)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     access.settle(descriptor, is_folder=True)
@@ -327,12 +321,11 @@ def make_folder(path: Path, access: Access) -> None:
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:
-    """Return device and inode, which identify a file."""
+    """Return the device and inode that identify a file."""
     return status.st_dev, status.st_ino
 
 
 def flush(path: Path) -> None:
-    """Flush a file to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         os.fsync(descriptor)
@@ -343,7 +336,7 @@ def flush(path: Path) -> None:
 def flush_folder(path: Path) -> None:
     """Flush the names in a folder to the disk, if possible. Raises OSError.
 
-    It is not possible for a folder that may be written but not read, and on some file systems.
+    It is not possible for a folder without read permission, and on some file systems.
     """
     with _opened(path) as descriptor:
         if descriptor is not None:
@@ -356,7 +349,7 @@ def flush_folder(path: Path) -> None:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[int | None]:
-    """Open a folder; yield None if it must not be read."""
+    """Open a folder; yield None without read permission."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
@@ -399,7 +392,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the parts in a folder that no run seems to hold, and whether that is certain."""
+    """Yield the parts in a folder whose run seems dead, and whether that is certain."""
     try:
         names = sorted(path.name for path in folder.iterdir() if NAME.fullmatch(path.name))
     except OSError:  # it may be written but not read
@@ -421,7 +414,6 @@ def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _remove(path: Path) -> None:
-    """Delete a file, or a folder and its contents, if it exists. Raises OSError."""
     try:
         path.unlink()
     except FileNotFoundError:

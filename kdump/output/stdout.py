@@ -29,7 +29,7 @@ PIPE: Final = 1 << 20
 
 
 class OutputError(KdumpError):
-    """Standard output cannot be written: a full disk, an I/O error (exit status 1)."""
+    """Standard output cannot be written because of a full disk or an I/O error (exit status 1)."""
 
     def __init__(self, reason: OSError) -> None:
         super().__init__(f"standard output cannot be written: {reason.strerror or reason}")
@@ -105,7 +105,7 @@ def open_output(*, escape: bool = True, paint: Callable[[bytes], bytes] | None =
 
 
 def is_terminal() -> bool:
-    """Return whether standard output is a terminal, or goes to one through a pager."""
+    """Return whether standard output goes to a terminal, directly or through a pager."""
     return 1 in PAGED or os.isatty(1)
 
 
@@ -174,16 +174,16 @@ def give_up() -> None:
 
 
 PAGERS: Final = ("KDUMP_PAGER", "PAGER")
-"""Environment variables with the pager; the first one that is set counts. Empty or ``cat``: no pager."""
+"""Environment variables that name the pager; the first one that is set counts. Empty or ``cat``: no pager."""
 PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
-"""Defaults for pagers, if the user sets none: less ends by itself if the text fits on the screen."""
+"""Defaults for pagers, if the user sets none: less ends if the text fits on the screen."""
 
 
 @contextmanager
 def paged(*, wanted: bool = True) -> Iterator[None]:
-    """Show the output of the block on a terminal through the user's pager.
+    """Show the output of the block on a terminal through the user's pager, as git does.
 
-    Standard error goes to the pager too, so that it does not write over the page. If the user leaves the pager early,
+    Standard error goes to the pager too, so that it does not overwrite the page. If the user leaves the pager early,
     the pipe is closed. Without a terminal or a pager nothing changes.
     """
     process = _started_pager() if wanted and is_terminal() else None
@@ -198,7 +198,6 @@ def paged(*, wanted: bool = True) -> Iterator[None]:
 
 
 def _started_pager() -> subprocess.Popen[bytes] | None:
-    """Start the pager; return None if there is none."""
     import shlex  # slow to import, and few runs need them
     import shutil
     import subprocess

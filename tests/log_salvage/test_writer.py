@@ -5,6 +5,7 @@ import os
 import pytest
 
 from kdump import kernel
+from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder
 from kdump.log_salvage import writer
 from kdump.segments import walk
@@ -67,7 +68,7 @@ BATCHES = [forge.batch([forge.record(b"k", b"v" * 300)], base_offset=offset) for
 def test_progress_counts_the_bytes_of_one_copy_as_they_are_read(tmp_path):
     done = []
     part = copy_of(tmp_path, BATCHES)
-    writer.write("orders-0", [part], tmp_path / "out", writer.SegmentLimits(), progress=done.append)
+    writer.write("orders-0", [part], tmp_path / "out", writer.SegmentLimits(), report=Reporter(progress=done.append))
     assert sum(done) == part.size
     assert len(done) > 5
 
@@ -77,7 +78,7 @@ def test_progress_counts_copies_that_are_read_twice_once(tmp_path):
     """The first pass over them is half of the work, and what is there twice is not read again."""
     done = []
     parts = [copy_of(tmp_path / name, BATCHES) for name in "ab"]
-    writer.write("orders-0", parts, tmp_path / "out", writer.SegmentLimits(), progress=done.append)
+    writer.write("orders-0", parts, tmp_path / "out", writer.SegmentLimits(), report=Reporter(progress=done.append))
     assert parts[0].size <= sum(done) <= 2 * parts[0].size
     assert len(done) > 10
 
@@ -87,6 +88,6 @@ def test_progress_takes_back_what_is_read_again(tmp_path):
     """A copy whose batches do not stand in order."""
     done = []
     part = copy_of(tmp_path, BATCHES[20:] + BATCHES[:20])
-    writer.write("orders-0", [part], tmp_path / "out", writer.SegmentLimits(), progress=done.append)
+    writer.write("orders-0", [part], tmp_path / "out", writer.SegmentLimits(), report=Reporter(progress=done.append))
     assert min(done) < 0
     assert part.size - len(done) <= sum(done) <= part.size
