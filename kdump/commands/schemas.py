@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--import-script",
     is_flag=True,
-    help="Print the calls that restore subjects, versions and ids on a new, empty registry.",
+    help="Print a script that restores subjects, versions and ids on a new, empty registry.",
 )
 @click.option("--schemas-topic", default="_schemas", show_default=True, metavar="NAME", help="The topic's name.")
 @add(FORM)
@@ -49,6 +49,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
       kdump schemas /var/kafka --import-script > restore.sh
 
     Without --all, only current versions are listed. A deleted version stays readable until the topic is compacted.
+    Data may carry the ids of deleted versions: restore with --import-script --all.
 
     Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was met.
     """
@@ -88,9 +89,10 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         run.note(f"{given['folder']} has {many(len(made.files), 'file')}")
         return run.status
     if given["import_script"]:
-        from kdump.schemas.export import import_calls
+        from kdump.schemas.export import import_script
 
-        click.echo("\n".join(import_calls(query.versions(store), store)))
+        whole = query == answer.SchemaQuery(deleted=query.deleted)
+        click.echo("\n".join(import_script(query.versions(store), store, whole=whole)))
         return run.status
     lines: list[AnswerLine]
     if given["history"]:

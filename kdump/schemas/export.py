@@ -10,9 +10,10 @@ from urllib.parse import quote as url_quote
 
 from kdump.schemas.errors import SchemaError
 from kdump.schemas.proto_descriptor import as_text
+from kdump.schemas.store import DEFAULT_CONTEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kdump.schemas.store import SchemaStore, SchemaVersion
 
@@ -84,23 +85,57 @@ def _text(version: SchemaVersion) -> str:
     return version.text
 
 
-def import_calls(versions: Iterable[SchemaVersion], store: SchemaStore) -> Iterator[str]:
-    """Yield the lines of a shell script that restores versions with their ids; ``REGISTRY`` is the registry's URL.
+_HEAD: Final = """#!/bin/sh
+# Restores subjects, versions and schema ids on a new schema registry. Two ways:
+#   REGISTRY=http://localhost:8081 sh FILE
+#     calls a registry that has the mode IMPORT, such as Confluent's. It must be empty.
+#   BOOTSTRAP=localhost:9092 sh FILE
+#     writes the registry's topic, with Kafka's command-line tools. The topic must not exist. Start the registry, such
+#     as Karapace, afterwards. SCHEMAS_TOPIC names another topic than _schemas.
+set -eu
+call() {  # METHOD PATH [JSON]
+  printf %s "${3:-}" | curl -fsS -X "$1" -H "Content-Type: application/vnd.schemaregistry.v1+json" --data-binary @- \\
+    "$REGISTRY$2" > /dev/null
+}
+if [ -z "${BOOTSTRAP:-}" ]; then
+: "${REGISTRY:?set it to the URL of the registry, or BOOTSTRAP to the address of a broker}"
+""".splitlines()
+_IF_REFUSED: Final = (
+    " || { echo 'this registry has no mode IMPORT, in which ids can be given: set BOOTSTRAP instead of REGISTRY' >&2; "
+    "exit 1; }"
+)
+_TOPIC_TOOLS: Final = """exit
+fi
+topic=${SCHEMAS_TOPIC:-_schemas}
+kafka-topics.sh --bootstrap-server "$BOOTSTRAP" --create --topic "$topic" --partitions 1 --config cleanup.policy=compact
+kafka-console-producer.sh --bootstrap-server "$BOOTSTRAP" --topic "$topic" --sync --request-required-acks all \
+  --property parse.key=true --property key.separator="$(printf '\t')" << 'END_OF_RECORDS'""".splitlines()
 
-    A schema comes after those that it refers to. Soft-deleted versions are registered and deleted again.
+
+def import_script(versions: Iterable[SchemaVersion], store: SchemaStore, *, whole: bool = False) -> Iterator[str]:
+    """Yield the lines of a shell script that restores versions with their ids: by calls, or as records of the topic.
+
+    A schema comes after those that it refers to. Deleted versions become soft-deleted: their ids can be looked up.
+    With ``whole`` the settings of the registry and of its contexts are restored, too.
     """
-    yield "#!/bin/sh"
-    yield "# Restores subjects, versions and ids on a new, empty registry: REGISTRY=http://localhost:8081 sh FILE"
-    yield "set -eu"
-    yield ': "${REGISTRY:?set it to the URL of the registry}"'
-    yield "call() {  # METHOD PATH [JSON]"
-    yield (
-        '  curl -fsS -X "$1" -H "Content-Type: application/vnd.schemaregistry.v1+json" '
-        '${3:+--data-raw "$3"} "$REGISTRY$2" > /dev/null'
-    )
-    yield "}"
-    yield _call("PUT", "/mode?force=true", {"mode": "IMPORT"})
     chosen = list(_in_order(versions, store))
+    contexts = sorted({version.context for version in chosen} - {DEFAULT_CONTEXT})
+    names = dict.fromkeys(version.subject for version in chosen)
+    subjects = [*(["", *(f":{context}:" for context in contexts)] if whole else ()), *names]
+    yield from _HEAD
+    yield from _calls(chosen, contexts, subjects, store)
+    yield from _TOPIC_TOOLS
+    yield from _records(chosen, subjects, store)
+    yield "END_OF_RECORDS"
+
+
+def _calls(
+    chosen: Sequence[SchemaVersion], contexts: Sequence[str], subjects: Sequence[str], store: SchemaStore
+) -> Iterator[str]:
+    """Yield the calls of a registry. Each context has a mode of its own (InMemoryCache.mode of Confluent's)."""
+    paths = ["/mode", *(f"/mode/{url_quote(f':{context}:', safe='')}" for context in contexts)]
+    for path in paths:
+        yield _call("PUT", f"{path}?force=true", {"mode": "IMPORT"}) + (_IF_REFUSED if path == "/mode" else "")
     for version in chosen:
         body: dict[str, Any] = {"schema": version.text, "id": version.id, "version": version.version}
         if version.schema_type != "AVRO":
@@ -116,16 +151,37 @@ def import_calls(versions: Iterable[SchemaVersion], store: SchemaStore) -> Itera
         if version.state != "current":
             yield _call("DELETE", f"{_subject(version)}/versions/{version.version}")
     yield _call("PUT", "/mode?force=true", {"mode": "READWRITE"})
-    names = {version.subject for version in chosen}
-    for subject in store.subjects():
-        path = url_quote(subject.subject, safe="")
-        if subject.subject in names and subject.config is not None:
-            settings = {"compatibility": subject.config.get("compatibilityLevel"), **subject.config}
-            for name in ("subject", "compatibilityLevel"):
-                settings.pop(name, None)
-            yield _call("PUT", f"/config/{path}", settings)
-        if subject.subject in names and subject.mode is not None:
-            yield _call("PUT", f"/mode/{path}?force=true", {"mode": subject.mode})
+    for path in paths[1:]:
+        yield _call("DELETE", path)
+    for subject in subjects:
+        path = f"/{url_quote(subject, safe='')}" if subject else ""
+        config, mode = store.config(subject), store.mode(subject)
+        if config is not None:
+            settings = {"compatibility": config.get("compatibilityLevel"), **config}
+            left_out = {"subject", "compatibilityLevel"}
+            body = {name: each for name, each in settings.items() if name not in left_out and each is not None}
+            yield _call("PUT", f"/config{path}", body)
+        if mode is not None:
+            yield _call("PUT", f"/mode{path}?force=true", {"mode": mode})
+
+
+def _records(chosen: Sequence[SchemaVersion], subjects: Sequence[str], store: SchemaStore) -> Iterator[str]:
+    """Yield the records of the topic, a key and a value in each line (SchemaKey, ConfigKey and ModeKey)."""
+    for version in chosen:
+        key: dict[str, Any] = {"keytype": "SCHEMA", "subject": version.subject, "version": version.version, "magic": 1}
+        own = {"subject": version.subject, "version": version.version, "deleted": version.state != "current"}
+        yield _record(key, version.stored | own)
+    for subject in subjects:
+        named = {"subject": subject} if subject else {}
+        config, mode = store.config(subject), store.mode(subject)
+        if config is not None:
+            yield _record({"keytype": "CONFIG", **named, "magic": 0}, config)
+        if mode is not None:
+            yield _record({"keytype": "MODE", **named, "magic": 0}, {**named, "mode": mode})
+
+
+def _record(key: Mapping[str, Any], value: Mapping[str, Any]) -> str:
+    return "\t".join(json.dumps(each, separators=(",", ":")) for each in (key, value))
 
 
 def _subject(version: SchemaVersion) -> str:

@@ -188,6 +188,14 @@ class SchemaStore:
         found = [each for each in self.versions(("current",)) if each.subject == subject]
         return max(found, key=lambda each: each.version, default=None)
 
+    def config(self, subject: str) -> dict[str, Any] | None:
+        """Return the config of a subject, of a context (``:.site1:``), or of the registry (empty); None for none."""
+        return self._configs.get(subject)
+
+    def mode(self, subject: str) -> str | None:
+        """Return the mode of a subject, of a context, or of the registry (empty); None for none."""
+        return self._modes.get(subject)
+
     def subjects(self) -> Iterator[Subject]:
         """Yield the subjects: the state of the least deleted version, all versions in that state, and settings."""
         grouped: dict[str, list[SchemaVersion]] = {}

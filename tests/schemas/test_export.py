@@ -8,8 +8,10 @@ import grpc_tools
 import pytest
 from grpc_tools import protoc
 
-from kdump.schemas.export import ExportedSchemas, file_name, import_calls
-from tests.schemas.test_store import schema, store_of
+from kdump.schemas.export import ExportedSchemas, file_name, import_script
+from tests.schemas.test_store import key, schema, store_of
+
+TEXT = '{"type":"string","doc":"it\'s $(x) `y`"}'
 
 
 def test_recorded_schemas_compile(store, tmp_path):
@@ -70,14 +72,14 @@ def test_names_of_files(subject, name):
 
 
 def test_the_import_script_is_shell_and_restores_in_order(store, tmp_path):
-    lines = list(import_calls(store.versions(), store))
+    lines = list(import_script(store.versions(), store))
     script = tmp_path / "restore.sh"
     script.write_text("\n".join(lines))
     assert subprocess.run(["sh", "-n", script], check=False).returncode == 0
     done = set()
     for line in lines:
-        words = shlex.split(line, comments=True)
-        if words[:2] == ["call", "POST"]:
+        if line.startswith("call POST"):
+            words = shlex.split(line)
             body = json.loads(words[3])
             for reference in body.get("references", ()):
                 found = store.version(reference["subject"], reference["version"])
@@ -87,26 +89,105 @@ def test_the_import_script_is_shell_and_restores_in_order(store, tmp_path):
 
 
 def test_the_calls_of_the_script_reach_a_registry(tmp_path):
-    """curl is replaced by a program that notes its arguments."""
-    store = store_of(schema("a b", schema='{"type":"string","doc":"it\'s $(x) `y`"}'), schema("c", id=2, deleted=True))
+    """curl is replaced by a program that notes its arguments and its input."""
+    store = store_of(schema("a b", schema=TEXT), schema("c", id=2, deleted=True))
     noted = tmp_path / "noted"
-    curl = tmp_path / "curl"
-    curl.write_text(f'#!/bin/sh\nfor word in "$@"; do printf "%s\\n" "$word"; done >> {noted}\necho >> {noted}\n')
-    curl.chmod(0o755)
-    script = "\n".join(import_calls(store.versions(), store))
+    noting(tmp_path / "curl", noted)
+    script = "\n".join(import_script(store.versions(), store))
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "REGISTRY": "http://registry"}
     subprocess.run(["sh"], input=script.encode(), check=True, env=environment)
-    calls = [call.split("\n") for call in noted.read_text().strip().split("\n\n")]
-    assert [(call[2], call[-1]) for call in calls] == [
-        ("PUT", "http://registry/mode?force=true"),
-        ("POST", "http://registry/subjects/a%20b/versions"),
-        ("POST", "http://registry/subjects/c/versions"),
-        ("DELETE", "http://registry/subjects/c/versions/1"),
-        ("PUT", "http://registry/mode?force=true"),
+    calls = [call.split("\n") for call in noted.read_text().split("\n;\n")[:-1]]
+    assert [(call[2], call[-2], call[-1]) for call in calls] == [
+        ("PUT", "http://registry/mode?force=true", '{"mode": "IMPORT"}'),
+        ("POST", "http://registry/subjects/a%20b/versions", calls[1][-1]),
+        ("POST", "http://registry/subjects/c/versions", calls[2][-1]),
+        ("DELETE", "http://registry/subjects/c/versions/1", ""),
+        ("PUT", "http://registry/mode?force=true", '{"mode": "READWRITE"}'),
     ]
-    body = json.loads(calls[1][calls[1].index("--data-raw") + 1])
-    assert body == {"schema": '{"type":"string","doc":"it\'s $(x) `y`"}', "id": 1, "version": 1}
+    assert json.loads(calls[1][-1]) == {"schema": TEXT, "id": 1, "version": 1}
     failed = subprocess.run(
         ["sh"], input=script.encode(), check=False, capture_output=True, env={"PATH": "/usr/bin:/bin"}
     )
     assert failed.returncode != 0
+    assert b"BOOTSTRAP to the address of a broker" in failed.stderr
+
+
+def noting(program, noted):
+    """Write a program that notes its arguments and its input, and then a semicolon."""
+    program.write_text(
+        f'#!/bin/sh\n{{ for word in "$@"; do printf "%s\\n" "$word"; done; cat; printf "\\n;\\n"; }} >> {noted}\n'
+    )
+    program.chmod(0o755)
+
+
+def test_a_registry_without_the_mode_import_is_named(tmp_path):
+    (tmp_path / "curl").write_text("#!/bin/sh\nexit 22\n")
+    (tmp_path / "curl").chmod(0o755)
+    store = store_of(schema())
+    done = subprocess.run(
+        ["sh"],
+        input="\n".join(import_script(store.versions(), store)).encode(),
+        check=False,
+        capture_output=True,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "REGISTRY": "http://registry"},
+    )
+    assert done.returncode == 1
+    assert b"set BOOTSTRAP instead of REGISTRY" in done.stderr
+
+
+def test_contexts_have_modes_of_their_own_and_settings_are_restored(tmp_path):
+    config = {"compatibilityLevel": "FULL", "subject": "a"}
+    store = store_of(
+        schema("a"),
+        schema(":.site:a", id=1, schema='"long"'),
+        (key("CONFIG", magic=0), b'{"compatibilityLevel":"NONE"}'),
+        (key("CONFIG", subject="a", magic=0), json.dumps(config).encode()),
+        (key("CONFIG", subject=":.site:", magic=0), b'{"compatibilityLevel":"NONE"}'),
+        (key("MODE", subject="a", magic=0), b'{"mode":"READONLY"}'),
+    )
+
+    def calls(**options):
+        lines = import_script(store.versions(), store, **options)
+        return [shlex.split(line)[1:3] for line in lines if line.startswith("call ")]
+
+    of_subjects = [["PUT", "/config/a"], ["PUT", "/mode/a?force=true"]]
+    head = [["PUT", "/mode?force=true"], ["PUT", "/mode/%3A.site%3A?force=true"]]
+    posts = [["POST", "/subjects/a/versions"], ["POST", "/subjects/%3A.site%3Aa/versions"]]
+    back = [["PUT", "/mode?force=true"], ["DELETE", "/mode/%3A.site%3A"]]
+    assert calls() == [*head, *posts, *back, *of_subjects]
+    assert calls(whole=True) == [*head, *posts, *back, ["PUT", "/config"], ["PUT", "/config/%3A.site%3A"], *of_subjects]
+
+
+def test_records_of_the_topic_give_the_same_store(tmp_path):
+    first = store_of(
+        schema("c", id=3, schema=TEXT, references=[{"name": "a", "subject": "a b", "version": 1}], more="kept"),
+        schema("a b", schema="tab\there\n\ud800 \u00fc"),
+        schema("soft", id=4, deleted=True),
+        schema("gone", id=5),
+        (schema("gone")[0], None),
+        (key("CONFIG", magic=0), b'{"compatibilityLevel":"NONE"}'),
+        (key("MODE", subject="c", magic=0), b'{"mode":"READONLY"}'),
+    )
+    noting(tmp_path / "kafka-topics.sh", tmp_path / "topics")
+    (tmp_path / "kafka-console-producer.sh").write_text(f"#!/bin/sh\ncat > {tmp_path}/records\n")
+    (tmp_path / "kafka-console-producer.sh").chmod(0o755)
+    script = "\n".join(import_script(first.versions(), first, whole=True))
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "BOOTSTRAP": "broker:9092", "SCHEMAS_TOPIC": "mine"}
+    subprocess.run(["sh"], input=script.encode(), check=True, env=environment)
+    assert "--topic\nmine\n" in (tmp_path / "topics").read_text()
+    records = [line.split("\t") for line in (tmp_path / "records").read_text().splitlines()]
+    second = store_of(*((name.encode(), value.encode()) for name, value in records))
+    same = ("subject", "version", "id", "schema_type", "references", "text")
+
+    def facts(store):
+        return {tuple(getattr(each, name) for name in same) for each in store.versions()}
+
+    assert facts(first) == facts(second)
+    assert [(one.subject, one.state) for one in second.versions()] == [
+        ("a b", "current"),
+        ("c", "current"),
+        ("soft", "soft-deleted"),
+        ("gone", "soft-deleted"),
+    ]
+    assert (second.config(""), second.mode("c")) == ({"compatibilityLevel": "NONE"}, "READONLY")
+    assert second.version("c", 1).stored["more"] == "kept"
