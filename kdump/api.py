@@ -416,14 +416,14 @@ class Log:
         It needs pyarrow, and holds one row group in memory. Raises UsageError where ``path`` is there, unless
         ``overwrite`` replaces it, or lies in what is read; UnreadableError where the disk refuses.
         """
-        from kdump.arrow import parquet_file
+        from kdump.arrow.files import write_parquet
         from kdump.output import files
 
         files.outside(self._paths, fspath(path))
         files.writable_file(fspath(path), overwrite=overwrite)
         reader = self.to_arrow(columns)
         with files.new_file(path, force=overwrite, note=self.notes.append) as out:
-            return parquet_file.write(reader.schema, reader, out)
+            return write_parquet(reader.schema, reader, out)
 
     def _reader(self, take: Take = Take.RECORDS) -> PartitionReader:
         """Return a reader, and forget what the one before met."""

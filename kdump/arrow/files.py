@@ -1,22 +1,81 @@
-"""Record batches as files: Apache Parquet, and the stream of Arrow's IPC format."""
+"""Arrow record batches as files: Apache Parquet with zstd and row groups of bounded size, and Arrow's IPC stream."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO, Final
-
-from kdump.arrow import parquet_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
 
+
+ROW_GROUP: Final = 122_880
+"""Rows of a row group, at most."""
+ROW_GROUP_BYTES: Final = 8 << 20
+"""Bytes of Arrow columns from which on rows are written as a row group. The writer uses a few times as much."""
+
+
+class ParquetFile:
+    """A Parquet file written to ``out``. ``rows`` counts all rows, ``held_bytes`` those not yet written."""
+
+    def __init__(self, schema: pa.Schema, out: BinaryIO) -> None:
+        from pyarrow import parquet
+
+        self._writer = parquet.ParquetWriter(out, schema, compression="zstd")
+        self._held: list[pa.RecordBatch] = []
+        self.rows = self._held_rows = self.held_bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows, and write_parquet each full row group."""
+        self._held.append(batch)
+        self.rows += batch.num_rows
+        self._held_rows, self.held_bytes = self._held_rows + batch.num_rows, self.held_bytes + batch.nbytes
+        if self._held_rows >= ROW_GROUP:
+            self._write(self._held_rows - self._held_rows % ROW_GROUP)
+        elif self.held_bytes >= ROW_GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that are held."""
+        self._write(self._held_rows)
+
+    def _write(self, count: int) -> None:
+        import pyarrow as pa
+
+        if count:
+            table = pa.Table.from_batches(self._held)
+            self._writer.write_table(table.slice(0, count), ROW_GROUP)
+            self._held = table.slice(count).to_batches()
+            self._held_rows, self.held_bytes = table.num_rows - count, sum(one.nbytes for one in self._held)
+
+    def close(self) -> None:
+        """Write the rest, and the footer."""
+        self.flush()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of a file that cannot be finished."""
+        with suppress(OSError):  # the disk may refuse the footer, too
+            self._writer.close()
+
+
+def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
+    """Write record batches; return how many rows there are. Of these one row group is held in memory."""
+    file = ParquetFile(schema, out)
+    for batch in batches:
+        file.add(batch)
+    file.close()
+    return file.rows
+
+
 FORMATS: Final = ("parquet", "arrow")
 
 
 def write(form: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
     """Write rows as ``form``, one of FORMATS; return how many there are."""
-    return (parquet_file.write if form == "parquet" else _arrow)(schema, batches, out)
+    return (write_parquet if form == "parquet" else _arrow)(schema, batches, out)
 
 
 def _arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:

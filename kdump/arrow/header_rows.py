@@ -1,12 +1,13 @@
-"""Rows of records, and of batches, from the headers of batches alone: nothing is decompressed.
+"""Arrow rows of records, and of batches, from the headers of batches alone: nothing is decompressed.
 
-A column of a record that its batch or its file decides is the same for all records of the batch. So a batch makes as
-many rows as its header counts; like batches in a row (:class:`kdump.segments.batch_runs.Run`) need no objects.
+A column of a record whose value its batch or file decides is the same for all records of the batch. A batch makes as
+many rows as its header counts; a run of batches (:class:`kdump.segments.batch_runs.Run`) needs no objects.
 """
 
 from __future__ import annotations
 
 from itertools import accumulate, repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.arrow import schema
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kdump.records.record_batch import RecordBatch
     from kdump.rows.columns import Column
-    from kdump.rows.selection import DamagedRange
+    from kdump.rows.selection import DamagedRange, SegmentFacts
+
 
 _NOT_OF_HEADERS: Final = {"kind", "crcValid"}
 RECORD_COLUMNS: Final = frozenset(
@@ -203,14 +206,14 @@ def _batches(columns: Sequence[Column], held: list[list[Any]]) -> pa.RecordBatch
     )
 
 
-def _array(column: Column, found: list[Any], kind: pa.DataType) -> pa.Array:
+def _array(column: Column, found: Sequence[Any], kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     if column.type == "timestamp":
         return spark_timestamps(pa.array(found, pa.int64()), kind)
     if column.type == "codec":
         found = [compression.NAMES[one] for one in found]
-    elif column.type == "timestampType":
+    elif column.type == "timestampType" and pa.types.is_string(kind):
         found = [None if one is None else TIMESTAMP_TYPES[one] for one in found]
     return pa.array(found, kind)
 
@@ -227,3 +230,44 @@ def batch_schema(columns: Iterable[Column]) -> pa.Schema:
             for column, field in zip(columns, shape, strict=True)
         ]
     )
+
+
+_LEFT_OUT: Final = {"kind", "crcValid", "transactionState"}
+"""Columns that only text formats need, or that depend on the batch's bytes or on other batches."""
+HEADER_COLUMNS: Final = tuple(
+    column for column in rows.BATCH if column.name not in _LEFT_OUT and column.scope in ("file", "batch")
+)
+HEADER_FIELDS: Final = schema.fields(HEADER_COLUMNS)
+_FILE: Final = tuple(dict.fromkeys(column.source for column in HEADER_COLUMNS if column.scope == "file"))
+_BATCH: Final = tuple(dict.fromkeys(column.source for column in HEADER_COLUMNS if column.scope == "batch"))
+_of_file: Final = attrgetter(*(source.removeprefix("file.") for source in _FILE))
+_of_batch: Final = attrgetter(*(source.removeprefix("batch.") for source in _BATCH))
+
+
+def record_batches(found: Iterable[tuple[SegmentFacts, RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each batch and its file.
+
+    An entry of magic 0 or 1 that cannot be decompressed has none.
+    """
+    facts: list[tuple[Any, ...]] = []
+    for file, batch in found:
+        try:
+            facts.append((*_of_file(file), *_of_batch(batch)))
+        except DamageError:
+            continue
+        if len(facts) == ROWS:
+            yield _of_headers(facts)
+            facts = []
+    if facts:
+        yield _of_headers(facts)
+
+
+def _of_headers(facts: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    shape = schema.arrow(HEADER_FIELDS)
+    facts_of = dict(zip((*_FILE, *_BATCH), zip(*facts, strict=True), strict=True))
+    arrays = [
+        _array(column, facts_of[column.source], field.type) for column, field in zip(HEADER_COLUMNS, shape, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=shape)

@@ -15,7 +15,7 @@ from kdump.output.stdout import is_terminal
 from kdump.parallel.costs import Effort
 from kdump.primitives import compression
 from kdump.printers import colours
-from kdump.printers.endings import COLUMNAR, WHOLE, PrintOptions
+from kdump.printers.output_formats import COLUMNAR, WHOLE, PrintOptions
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class DumpOptions:
 
     @property
     def ending(self) -> str:
-        """The name of the output format in :data:`kdump.printers.endings.PRINTERS`."""
+        """The name of the output format in :data:`kdump.printers.output_formats.PRINTERS`."""
         return self.output if self.template is None else "format"
 
     def printing(self, redactor: Redactor | None) -> PrintOptions:

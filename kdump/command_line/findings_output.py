@@ -12,7 +12,7 @@ from kdump.command_line.options import PARTITIONS
 from kdump.errors import ExitStatus
 from kdump.findings import status
 from kdump.output.stdout import open_output
-from kdump.printers.findings_report import CheckSummary, JsonReport, PlainReport, Shown
+from kdump.printers.findings_report import CheckSummary, JsonReport, PlainReport, Shown, TerminalReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,7 +107,5 @@ def findings_output(run: Session, given: dict[str, Any]) -> Iterator[FindingsOut
 
 def _for_people(show: Shown) -> Report:
     if sys.stdout.isatty():
-        from kdump.printers.findings_terminal import TerminalReport
-
         return TerminalReport(sys.stdout, show)
     return PlainReport(cast("IO[str]", sys.stdout), show)

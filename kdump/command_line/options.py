@@ -398,7 +398,7 @@ def redactor(*, redact: bool, file: str | None, fields: Sequence[str] = ()) -> R
             raise UsageError("--redact-key needs --redact")
         return None
     if fields:
-        from kdump.rows.field_redaction import FieldRedactor  # few runs name fields
+        from kdump.rows.redaction import FieldRedactor  # few runs name fields
 
         return FieldRedactor(_secret(file), fields)
     from kdump.rows.redaction import Redactor
@@ -504,7 +504,7 @@ def warn_of_absent_fields(redactor: Redactor | None, run: Session) -> None:
     """Warn of fields of --redact that no record had: a slip in a name leaves its field as it is."""
     if redactor is None:
         return
-    from kdump.rows.field_redaction import FieldRedactor  # few runs redact
+    from kdump.rows.redaction import FieldRedactor  # few runs redact
 
     if isinstance(redactor, FieldRedactor):
         for name in redactor.absent:

@@ -20,7 +20,7 @@ from kdump.command_line.options import add
 from kdump.command_line.session import Session
 from kdump.errors import Reporter, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.printers.answer_tables import coordinator as tables
+from kdump.printers.answer_lines import AnswerTable
 
 SHARE_ID: Final = re.compile(r".*:[A-Za-z0-9_-]{22}:\d+", re.ASCII | re.DOTALL)
 
@@ -60,7 +60,8 @@ def command(
         if kind == "share" and not SHARE_ID.fullmatch(text):
             run.note(f"{text!r} is not of the form group:topicId:partition: a broker has no such share partition")
     lines = [CoordinatorPartition(text, kind, coordinator_partition(text, partitions)) for text in ids]
-    write_answer(lines, output, tables.tables)
+    rows = [(one.id, f"{TOPICS[kind]}-{one.partition}") for one in lines]
+    write_answer(lines, output, lambda _: [AnswerTable("", ("id", "coordinated by the leader of"), rows)])
     return run.status
 
 

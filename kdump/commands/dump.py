@@ -25,7 +25,7 @@ from kdump.output.stdout import open_output, paged
 from kdump.parallel import costs
 from kdump.parallel.costs import BUDGET, SegmentPart
 from kdump.primitives.encodings import ENCODINGS
-from kdump.printers.endings import PRINTERS, HidingPrinter, Printer
+from kdump.printers.output_formats import PRINTERS, HidingPrinter, Printer
 from kdump.rows.columns import BATCH, RECORD
 from kdump.rows.selection import (
     DamagedRange,

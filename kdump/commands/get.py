@@ -242,11 +242,9 @@ def show(
 ) -> None:
     """Print the record of ``offset``, or the whole batch where that is None."""
     if hexdump:
-        from kdump.printers import hexdump as printer
-
         out.write(f"{item.file.name}\n".encode("utf-8", "backslashreplace"))
         try:
-            printer.write(hide.parts(item, offset), out, terminal_width() if is_terminal() else None)
+            _write_bytes(hide.parts(item, offset), out, terminal_width() if is_terminal() else None)
         except DamageError as damage:
             run.damage(f"{item.file.name}: batch at byte {item.batch.position}: {hide.error(damage, item.file)}")
         return
@@ -256,7 +254,7 @@ def show(
     if output == "table":
         _tables(item, hide, batch=offset is None)
         return
-    from kdump.printers.jsonl import JsonLines
+    from kdump.printers.record_rows import JsonLines
 
     if output == "jsonl":
         if offset is None:
@@ -382,3 +380,32 @@ def _twice(name: str | None, offset: int, epochs: list[int | None]) -> str:
 
 def _offsets(held: SelectedBatch) -> str:
     return f"the batch of offsets {held.base_offset} to {held.batch.last_offset}"
+
+
+_WIDE, _NARROW = 16, 8
+"""Bytes of a line, and of one where a terminal has less than _ROOM columns."""
+_ROOM: Final = 126
+_INDENT: Final = 13
+"""Columns before a value that has a line of its own."""
+
+
+def _write_bytes(parts: Iterable[FieldBytes], out: BinaryIO, width: int | None) -> None:
+    """Write each field on lines of its own: position, bytes in hex, name and value; ``width`` is that of a terminal.
+
+    Payloads show their printable ASCII. A plus sign marks positions in decompressed bytes.
+    """
+    from kdump.records.field_map import PAYLOADS
+
+    held = _WIDE if width is None or width >= _ROOM else _NARROW
+    for part in parts:
+        for at in range(0, max(1, len(part.data)), held):
+            row = part.data[at : at + held]
+            place = f"{'+' if part.unpacked else ' '}{part.position + at:08x}"
+            line = f"{place}  {row.hex(' '):{3 * held - 1}}  {'' if at else part.name:<20}  "
+            value = "" if at else str(part.value)
+            if part.name in PAYLOADS and row:
+                letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+                value = f"{value:<12}  |{letters}|"
+            if width is not None and len(line) + len(value) > width:
+                line = f"{line.rstrip()}\n{'':{_INDENT}}"
+            out.write(f"{line}{value}".rstrip().encode() + b"\n")

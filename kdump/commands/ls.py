@@ -9,7 +9,7 @@ import click
 from kdump.answers.disk_usage import DiskUsage, PartitionUsage, SegmentListing
 from kdump.command_line.answering import INPUTS, Answering
 from kdump.command_line.options import add
-from kdump.printers.answer_tables import listing
+from kdump.printers.answer_tables import du
 
 
 @click.command("ls")
@@ -35,9 +35,9 @@ def command(*, segments: bool, **options: Any) -> int:
     if segments or (partitions and all(partition.is_named for partition in partitions)):
         of_segments = SegmentListing()
         run.run([of_segments], partitions)
-        return run.answer(of_segments.answer(run.at), listing.tables)
+        return run.answer(of_segments.answer(run.at), du.listing)
     usage = DiskUsage()
     run.run([usage], partitions)
     lines = [line for line in usage.answer(run.at) if isinstance(line, PartitionUsage)]
     lines.sort(key=lambda line: (line.topic, line.partition, line.log_dir, line.folder))
-    return run.answer(lines, listing.tables)
+    return run.answer(lines, du.listing)

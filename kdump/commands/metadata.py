@@ -238,11 +238,11 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
 
 
 def _define(run: Answering, image: ClusterImage, form: str, *, show_secrets: bool) -> int:
-    from kdump.printers.definitions import shell, strimzi
+    from kdump.printers.definitions import shell_lines, strimzi_lines
 
     if run.output != "table":
         raise UsageError("--definitions has forms of its own, sh and strimzi: leave out --output")
-    write = shell.lines if form == "sh" else strimzi.lines
+    write = shell_lines if form == "sh" else strimzi_lines
     with open_output() as out:
         for line in write(image, show_secrets=show_secrets):
             out.write(line.encode("utf-8", "backslashreplace") + b"\n")

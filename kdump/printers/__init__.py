@@ -1,1 +1,1 @@
-"""The endings of the stream: classic text, JSON lines, tables."""
+"""The output formats: classic text, JSON lines, CSV, tables, format strings, findings, answers."""

@@ -1,4 +1,4 @@
-"""Findings and remarks: JSON lines for machines, plain text for people and pipes."""
+"""Findings and remarks of a check: JSON lines, plain text for pipes, coloured and folded text for terminals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Prot
 from kdump.errors import many
 from kdump.findings import KDUMP, Level
 from kdump.findings.codes import Code
-from kdump.primitives.terminal import harmless_line, path_text
+from kdump.primitives.messages import folded
+from kdump.primitives.terminal import harmless_line, has_colours, path_text, prose_width
 from kdump.printers.quantities import exact_size, pace
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
     from kdump.findings import Finding
     from kdump.findings.verdict import StartVerdict
+
 
 VERSION: Final = 1
 """The version of the lines in ``kdump/findings.schema.json``: a new optional name keeps it, other changes raise it."""
@@ -440,3 +442,34 @@ def _cause(cause: StartCause) -> dict[str, object]:
 
 def _text(value: str | None) -> str | None:
     return None if value is None else path_text(value)
+
+
+STYLES: Final[dict[Tone, str]] = {"title": "1", "note": "2", "derived": "33", "log": "1;31", "good": "1;32", "": ""}
+"""SGR parameters."""
+
+
+class TerminalReport(PlainReport):
+    """Prints findings on a terminal. A finding has the colour of its level in its first word, other lines in all."""
+
+    is_timed = True
+
+    def __init__(self, out: IO[str], show: Shown) -> None:
+        super().__init__(out, show)
+        self._width = prose_width()
+        self._has_colours = has_colours(out, 1)
+
+    def _say(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "") -> None:
+        text, before = harmless_line(text), f"  {word:{WORD}}" if word else ""
+        first = len(before) or indent
+        lines = [text] if text.startswith("kdump ") else folded(text, self._width - first, indent=0 if word else 2)
+        style = STYLES[tone] if self._has_colours else ""
+        for number, line in enumerate(lines):
+            start = " " * first if number or not before else before
+            shown = (
+                f"{start}{line}" if not style else f"{_in(style, start)}{line}" if word else _in(style, start + line)
+            )
+            self._out.write(f"{shown}\n")
+
+
+def _in(style: str, text: str) -> str:
+    return f"\x1b[{style}m{text}\x1b[m" if text.strip() else text

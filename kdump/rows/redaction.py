@@ -1,27 +1,35 @@
-"""Keys, values and header values replaced by a keyed hash: equal payloads get equal hashes.
+"""Payloads replaced by a keyed hash (``--redact``), and the secrets of Kafka's own topics hidden.
 
-HMAC-SHA256 (RFC 2104); without the secret even short payloads cannot be guessed. Null stays null.
+The hash is HMAC-SHA256 (RFC 2104): equal payloads get equal hashes, and without the secret even short payloads cannot
+be guessed. Null stays null. With ``--redact value.email`` the column ``decoded`` shows payloads with hashes in place of
+such fields; the stored bytes are hashed whole, since they hold the same fields. Uncertain parts are hidden too: a
+payload that cannot be decoded has no ``data``, and a value above the end of the path is hashed whole.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, UsageError
 from kdump.formats.record import Header
 from kdump.records import control
+from kdump.rows import values
+from kdump.rows.columns import decoded_field
 from kdump.rows.selection import may_hold_secrets
+from kdump.rows.values import RedactedRecord
 from kdump.segments.lazy_records import ChangedRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.formats.record import Record
     from kdump.internal_topics.secrets import Mask
     from kdump.records.field_map import FieldBytes
     from kdump.rows.selection import SegmentFacts, SelectedBatch
     from kdump.segments.regions import Damage
+
 
 PREFIX: Final = "hmac-sha256:"
 HASHED: Final = len(PREFIX) + 64
@@ -138,3 +146,115 @@ def _if_metadata(record: Record, *, is_control: bool) -> Mask | None:
     from kdump.internal_topics import secrets
 
     return secrets.metadata_value if is_control or secrets.is_metadata(record.key, record.value) else None
+
+
+ANY: Final = "*"
+"""A part of a path that stands for every name and every item."""
+HIDDEN_REASON: Final = "it cannot be decoded, and --redact hides why"
+_OF_SCHEMA: Final = frozenset({"schema-invalid", "reference-missing"})
+"""Problems whose reason holds nothing of a payload, unless that brings its schema."""
+
+
+class FieldRedactor(Redactor):
+    """Redacts the stored payloads of records whole, and of decoded ones the fields that are named."""
+
+    def __init__(self, key: bytes, fields: Sequence[str]) -> None:
+        """``fields`` are names such as ``value.customer.email``. Raises UsageError for one of another form."""
+        super().__init__(key)
+        self._paths: list[tuple[str, str, tuple[str, ...]]] = []
+        for name in fields:
+            if decoded_field(name) is None:
+                raise UsageError(f"--redact {name}: a field is value.NAME or key.NAME, such as value.customer.email")
+            side, _, path = name.partition(".")
+            self._paths.append((name, side, tuple(path.split("."))))
+        self._found: set[str] = set()
+        self._has_read = False
+
+    @property
+    def absent(self) -> list[str]:
+        """The fields that no record had, of those whose decoded payloads were shown."""
+        return [name for name, *_ in self._paths if self._has_read and name not in self._found]
+
+    def __call__(self, item: SelectedBatch) -> SelectedBatch:
+        if item.batch.is_control:
+            return item
+        return item._replace(records=ChangedRecords(item.records, partial(self._changed, item)))
+
+    def _changed(self, item: SelectedBatch, record: Record) -> Record:
+        return RedactedRecord.of(self.record(record), partial(self._decoded, item, record))
+
+    def _decoded(self, item: SelectedBatch, record: Record) -> dict[str, Any] | None:
+        """Return a decoded record as it may be shown."""
+        made: dict[str, Any] | None = values.decoded(item, record)
+        self._has_read = True
+        if made is None:
+            return None
+        return made | {side: self._side(side, made[side]) for side in ("key", "value") if made.get(side) is not None}
+
+    def _side(self, side: str, part: dict[str, Any]) -> dict[str, Any]:
+        if "problem" in part or "reason" in part or "data" not in part:
+            return _undecoded(part)
+        if "window" in part and part["framing"] is None:  # the application's key as it is stored
+            return part | {"data": self._hashed(part["data"])}
+        data = part["data"]
+        for name, of, path in self._paths:
+            if of == side:
+                data, is_there = self._within(data, path)
+                if is_there:
+                    self._found.add(name)
+        return part | {"data": data}
+
+    def _within(self, value: Any, path: tuple[str, ...]) -> tuple[Any, bool]:
+        """Return a JSON value with hashes at a path, and whether it has the path.
+
+        A name takes the fields of all items of a list, a number also the item of that number.
+        """
+        if not path or not (value is None or isinstance(value, dict | list)):
+            return self._hashed(value), not path
+        if isinstance(value, dict):
+            return self._in_object(value, path)
+        return self._in_list(value, path) if isinstance(value, list) else (None, False)
+
+    def _in_object(self, value: dict[str, Any], path: tuple[str, ...]) -> tuple[dict[str, Any], bool]:
+        made, is_there, meets = dict(value), False, False
+        for name in value:
+            for count in range(1, len(path) + 1):  # a name may hold dots itself
+                if name == ".".join(path[:count]) or (count == 1 and path[0] == ANY):
+                    meets = True
+                    made[name], found = self._within(made[name], path[count:])
+                    is_there |= found
+        if not meets and "@type" in value and "value" in value:  # a Protobuf Any whose message is not decoded
+            made["value"] = self._hashed(value["value"])
+        return made, is_there
+
+    def _in_list(self, value: list[Any], path: tuple[str, ...]) -> tuple[list[Any], bool]:
+        made, is_there = list(value), False
+        is_number = path[0].isdecimal() and len(path[0]) <= values.ITEM_DIGITS
+        for number, item in enumerate(value):
+            here = path[0] == ANY or (is_number and int(path[0]) == number)
+            if here:
+                made[number], found = self._within(item, path[1:])
+                is_there |= found
+            if isinstance(made[number], dict) or not (here or is_number):
+                made[number], found = self._within(made[number], path)
+                is_there |= found
+        return made, is_there
+
+    def _hashed(self, value: Any) -> Any:
+        """Return the hash of a text, or of the JSON of another value; null stays null."""
+        if value is None:
+            return None
+        import json  # few runs redact fields
+
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return self.hash(text.encode("utf-8", "surrogatepass"))
+
+
+def _undecoded(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a side that cannot be decoded without what may be a part of its payload."""
+    problem, framing = part.get("problem"), part.get("framing")
+    left_out = {"data"} | ({"schemaId", "guid"} if problem == "schema-missing" else set())
+    made = {name: value for name, value in part.items() if name not in left_out}
+    if problem not in _OF_SCHEMA or framing == "file":
+        made["reason" if "reason" in part else "why"] = HIDDEN_REASON
+    return made

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
 
-from kdump.arrow import batches
+from kdump.arrow import header_rows
 from kdump.errors import UnreadableError
 from kdump.log_dirs.local import LocalFile
 from kdump.rows import columns
@@ -40,7 +40,7 @@ def test_they_are_the_lines_of_dump(split_bytes):
     lines = list(map(json.loads, done.stdout.splitlines()))
     assert len(lines) > 2000
     rows = read(GOLDEN / "brokers", split_bytes=split_bytes)
-    names = [field.name for field in batches.FIELDS]
+    names = [field.name for field in header_rows.HEADER_FIELDS]
     assert [shown(row) for row in sorted(rows, key=place)] == [
         {name: line[name] for name in names} for line in sorted(lines, key=place)
     ]

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 import kdump as package
-from kdump.arrow import parquet_file
+from kdump.arrow import files
 from testing import GOLDEN, forge
 from testing.processes import kdump
 from tests.helpers import log_dirs
@@ -144,12 +144,12 @@ def test_wrong_usage(words, said):
 
 def test_row_groups_are_bounded_by_rows_and_bytes(tmp_path, monkeypatch):
     """What a writer holds does not grow with the rows."""
-    monkeypatch.setattr(parquet_file, "ROW_GROUP", 100)
+    monkeypatch.setattr(files, "ROW_GROUP", 100)
     schema = pa.schema([("a", pa.binary())])
     small = pa.RecordBatch.from_pydict({"a": [b"v"] * 70}, schema)
     large = pa.RecordBatch.from_pydict({"a": [b"v" * (1 << 20)] * 9}, schema)
     with (tmp_path / "x").open("wb") as file:
-        assert parquet_file.write(schema, [small, small, small, large, small], file) == 289
+        assert files.write_parquet(schema, [small, small, small, large, small], file) == 289
     found = parquet.ParquetFile(tmp_path / "x")
     groups = [found.metadata.row_group(number).num_rows for number in range(found.num_row_groups)]
     assert sum(groups) == 289

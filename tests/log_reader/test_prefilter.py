@@ -15,7 +15,7 @@ from kdump.log_reader.filter import Filter, Prefilter, is_local, literal
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
 from kdump.printers.classic_text import DumpText
-from kdump.printers.jsonl import JsonLines
+from kdump.printers.record_rows import JsonLines
 from kdump.rows.selection import SegmentFacts
 from testing import GOLDEN, forge
 

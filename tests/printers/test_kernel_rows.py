@@ -20,8 +20,7 @@ from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.timestamps import FIRST, LAST
 from kdump.printers.classic_text import DumpText
 from kdump.printers.format_string import parse, raw
-from kdump.printers.jsonl import JsonArray, JsonLines
-from kdump.printers.record_rows import Plain, Separated
+from kdump.printers.record_rows import JsonArray, JsonLines, Plain, Separated
 from kdump.printers.table import Tables
 from kdump.records import magic_2
 from kdump.rows import columns as rows

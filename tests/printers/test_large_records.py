@@ -12,7 +12,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.encodings import ENCODINGS, to_text
 from kdump.primitives.java_text import java_text, java_text_in_pieces
-from kdump.printers import cells, classic_text, format_string, json_text, jsonl, record_rows, table
+from kdump.printers import cells, classic_text, format_string, json_text, record_rows, table
 from kdump.printers.format_string import parse
 from kdump.records import magic_2
 from kdump.rows import columns, pieces
@@ -39,7 +39,7 @@ TEXTS = [
 def in_small_pieces(monkeypatch, size=3):
     """Take every record for a large one, and make pieces of a few bytes."""
     monkeypatch.setattr(pieces, "PIECE", size)
-    for module in (cells, record_rows, format_string, json_text, jsonl, lazy_records, log_printer, pieces):
+    for module in (cells, record_rows, format_string, json_text, lazy_records, log_printer, pieces):
         monkeypatch.setattr(module, "LARGE", 0, raising=False)
     monkeypatch.setattr(json_text, "_GATHERED", 2)
     monkeypatch.setattr(lazy_records, "LARGE_BATCH", 0)
@@ -72,8 +72,8 @@ def segment(folder):
 ALL = columns.RECORD
 FORMAT = parse("%t %p %o %T %k %s %h %K %S %%")
 FORMS = {
-    "jsonl": lambda out, encoding: jsonl.JsonLines(out, ALL, encoding=encoding),
-    "json": lambda out, encoding: jsonl.JsonArray(out, ALL, encoding=encoding),
+    "jsonl": lambda out, encoding: record_rows.JsonLines(out, ALL, encoding=encoding),
+    "json": lambda out, encoding: record_rows.JsonArray(out, ALL, encoding=encoding),
     "csv": lambda out, encoding: record_rows.Separated(out, ALL, encoding=encoding),
     "table": lambda out, encoding: table.Tables(Utf8(out), ALL, encoding=encoding),
     "text": lambda out, encoding: classic_text.DumpText(out, encoding=encoding),

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from kdump.rows.field_redaction import HIDDEN_REASON, FieldRedactor
+from kdump.rows.redaction import HIDDEN_REASON, FieldRedactor
 from testing import forge
 from testing.processes import kdump
 from tests.helpers import log_dirs

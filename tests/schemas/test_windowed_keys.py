@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from kdump.rows.field_redaction import FieldRedactor
+from kdump.rows.redaction import FieldRedactor
 from kdump.schemas.decoder import PayloadDecoder
 from kdump.schemas.store import SchemaStore
 from kdump.schemas.windowed_keys import split

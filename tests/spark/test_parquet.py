@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 import pyarrow as pa
 import pyarrow.parquet
 
-from kdump.arrow import parquet_file
+from kdump.arrow import files
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import UnreadableError
 from kdump.spark.export import parquet
@@ -130,7 +130,7 @@ def test_a_full_disk_is_an_error_of_the_output(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(parquet_file.ParquetFile, "_write", refuse)
+    monkeypatch.setattr(files.ParquetFile, "_write", refuse)
     with pytest.raises(UnreadableError, match=r"^lake: cannot be written: No space left on device$"):
         work((0, splits))
     assert not list(Path(tmp_path / "out").glob("*.parquet"))

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import kdump as package
-from kdump.arrow import batches
+from kdump.arrow import header_rows
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import UnreadableError, UsageError
 from kdump.rows import columns
@@ -37,7 +37,7 @@ def test_the_arrow_schema_is_the_one_spark_expects(spark):
     from pyspark.sql.types import StructType
 
     zone = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}  # Spark 4.2 on
-    for fields in (arrow_schema.RECORDS, batches.FIELDS, schema.DAMAGED, schema.ACCOUNT, schema.FINDINGS):
+    for fields in (arrow_schema.RECORDS, header_rows.HEADER_FIELDS, schema.DAMAGED, schema.ACCOUNT, schema.FINDINGS):
         assert to_arrow_schema(StructType.fromDDL(schema.ddl(fields)), **zone).equals(arrow_schema.arrow(fields))
 
 

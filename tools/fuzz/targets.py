@@ -41,10 +41,9 @@ from kdump.log_salvage.valid_batches import Account
 from kdump.primitives import compression
 from kdump.primitives.wire import Bytes, write_varint
 from kdump.printers.classic_text import DumpText
-from kdump.printers.endings import Printer
 from kdump.printers.format_string import parse as parse_format
-from kdump.printers.jsonl import JsonLines
-from kdump.printers.record_rows import Plain, Separated
+from kdump.printers.output_formats import Printer
+from kdump.printers.record_rows import JsonLines, Plain, Separated
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.rows import columns

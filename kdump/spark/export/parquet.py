@@ -16,8 +16,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.arrow import parquet_file
 from kdump.arrow import schema as arrow_schema
+from kdump.arrow.files import ParquetFile
 from kdump.errors import KdumpError, UnreadableError
 from kdump.output import files
 from kdump.output.access import ANY
@@ -170,7 +170,7 @@ class PartsFiles:
     def __init__(self, task: PartsTask, stem: str, root: Path) -> None:
         self._task, self._stem, self._root = task, stem, root
         self._schema = arrow_schema.arrow(arrow_schema.chosen(task.layout.columns))
-        self._open: dict[str, tuple[parquet_file.ParquetFile, Any]] = {}
+        self._open: dict[str, tuple[ParquetFile, Any]] = {}
         self.names: list[str] = []
 
     def add(self, folder: str, rows: pa.RecordBatch | None) -> None:
@@ -183,7 +183,7 @@ class PartsFiles:
             if sum(one.held_bytes for one, _ in self._open.values()) > HELD_BYTES:
                 max((one for one, _ in self._open.values()), key=lambda one: one.held_bytes).flush()
 
-    def _made(self, folder: str) -> tuple[parquet_file.ParquetFile, Any]:
+    def _made(self, folder: str) -> tuple[ParquetFile, Any]:
         if len(self._open) >= WRITERS:
             self._close(next(iter(self._open)))
         name = f"{folder}{self._stem}.c{len(self.names):03}.zstd.parquet"
@@ -191,7 +191,7 @@ class PartsFiles:
         files.make_folders(self._root.parent, *path.relative_to(self._root.parent).parts[:-1], access=ANY)
         out = files.create(path, ANY)
         self.names.append(name)
-        return parquet_file.ParquetFile(self._schema, out), out
+        return ParquetFile(self._schema, out), out
 
     def _close(self, folder: str) -> None:
         file, out = self._open[folder]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from kdump.arrow import answer_lines, batches
+from kdump.arrow import answer_lines, header_rows
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.primitives.terminal import harmless_line, say
@@ -36,8 +36,8 @@ class KdumpDataSource(Carried, DataSource):
     Name: ``kdump``
 
     Schema: :data:`kdump.arrow.schema.RECORDS`, and :data:`~kdump.arrow.schema.DECODED` with the option
-    ``decode``; :data:`~kdump.arrow.batches.FIELDS` and :data:`~kdump.spark.source.schema.DAMAGED` for the outputs
-    ``batches`` and ``damaged``, :data:`~kdump.spark.source.schema.FINDINGS` for ``findings``,
+    ``decode``; :data:`~kdump.arrow.header_rows.HEADER_FIELDS` and :data:`~kdump.spark.source.schema.DAMAGED` for the
+    outputs ``batches`` and ``damaged``, :data:`~kdump.spark.source.schema.FINDINGS` for ``findings``,
     :data:`~kdump.spark.source.options.ANSWERS` for answers.
 
     Options: :data:`kdump.spark.source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
@@ -94,7 +94,7 @@ class KdumpDataSource(Carried, DataSource):
 _FIELDS: Final = {
     words.DAMAGED: columns.DAMAGED,
     words.ACCOUNT: columns.ACCOUNT,
-    words.BATCHES: batches.FIELDS,
+    words.BATCHES: header_rows.HEADER_FIELDS,
     words.FINDINGS: columns.FINDINGS,
 }
 

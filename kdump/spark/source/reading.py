@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.arrow import batches
+from kdump.arrow import header_rows
 from kdump.arrow import schema as arrow_schema
 from kdump.arrow.columns import Rows
 from kdump.errors import DamageError, FailingDiskError, PartlyUnreadableError, UnreadableError
@@ -417,7 +417,7 @@ def _account(split: Split, source: files.Source, options: SourceOptions) -> Iter
 def read_all(splits: Iterable[Split], options: SourceOptions) -> Iterator[pa.RecordBatch]:
     """Yield the rows of splits in order. Rows of batches, which are few, are combined across splits."""
     if options.output == words.BATCHES:
-        yield from batches.record_batches(found for split in splits for found in _found(split, options))
+        yield from header_rows.record_batches(found for split in splits for found in _found(split, options))
         return
     for split in splits:
         yield from read(split, options)

@@ -6,7 +6,8 @@ A printer's module is imported when its format is chosen: ``kdump --help`` needs
 from __future__ import annotations
 
 import sys
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol, cast
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from kdump.rows.selection import may_hold_secrets
 
@@ -110,40 +111,20 @@ def _text(out: BinaryIO, options: PrintOptions) -> Printer:
     )
 
 
-def _json_lines(out: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.jsonl import JsonLines
+def _in_columns(module: str, name: str) -> Callable[[BinaryIO, PrintOptions], Printer]:
+    """Return a function that imports a printer of columns, a class of ``kdump.printers``, and makes it."""
 
-    return JsonLines(
-        out, options.columns, batches=options.batches, encoding=options.encoding, redactor=options.redactor
-    )
+    def make(out: BinaryIO | IO[str], options: PrintOptions) -> Printer:
+        printer: Printer = getattr(import_module(f"kdump.printers.{module}"), name)(
+            sys.stdout if module == "table" else out,
+            options.columns,
+            batches=options.batches,
+            encoding=options.encoding,
+            redactor=options.redactor,
+        )
+        return printer
 
-
-def _json(out: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.jsonl import JsonArray
-
-    return JsonArray(
-        out, options.columns, batches=options.batches, encoding=options.encoding, redactor=options.redactor
-    )
-
-
-def _csv(out: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.record_rows import Separated
-
-    return Separated(
-        out, options.columns, batches=options.batches, encoding=options.encoding, redactor=options.redactor
-    )
-
-
-def _table(_: BinaryIO, options: PrintOptions) -> Printer:
-    from kdump.printers.table import Tables
-
-    return Tables(
-        cast("IO[str]", sys.stdout),
-        options.columns,
-        batches=options.batches,
-        encoding=options.encoding,
-        redactor=options.redactor,
-    )
+    return make
 
 
 def _raw(out: BinaryIO, options: PrintOptions) -> Printer:
@@ -162,10 +143,10 @@ def _format(out: BinaryIO, options: PrintOptions) -> Printer:
 
 PRINTERS: Final[dict[str, Callable[[BinaryIO, PrintOptions], Printer]]] = {
     "text": _text,
-    "jsonl": _json_lines,
-    "json": _json,
-    "csv": _csv,
-    "table": _table,
+    "jsonl": _in_columns("record_rows", "JsonLines"),
+    "json": _in_columns("record_rows", "JsonArray"),
+    "csv": _in_columns("record_rows", "Separated"),
+    "table": _in_columns("table", "Tables"),
     "raw": _raw,
     "format": _format,
 }

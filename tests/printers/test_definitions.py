@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kdump.answers.metadata.cluster_image import ClusterImage
-from kdump.printers.definitions import shell, strimzi
+from kdump.printers.definitions import NAME, resource_name, shell_lines, strimzi_lines
 
 NASTY = "o'r \"d$(id)`id`\\ers"
 
@@ -85,7 +85,7 @@ def run(script, tmp_path):
 
 
 def test_the_script_gives_each_tool_exactly_what_was_there(image, tmp_path):
-    calls = run(shell.lines(image), tmp_path)
+    calls = run(shell_lines(image), tmp_path)
     made = [call for call in calls if "--create" in call]
     assert [call[call.index("--topic") + 1] for call in made] == [NASTY, "orders"]
     (orders,) = [call for call in made if "orders" in call]
@@ -116,18 +116,18 @@ def test_the_script_gives_each_tool_exactly_what_was_there(image, tmp_path):
 
 
 def test_secrets_are_shown_only_where_they_are_asked_for(image):
-    for module in (shell, strimzi):
-        hidden = "\n".join(module.lines(image))
+    for lines in (shell_lines, strimzi_lines):
+        hidden = "\n".join(lines(image))
         assert "hunter2" not in hidden
         assert "U0FMVA==" not in hidden
-    shown = "\n".join(shell.lines(image, show_secrets=True))
+    shown = "\n".join(shell_lines(image, show_secrets=True))
     assert "ssl.keystore.password=hunter2" in shown
     assert "my.secret=hunter2" in shown
     assert "salt U0FMVA==" in shown
 
 
 def test_strimzi_gets_topics_and_users(image):
-    documents = [one for one in yaml.safe_load_all("\n".join(strimzi.lines(image))) if one]
+    documents = [one for one in yaml.safe_load_all("\n".join(strimzi_lines(image))) if one]
     topics = {one["spec"]["topicName"]: one for one in documents if one["kind"] == "KafkaTopic"}
     assert sorted(topics) == sorted(["orders", NASTY])
     assert topics["orders"]["spec"]["partitions"] == 2
@@ -146,17 +146,17 @@ def test_strimzi_gets_topics_and_users(image):
     (bob,) = [spec for spec in users.values() if spec.get("authentication") == {"type": "tls-external"}]
     assert bob["authorization"]["acls"][0]["resource"]["patternType"] == "prefix"
     assert users["dora"] == {"authentication": {"type": "scram-sha-512"}}
-    assert all(strimzi.NAME.fullmatch(one["metadata"]["name"]) for one in documents)
+    assert all(NAME.fullmatch(one["metadata"]["name"]) for one in documents)
 
 
 def test_what_strimzi_has_no_resource_for_is_a_comment(image):
-    comments = "\n".join(line for line in strimzi.lines(image) if line.startswith("#"))
+    comments = "\n".join(line for line in strimzi_lines(image) if line.startswith("#"))
     for text in ("alice has SCRAM-SHA-256", "User:*", "10.1.2.3", "user=<default>", "max.connections.per.ip", "watch"):
         assert text in comments
 
 
 @pytest.mark.parametrize("name", ["Orders", "a_b", "-a", "a" * 300, "ü", "a b"])
 def test_names_that_kubernetes_refuses_are_distinguished(name):
-    made = strimzi.resource_name(name)
-    assert strimzi.NAME.fullmatch(made)
-    assert made != strimzi.resource_name(name + "x")
+    made = resource_name(name)
+    assert NAME.fullmatch(made)
+    assert made != resource_name(name + "x")

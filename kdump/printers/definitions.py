@@ -1,0 +1,349 @@
+"""Topics, configs, ACLs, quotas and users of a metadata image as input of other tools.
+
+One form is a shell script of Kafka's own tools, for a cluster that cannot start from log dirs. Source:
+``TopicCommand``, ``ConfigCommand`` and ``AclCommand`` of 3.9 to 4.4. No file has the passwords: the script asks for new
+ones, and keeps mechanism and iterations of the old credentials.
+
+The other form is ``KafkaTopic`` and ``KafkaUser`` of Strimzi (``kafka.strimzi.io/v1``). Definitions without such a
+resource are comments: configs of brokers belong to ``spec.kafka.config`` of ``Kafka``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.answers.metadata import cluster_image
+from kdump.answers.metadata.cluster_image import (
+    BROKER_RESOURCE,
+    RESOURCE_TYPES,
+    TOPIC_RESOURCE,
+    entity_text,
+    scram_mechanism,
+)
+from kdump.internal_topics.secrets import HIDDEN, is_secret
+from kdump.primitives.terminal import harmless_line, shell_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.answers.metadata.records import Fields
+    from kdump.answers.metadata.topics import Topic
+
+
+HEAD: Final = """\
+#!/usr/bin/env bash
+# Definitions of a cluster, as its metadata log has them at offset {offset}. Read them before you run them:
+#   BOOTSTRAP=host:9092 bash definitions.sh
+# OPTIONS may have more of each tool, such as OPTIONS='--command-config client.properties'.
+set -eu
+: "${{BOOTSTRAP:?set it to the address of the new cluster, host:9092}}"
+topics()  {{ kafka-topics.sh  --bootstrap-server "$BOOTSTRAP" ${{OPTIONS:-}} "$@"; }}
+configs() {{ kafka-configs.sh --bootstrap-server "$BOOTSTRAP" ${{OPTIONS:-}} --alter "$@"; }}
+acls()    {{ kafka-acls.sh    --bootstrap-server "$BOOTSTRAP" ${{OPTIONS:-}} --add "$@"; }}
+password() {{ local word; IFS= read -rsp "New password of $1: " word </dev/tty; echo >/dev/tty; printf %s "$word"; }}
+"""
+ENTITIES: Final = {BROKER_RESOURCE: "brokers", 16: "client-metrics", 32: "groups"}
+"""Resource type -> its --entity-type."""
+QUOTA_TYPES: Final = {"user": "users", "client-id": "clients", "ip": "ips"}
+RESOURCES: Final = {
+    "TOPIC": "--topic",
+    "GROUP": "--group",
+    "CLUSTER": "--cluster",
+    "TRANSACTIONAL_ID": "--transactional-id",
+    "DELEGATION_TOKEN": "--delegation-token",
+    "USER": "--user-principal",
+}
+
+
+def shell_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
+    """Yield the lines of the script. Kafka's own topics are left out: the new cluster makes them itself."""
+    yield from HEAD.format(offset=image.end_offset).splitlines()
+    yield from _topics(image, show_secrets=show_secrets)
+    yield from _shell_configs(image, show_secrets=show_secrets)
+    yield from _section("ACLs", [_acl(fields) for _, fields in sorted(image.acls.by_id.items())])
+    yield from _section("Quotas", list(_quotas(image)))
+    yield from _shell_users(image, show_secrets=show_secrets)
+    tokens = image.tokens.by_id
+    if tokens:
+        yield ""
+        yield f"# {len(tokens)} delegation tokens cannot be made again: their HMACs are in no file."
+
+
+def _section(title: str, found: list[str]) -> Iterator[str]:
+    if found:
+        yield ""
+        yield f"# {title}"
+        yield from found
+
+
+def _topics(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
+    made: list[str] = []
+    own: list[str] = []
+    for name, topic in sorted(image.topics.by_name.items()):
+        if name.startswith("__"):
+            own.append(f"# {name}: {len(topic.partitions)} partitions, made by the brokers")
+        else:
+            made += _topic(topic, image.configs.topic(name), show_secrets=show_secrets)
+    yield from _section("Topics", [*made, *own])
+
+
+def _topic(topic: Topic, configs: Mapping[str, str], *, show_secrets: bool) -> Iterator[str]:
+    factor = max((len(state.replicas) for state in topic.partitions.values()), default=1)
+    words = [f"topics --create --if-not-exists --topic {shell_text(topic.name)}"]
+    words.append(f"--partitions {max(1, len(topic.partitions))} --replication-factor {factor}")
+    for key, value in sorted(configs.items()):
+        if show_secrets or not is_secret(TOPIC_RESOURCE, key):
+            words.append(f"--config {shell_text(f'{key}={value}')}")
+        else:
+            yield f"# {topic.name}: {key} is hidden; --show-secrets shows it"
+    yield " ".join(words)
+
+
+def _shell_configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
+    found: list[str] = []
+    for (kind, name), values in sorted(image.configs.resources.items()):
+        entity = ENTITIES.get(kind)
+        if entity is None:
+            continue
+        who = f"--entity-name {shell_text(name)}" if name else "--entity-default"
+        for key, value in sorted(values.items()):
+            shown = value if show_secrets else cluster_image.hidden_config(kind, key, value)
+            if shown != value:
+                found.append(f"# {entity} {name or '<default>'}: {key} is hidden; --show-secrets shows it")
+            else:
+                found.append(f"configs --entity-type {entity} {who} {_add(key, value)}")
+    yield from _section("Configs of brokers, groups and client metrics; those of brokers mean their ids", found)
+
+
+def _add(key: str, value: str) -> str:
+    """Return the option that sets a config: the tool splits at commas outside of brackets, and at each ``=``."""
+    if "=" in value or "[" in value or "]" in value:
+        escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
+        return f"--add-config-file <(printf '%s\\n' {shell_text(f'{key}={escaped}')})"
+    return f"--add-config {shell_text(f'{key}=[{value}]' if ',' in value else f'{key}={value}')}"
+
+
+def _acl(fields: Fields) -> str:
+    found = cluster_image.acl_in_words(fields)
+    option = RESOURCES.get(found["resourceType"])
+    if option is None:
+        return f"# no tool takes this ACL: {harmless_line(str(found))}"
+    effect = found["permissionType"].lower()
+    words = [
+        f"acls --{effect}-principal {shell_text(found['principal'])} --{effect}-host {shell_text(found['host'])}",
+        f"--operation {''.join(word.capitalize() for word in found['operation'].split('_'))}",
+        option if option == "--cluster" else f"{option} {shell_text(found['resourceName'])}",
+    ]
+    if option != "--cluster":
+        words.append(f"--resource-pattern-type {found['patternType'].lower()}")
+    return " ".join(words)
+
+
+def _quotas(image: ClusterImage) -> Iterator[str]:
+    for entity, values in sorted(image.quotas.entities.items(), key=str):
+        if any(kind not in QUOTA_TYPES for kind, _ in entity):
+            yield f"# no tool takes quotas of {harmless_line(str(entity))}"
+            continue
+        who = " ".join(
+            f"--entity-type {QUOTA_TYPES[kind]} "
+            + ("--entity-default" if name is None else f"--entity-name {shell_text(name)}")
+            for kind, name in sorted(entity, key=lambda part: tuple(QUOTA_TYPES).index(part[0]))
+        )
+        pairs = ",".join(f"{key}={number(value)}" for key, value in sorted(values.items()))
+        yield f"configs {who} --add-config {shell_text(pairs)}"
+
+
+def number(value: float) -> str:
+    """Return a quota without a fraction that is 0."""
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _shell_users(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
+    found: list[str] = []
+    for _, fields in sorted(image.scram.credentials.items(), key=lambda one: (one[1]["name"], one[0])):
+        name, how, iterations = fields["name"], scram_mechanism(fields), fields["iterations"]
+        parts = [f"{part} {_secret(fields, part, show=show_secrets)}" for part in ("salt", "storedKey", "serverKey")]
+        found.append(f"# {harmless_line(name)}: {how}, {iterations} iterations, {', '.join(parts)}")
+        found.append(
+            f"configs --entity-type users --entity-name {shell_text(name)} "
+            f'--add-config "{how}=[iterations={iterations},password=$(password {shell_text(name)})]"'
+        )
+    yield from _section("SCRAM users: no file has their passwords, so new ones are asked for", found)
+
+
+def _secret(fields: Fields, name: str, *, show: bool) -> str:
+    value = fields.get(name)
+    if value is None:
+        return "unknown"
+    return b64encode(value).decode() if show else HIDDEN
+
+
+API: Final = "kafka.strimzi.io/v1"
+CLUSTER: Final = "my-cluster"
+"""The value of the label strimzi.io/cluster: the name of the Kafka resource is in no volume."""
+NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+TYPES: Final = {"TOPIC": "topic", "GROUP": "group", "CLUSTER": "cluster", "TRANSACTIONAL_ID": "transactionalId"}
+QUOTAS: Final = {
+    "producer_byte_rate": "producerByteRate",
+    "consumer_byte_rate": "consumerByteRate",
+    "request_percentage": "requestPercentage",
+    "controller_mutation_rate": "controllerMutationRate",
+}
+SCRAM_512: Final = "SCRAM-SHA-512"
+USER: Final = "User:"
+
+
+def strimzi_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
+    """Yield the lines of the documents. Kafka's own topics are left out: the new cluster makes them itself."""
+    yield f"# Definitions of a cluster, as its metadata log has them at offset {image.end_offset}."
+    yield f"# Put the name of your Kafka resource in place of {CLUSTER}, and read all of it before kubectl apply."
+    for name, topic in sorted(image.topics.by_name.items()):
+        if name.startswith("__"):
+            continue
+        factor = max((len(state.replicas) for state in topic.partitions.values()), default=1)
+        spec: dict[str, Any] = {"topicName": name, "partitions": max(1, len(topic.partitions)), "replicas": factor}
+        configs = _configs(TOPIC_RESOURCE, image.configs.topic(name), show_secrets=show_secrets)
+        if configs:
+            spec["config"] = configs
+        yield from _document("KafkaTopic", name, spec)
+    yield from _users(image)
+    yield from _left(image, show_secrets=show_secrets)
+
+
+def _configs(kind: int, values: Mapping[str, str], *, show_secrets: bool) -> dict[str, str]:
+    return cluster_image.hidden_configs(kind, values, show=show_secrets)
+
+
+def _document(kind: str, name: str, spec: Mapping[str, Any]) -> Iterator[str]:
+    yield "---"
+    yield f"apiVersion: {API}"
+    yield f"kind: {kind}"
+    yield "metadata:"
+    yield f"  name: {resource_name(name)}"
+    yield "  labels:"
+    yield f"    strimzi.io/cluster: {CLUSTER}"
+    yield "spec:"
+    yield from _yaml(spec, "  ")
+
+
+def resource_name(name: str) -> str:
+    """Return a name valid in Kubernetes; a changed one ends with a checksum of the original."""
+    if NAME.fullmatch(name):
+        return name
+    plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:200]
+    return f"{plain or 'x'}-{sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+
+
+def _yaml(value: Mapping[str, Any], indent: str) -> Iterator[str]:
+    """Yield a mapping as YAML; texts are quoted as JSON, which is valid YAML."""
+    for key, item in value.items():
+        if isinstance(item, dict):
+            yield f"{indent}{_key(key)}:"
+            yield from _yaml(item, indent + "  ")
+        elif isinstance(item, list):
+            yield f"{indent}{_key(key)}:"
+            for one in item:
+                first, *rest = _yaml(one, "")
+                yield f"{indent}  - {first}"
+                yield from (f"{indent}    {line}" for line in rest)
+        else:
+            yield f"{indent}{_key(key)}: {json.dumps(item) if not isinstance(item, _Plain) else item.text}"
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z][\w.-]*", key, re.ASCII) else json.dumps(key)
+
+
+class _Plain:
+    """A value that is not quoted in YAML."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def _users(image: ClusterImage) -> Iterator[str]:
+    """Yield a KafkaUser for each user with ACLs, quotas or credentials."""
+    rules: dict[str, list[Fields]] = {}
+    for _, fields in sorted(image.acls.by_id.items()):
+        rules.setdefault(fields["principal"].removeprefix(USER), []).append(fields)
+    names = {name for name in rules if name != "*"}
+    names |= {name for _, name in image.scram.credentials}
+    names |= {parts[0][1] for parts in image.quotas.entities if _is_user(parts) and parts[0][1] is not None}
+    for name in sorted(names):
+        spec: dict[str, Any] = {}
+        if (2, name) in image.scram.credentials:
+            spec["authentication"] = {"type": "scram-sha-512"}
+        elif name.startswith("CN="):
+            spec["authentication"] = {"type": "tls-external"}
+        granted = [rule for rule in map(_rule, rules.get(name, ())) if rule is not None]
+        if granted:
+            spec["authorization"] = {"type": "simple", "acls": granted}
+        quotas = image.quotas.entities.get((("user", name),), {})
+        if quotas:
+            spec["quotas"] = {
+                QUOTAS[key]: _Plain(number(value)) for key, value in sorted(quotas.items()) if key in QUOTAS
+            }
+        yield from _document(
+            "KafkaUser", name.removeprefix("CN="), spec or {"authentication": {"type": "scram-sha-512"}}
+        )
+
+
+def _is_user(parts: tuple[tuple[str, str | None], ...]) -> bool:
+    return len(parts) == 1 and parts[0][0] == "user"
+
+
+def _rule(fields: Fields) -> dict[str, Any] | None:
+    """Return an ACL of a KafkaUser, or None if it has no such rule."""
+    found = cluster_image.acl_in_words(fields)
+    kind = TYPES.get(found["resourceType"])
+    if kind is None:
+        return None
+    resource: dict[str, Any] = {"type": kind}
+    if kind != "cluster":
+        resource |= {
+            "name": found["resourceName"],
+            "patternType": "prefix" if found["patternType"] == "PREFIXED" else "literal",
+        }
+    operation = "".join(word.capitalize() for word in found["operation"].split("_"))
+    return {
+        "resource": resource,
+        "operations": _Plain(f"[{operation}]"),
+        "host": found["host"],
+        "type": found["permissionType"].lower(),
+    }
+
+
+def _left(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
+    """Yield comments on definitions without a Strimzi resource."""
+    found: list[str] = []
+    for (kind, name), configs in sorted(image.configs.resources.items()):
+        if kind == BROKER_RESOURCE and not name:
+            pairs = _configs(kind, configs, show_secrets=show_secrets)
+            found += [f"spec.kafka.config of Kafka: {key}: {json.dumps(value)}" for key, value in pairs.items()]
+        elif kind != TOPIC_RESOURCE:
+            pairs = _configs(kind, configs, show_secrets=show_secrets)
+            found += [
+                f"kafka-configs.sh: {RESOURCE_TYPES.get(kind, kind)} {name}: {key}={value}"
+                for key, value in pairs.items()
+            ]
+    for fields in image.acls.by_id.values():
+        if fields["principal"] == f"{USER}*" or not fields["principal"].startswith(USER) or _rule(fields) is None:
+            found.append("kafka-acls.sh: " + " ".join(cluster_image.acl_in_words(fields).values()))
+    for entity, values in sorted(image.quotas.entities.items(), key=str):
+        if not _is_user(entity) or entity[0][1] is None or not values.keys() <= QUOTAS.keys():
+            rates = ", ".join(f"{key}={number(value)}" for key, value in sorted(values.items()))
+            found.append(f"kafka-configs.sh: quotas of {entity_text(entity)}: {rates}")
+    for fields in image.scram.credentials.values():
+        if scram_mechanism(fields) != SCRAM_512:
+            found.append(
+                f"kafka-configs.sh: {fields['name']} has {scram_mechanism(fields)}, {fields['iterations']} iterations"
+            )
+    if found:
+        yield "---"
+        yield "# No resource of Strimzi has these; --definitions sh has their command lines:"
+        yield from (f"# {harmless_line(line)}" for line in found)
