@@ -7,6 +7,8 @@ its position, and becomes a :class:`kdump.segments.regions.Damage` region in
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -49,6 +51,11 @@ class UnreadableError(KdumpError):
     def __init__(self, path: object, reason: str, hint: str = "") -> None:
         super().__init__(f"{path}: {reason}" + (f" ({hint})" if hint else ""))
         self.path, self.reason, self.hint = path, reason, hint
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether kdump's account lacks a permission: a broker's may have it."""
+        return self.reason == os.strerror(errno.EACCES)
 
     def __reduce__(self) -> tuple[type[UnreadableError], tuple[object, str, str]]:
         return type(self), (self.path, self.reason, self.hint)

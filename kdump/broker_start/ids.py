@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kdump.broker_start import log_folder
 from kdump.broker_start.outcome import OfflineDir, StartCause
 from kdump.errors import DamageError, UnreadableError
 from kdump.findings.codes import Code
@@ -44,6 +45,11 @@ class DirIds(NamedTuple):
         """Whether the file is missing, which stops the broker. An unreadable file takes the log dir offline."""
         return self.cause is not None and self.cause.code in {Code.META_PROPERTIES_MISSING, Code.LOG_DIR_MISSING}
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether kdump cannot read the file and the broker may be able to."""
+        return self.cause is not None and self.cause.code is Code.FILE_UNREADABLE
+
 
 def read(log_dir: LogDirFiles) -> DirIds:
     """Read the ids of one log dir."""
@@ -61,6 +67,8 @@ def read(log_dir: LogDirFiles) -> DirIds:
     try:
         return DirIds(log_dir, of(log_dir.read(file_names.META_PROPERTIES)), None)
     except (DamageError, UnreadableError) as error:
+        if isinstance(error, UnreadableError) and error.is_denied:
+            return DirIds(log_dir, None, log_folder.unreadable(error))
         text = f"Error while reading meta.properties file {shown}: {error}"
         return DirIds(log_dir, None, StartCause(code=Code.META_PROPERTIES_UNREADABLE, file=shown, text=text))
 
@@ -105,13 +113,15 @@ def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) 
     offline = [
         OfflineDir(log_dir=each.log_dir.name, cause=each.cause)
         for each in found
-        if each.cause is not None and not each.is_missing
+        if each.cause is not None and not each.is_missing and not each.is_closed
     ]
     return Verified(node, cluster, tuple(fatal), tuple(offline))
 
 
 def _fatal(found: Sequence[DirIds], metadata: LogDirFiles, node: int | None) -> Iterator[StartCause]:
     there = [each for each in found if each.ids is not None]
+    if not there and any(each.is_closed for each in found):
+        return
     if not there:
         first = next(each for each in found if each.log_dir is metadata)
         broken = first.cause or next(each.cause for each in found if each.cause)
@@ -121,7 +131,7 @@ def _fatal(found: Sequence[DirIds], metadata: LogDirFiles, node: int | None) -> 
         return
     yield from _mismatches(there, node)
     for each in found:
-        if each.log_dir is metadata and each.cause is not None and not each.is_missing:
+        if each.log_dir is metadata and each.cause is not None and not each.is_missing and not each.is_closed:
             text = f"Encountered I/O error in metadata log directory {metadata.name}. {each.cause.text}"
             yield StartCause(code=each.cause.code, file=each.cause.file, text=text)
     for each in there:

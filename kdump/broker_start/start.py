@@ -172,10 +172,19 @@ class _BrokerRun:
             for each in found
         )
         self.fatal += () if is_old else verified.fatal
-        self.offline |= {each.log_dir: each.cause for each in found if each.cause is not None and not each.is_missing}
+        closed = [each.cause for each in found if each.cause is not None and each.is_closed]
+        self.unknown += closed
+        self.offline |= {
+            each.log_dir: each.cause
+            for each in found
+            if each.cause is not None and not each.is_missing and not each.is_closed
+        }
         directories = {each.log_dir: each.ids.directory_id for each in found if each.ids is not None}
-        self.is_kraft = any(each.ids is not None and each.ids.version > 0 for each in found) or bool(self.fatal)
-        starts: bool | None = True
+        self.is_kraft = any(each.ids is not None and each.ids.version > 0 for each in found) or bool(
+            closed or self.fatal
+        )
+        starts: bool | None = None if closed else True
+        self.decides = not closed
         metadata: MetadataStart | None = None
         if not self.is_complete and metadata_log.FOLDER not in _names(self.metadata_dir):
             text = "no metadata log is among these log dirs: which partitions the broker has is not known"
@@ -225,6 +234,8 @@ class _BrokerRun:
         except StoreError:
             raise
         except UnreadableError as error:
+            if error.is_denied:
+                return ids.DirIds(log_dir, None, log_folder.unreadable(error))
             cause = StartCause(
                 code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"it cannot be read: {error.reason}"
             )
@@ -285,6 +296,9 @@ class _BrokerRun:
         except StoreError:
             raise
         except UnreadableError as error:
+            if error.is_denied:
+                self.unknown.append(log_folder.unreadable(error))
+                return
             cause = StartCause(
                 code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"it cannot be read: {error.reason}"
             )

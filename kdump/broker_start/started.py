@@ -17,7 +17,7 @@ from kdump.checks.folder import leftover_of
 from kdump.errors import DamageError, Reporter, UnreadableError
 from kdump.findings import of_a_copy
 from kdump.findings.codes import Code
-from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
+from kdump.findings.verdict import NOT_KNOWN, OPEN, UNDECIDED, StartVerdict, verdict
 from kdump.formats import meta_properties
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.broker_start.outcome import BrokerStart
+    from kdump.broker_start.outcome import BrokerStart, StartCause
     from kdump.checks.whole_partition import CheckedPartition
     from kdump.findings import Finding
     from kdump.log_dirs.finder import Wanted
@@ -85,7 +85,7 @@ class Started:
             self.known = f"{self.name} (no metadata log is among the paths)"
         mine = [*self.findings, *(one for one in others if one not in own and self._is_here(one.file))]
         return verdict(
-            mine, self.known, starts=self.starts, why=next((f": {cause.text}" for cause in self.result.unknown), "")
+            mine, self.known, starts=self.starts, why=next((f": {_why(cause)}" for cause in self.result.unknown), "")
         )
 
     @property
@@ -103,6 +103,10 @@ class Started:
         path = posixpath.normpath(file)
         dirs = [posixpath.normpath(each) for each in self.result.log_dirs]
         return any(each in {".", path} or path.startswith(f"{each}/") for each in dirs)
+
+
+def _why(cause: StartCause) -> str:
+    return f"{cause.file}: {cause.text}" if cause.code is Code.FILE_UNREADABLE else cause.text
 
 
 def started(
@@ -162,7 +166,10 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
     if unreadable:
         text = f"something could not be read, so {NOT_KNOWN}"
         of_each = zip(started, made, strict=True)
-        made = [StartVerdict(f"{each.name}: {text}", (), False) if one.is_safe else one for each, one in of_each]
+        made = [
+            StartVerdict(f"{each.name}: {text}", (), False) if one.is_safe or one.text.startswith(UNDECIDED) else one
+            for each, one in of_each
+        ]
     if len(made) == 1:
         return made
     clusters = [each.result.cluster_id for each in started]

@@ -122,6 +122,8 @@ class SaidSoFar:
         self.met: set[int] = set()
         self.failed: set[str] = set()
         """Unreadable or missing files."""
+        self.denied = False
+        """Whether a file was met without the permission to read it."""
         self.ranges: dict[str, Counter[str]] = {}
         """By file how many damaged ranges of each kind there are."""
 
@@ -191,8 +193,13 @@ class Session:
             self._say("note", text)
 
     def fail(self, error: UnreadableError) -> None:
-        """Report an unreadable file, once."""
-        self._cannot(str(error), error.hint)
+        """Report an unreadable file, once; after the first one without permission comes a command with it."""
+        hint = ""
+        if error.is_denied and not self.said.denied:
+            from kdump.command_line.usage_hints import as_owner  # few runs meet one
+
+            self.said.denied, hint = True, as_owner(str(error.path))
+        self._cannot(str(error), error.hint or hint)
 
     def insist(self, text: str) -> None:
         """Print a note also with --quiet: the answer would mislead without it. The exit status does not change."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -172,3 +173,18 @@ def _without_in(words: Sequence[str]) -> str:
 def _line(words: Sequence[str]) -> str:
     shown = (shell_pattern(word) if _RECORD.fullmatch(word) else shell_word(word) for word in words)
     return " ".join(["kdump", *shown])
+
+
+def as_owner(path: str) -> str:
+    """Return this command line for the account that owns a file; "" if its folder is closed too."""
+    from pathlib import Path  # slow to import
+
+    program = Path(sys.argv[0])
+    try:
+        owner = Path(path).owner()
+    except OSError:
+        return ""
+    except KeyError:  # an account of a container
+        owner = f"#{Path(path).stat().st_uid}"
+    words = [str(program.absolute()) if program.name == "kdump" else "kdump", *sys.argv[1:]]
+    return " ".join(["sudo", "-u", *map(shell_word, (owner, *words))])

@@ -98,7 +98,7 @@ def overview(paths: tuple[str, ...]) -> int:
     usage = DiskUsage()
     LogDirPass([usage], SILENT, states).run(list(with_names(found, discard)))
     lines = [line for line in usage.answer(0) if isinstance(line, PartitionUsage)]
-    for text in _what(paths, lines, states, found):
+    for text in _what(paths, lines, states, found) if lines or not run.status else ():
         _print(text)
     total = sum(partition.size for partition in found)
     if not any(partition.segments for partition in found):
@@ -139,7 +139,7 @@ def _what(
     by_path = {states.of(one).path: states.of(one) for one in found}
     for log_dir, within in by_dir.items():
         state = by_path[log_dir]
-        owner = f"broker {within[0].broker_id}" if within[0].broker_id is not None else "of no known broker"
+        owner = f"broker {within[0].broker_id}" if within[0].broker_id else "of no known broker"
         cluster = state.properties.cluster_id if state.properties is not None else None
         yield f"{log_dir}: {owner}{f', cluster {cluster}' if cluster else ''}"
         live = [line for line in within if line.state in {"current", "metadata"}]

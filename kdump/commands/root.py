@@ -230,9 +230,10 @@ class Root(click.Group):
             from kdump.command_line.usage_hints import HintedUsageError, command_of_path, of_other_tool
 
             if args and (command := command_of_path(args[0])) is not None:
-                if all(map(command_of_path, args)):
+                if not any(word.startswith("-") or word in COMMANDS for word in args):
                     return OVERVIEW, _Overview(OVERVIEW, hidden=True), args
-                suggested = " ".join([f"kdump {command}", *map(shell_word, args)])
+                command = next((word for word in args if word in COMMANDS), command)
+                suggested = " ".join([f"kdump {command}", *(shell_word(word) for word in args if word != command)])
                 text = f"{args[0]!r} is a path: name a command before it."
                 raise HintedUsageError(text, ctx, suggested) from None
             from kdump.primitives.near_names import did_you_mean

@@ -21,6 +21,7 @@ NO_START_TEXT: Final = "a broker does not start: "
 DAMAGED: Final = " damaged: "
 MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
+UNDECIDED: Final = "nothing is lost here, but files do not decide whether "
 NOT_KNOWN: Final = "it is not known what a start loses"
 """Words of a verdict by which a report knows which sentence of its own it replaces."""
 OPEN: Final = Code.METADATA_ELSEWHERE
@@ -62,9 +63,7 @@ def verdict(
     if damaged := [finding for finding in findings if finding.level is Level.LOG]:
         return StartVerdict(f"{broker} starts, {_damaged(damaged)}{_first(damaged)}", commands, False)
     if starts is None:
-        return StartVerdict(
-            f"nothing is lost here, but files do not decide whether {broker} starts{why}", commands, False
-        )
+        return StartVerdict(f"{UNDECIDED}{broker} starts{why}", commands, False)
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
     if derived:
         wrong = many(len({finding.file for finding in derived}), "file")

@@ -19,7 +19,7 @@ STYLES: Final[dict[Level, bytes]] = {"error": b"1;31", "warning": b"1;33", "note
 """Level -> the SGR parameters of its word."""
 LEVEL: Final = re.compile(rf"\A({'|'.join(STYLES)}): ")
 """The prefixes of lines."""
-COMMANDS: Final = ("kdump ", "pip ", "mv ", "rm ", "sh ")
+COMMANDS: Final = ("kdump ", "pip ", "mv ", "rm ", "sh ", "sudo ")
 """Prefixes of hints with a command to paste: such lines are never wrapped."""
 INDENT: Final = 2
 """Blanks before the second line of a message, and of those after it."""

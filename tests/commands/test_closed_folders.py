@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -116,3 +117,38 @@ def test_the_metadata_log_is_read_beside_a_closed_folder(log_dir, monkeypatch, c
     close(log_dir / "payments-0", monkeypatch)
     status, out, _ = run(monkeypatch, capfd, "metadata", log_dir, "--topics")
     assert (status, "orders" in out) == (1, True)
+
+
+@pytest.mark.parametrize("closed", ["meta.properties", "orders-0", ""])
+def test_files_of_another_account_decide_nothing(log_dir, monkeypatch, capfd, closed):
+    """The broker has the permission that kdump lacks: there is no verdict, and no command that writes."""
+    (log_dir / "meta.properties").write_text("version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=1\n")
+    close(log_dir / closed, monkeypatch)
+    for words in (["check", log_dir], [log_dir]):
+        status, out, err = run(monkeypatch, capfd, *words)
+        assert status == 1
+        assert "DO NOT START" not in out
+        assert "nothing is lost" not in out
+        assert "meta.properties\n" not in out
+        assert "it is not known what a start loses" in out or not closed
+        assert "Permission denied" in err
+
+
+def test_the_command_for_the_owner_of_closed_files_is_printed_once(log_dir, monkeypatch, capfd):
+    for folder in log_dir.iterdir():
+        (log_dir / folder / "partition.metadata").write_text("version: 0\n")
+    real = os.open
+
+    def denied(path, *rest, **options):
+        if str(path).endswith(".log"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path, *rest, **options)
+
+    monkeypatch.setattr(os, "open", denied)
+    owner = log_dir.owner()
+    status, _, err = run(monkeypatch, capfd, "dump", log_dir, "--count")
+    assert status == 1
+    assert err.count("Permission denied") == 2
+    assert [line for line in err.splitlines() if line.startswith("hint")] == [
+        f"hint: sudo -u {owner} {Path.cwd()}/kdump dump {log_dir} --count"
+    ]

@@ -152,13 +152,27 @@ def test_an_archive_its_folders_and_its_segments(broker, tmp_path):
 
 def test_nothing_there(tmp_path):
     done = kdump(tmp_path)
-    assert b"There is no partition in " in done.stdout
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b": no segment is in it or in the folders below\n" in done.stderr
 
 
 def test_options_need_a_command(broker):
     done = kdump(broker, "-o", "jsonl")
     assert done.returncode == 2
     assert f"hint: kdump check {broker} -o jsonl\n" in done.stderr.decode()
+
+
+def test_a_command_after_its_path_is_suggested_before_it(broker):
+    done = kdump(broker, "check", "-q")
+    assert done.returncode == 2
+    assert f"hint: kdump check {broker} -q\n" in done.stderr.decode()
+
+
+def test_a_path_that_is_not_there_does_not_hide_another(broker, tmp_path):
+    done = kdump(broker, tmp_path / "gone")
+    assert done.returncode == 1
+    assert f"error: {tmp_path / 'gone'}: No such file or directory\n" in done.stderr.decode()
+    assert f"{broker}: broker 3, " in done.stdout.decode()
 
 
 def test_partitions_are_listed(broker):
