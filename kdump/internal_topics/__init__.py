@@ -1,6 +1,6 @@
 """Records of Kafka's own topics: one schema notation, one interpreter, and :func:`decode`.
 
-The names of the topics stand here; each schema text has its own as ``TOPIC``.
+The names of the topics are declared here; each schema text has its own as ``TOPIC``.
 """
 
 CONSUMER_OFFSETS = "__consumer_offsets"
@@ -15,4 +15,4 @@ DECODER_SWITCHES = {
     REMOTE_LOG_METADATA: "remote-log-metadata-decoder",
     SHARE_GROUP_STATE: "share-group-state-decoder",
 }
-"""Topic -> the option of DumpLogSegments that decodes its records. Of several that are given the first wins."""
+"""Topic -> the option of DumpLogSegments that decodes its records. The first of several options wins."""

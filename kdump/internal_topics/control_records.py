@@ -1,7 +1,7 @@
 """The control records of KRaft: leader change, snapshot header and footer, voters (KIP-595, 630, 853).
 
-The key of a control record names the type (:mod:`kdump.records.control`); the value is the message, whose first field
-is its version. Source: ``org.apache.kafka.common.message``.
+The key of a control record has the type (:mod:`kdump.records.control`). The value is the message; its first field is
+its version. Source: ``org.apache.kafka.common.message``.
 """
 
 from __future__ import annotations

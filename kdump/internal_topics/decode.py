@@ -1,6 +1,6 @@
-"""Decodes records of Kafka's own topics to typed values, by the name of the topic.
+"""Decode records of Kafka's own topics to typed values, by the name of the topic.
 
-Nothing is lost: what no schema knows, and what is broken, comes back as the raw bytes with the reason.
+A message that no schema knows, or that is malformed, is returned as its raw bytes with the reason.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class Decoded(NamedTuple):
 
     raw: bytes
     name: str = ""
-    """The message, as Kafka names it: "OffsetCommitValue"."""
+    """The message as Kafka names it, such as ``OffsetCommitValue``."""
     version: int | None = None
     values: Values | None = None
-    """Field -> value, in order of declaration: int, float, bool, str, bytes (uuids too), None, lists and dicts."""
+    """Field -> value, in order of declaration: int, float, bool, str, bytes (also uuids), None, lists and dicts."""
     reason: str = ""
     """The reason for missing values: an unknown type or version, or malformed bytes and their position."""
     known: bool = True
-    """Whether a schema has the type and version; a newer release may know others."""
+    """Whether a schema has the type and version. A newer release may have others."""
     struct: Struct | None = None
-    """The layout that the values have."""
+    """The layout of the values."""
 
 
 class DecodedRecord(NamedTuple):
@@ -52,7 +52,7 @@ class DecodedRecord(NamedTuple):
     """The number of the record type, or None if it cannot be read."""
     key: Decoded | None
     value: Decoded | None
-    """None for a null value, which deletes what the key names."""
+    """None for a null value, which deletes the entity in the key."""
 
 
 def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
@@ -63,7 +63,7 @@ def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord 
 
 @cache
 def decoder_of(topic: str) -> Decoder | None:
-    """Return the cached decoder of the records of ``topic``; None if the topic is not one of Kafka's own."""
+    """Return the cached decoder of the records of ``topic``; None if the topic is not Kafka's own."""
     if topic in COORDINATORS:
         return _coordinator(COORDINATORS[topic])
     return _framed(FRAMED[topic]) if topic in FRAMED else None
@@ -97,7 +97,7 @@ def _raw(raw: bytes | None, reason: str, *, known: bool = True) -> Decoded | Non
 def _candidates(
     messages: Mapping[str, MessageSchema], suffix: str, *, since: Release = ()
 ) -> dict[int, list[Candidate]]:
-    """Return type -> the messages of that number with the releases in which they differ, newest first."""
+    """Return type -> messages of that number, each with the release in which it changed, newest first."""
     releases = {release for message in messages.values() for release in message.releases()}
     found: dict[int, dict[Candidate, None]] = {}
     for release in sorted({since, *(some for some in releases if some >= since)}, reverse=True):
@@ -107,7 +107,7 @@ def _candidates(
 
 
 class Candidate(NamedTuple):
-    """A candidate for the bytes: a message as one release defines it."""
+    """A message as one release defines it, which may fit the bytes."""
 
     message: MessageSchema
     release: Release
@@ -124,9 +124,9 @@ def _read_versioned(candidates: list[Candidate], raw: bytes) -> Decoded:
 
 
 def _read(candidates: list[Candidate], raw: bytes, version: int, start: int) -> Decoded:
-    """Read a message as the newest release does that knows the version and finds neither damage nor bytes left over.
+    """Read a message with the layout of the newest release that reads it completely and without an error.
 
-    Kafka changed some layouts without a new version. What no release reads to its end is read as the newest reads it.
+    Kafka changed some layouts without a new version. If no release fits, the result is that of the newest one.
     """
     first: Decoded | None = None
     for message, release in candidates:
@@ -193,10 +193,10 @@ FRAMED_RELEASE: Final = (3, 0)
 COORDINATORS: Final[dict[str, Mapping[str, MessageSchema]]] = {
     module.TOPIC: module.MESSAGES for module in (consumer_offsets, transaction_state, share_group_state)
 }
-"""The topics of coordinators, whose keys name the type: topic -> its messages."""
+"""Topic -> messages, of the coordinators' topics, whose keys have the type."""
 FRAMED: Final[dict[str, Mapping[str, MessageSchema]]] = {
     module.TOPIC: module.MESSAGES for module in (cluster_metadata, remote_log_metadata)
 }
-"""The topics whose values begin with a frame, which names the type: topic -> its messages."""
+"""Topic -> messages, of the topics whose values begin with a frame that has the type."""
 TOPICS: Final = (*COORDINATORS, *FRAMED)
-"""Kafka's own topics whose records are decoded."""
+"""All of Kafka's own topics whose records are decoded."""

@@ -1,7 +1,7 @@
-"""Reads and writes messages by their schema.
+"""Read and write messages by their schema.
 
-What Kafka's generated classes do, in their order: so a cut or wrong message is refused at the same place, and with the
-same words, which DumpLogSegments prints.
+Fields are read in the order of Kafka's generated classes. So a truncated or invalid message is refused at the same
+place and with the same message, which DumpLogSegments prints.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.internal_topics.schema import Slot, Struct, Value, Values
 
 UNKNOWN_TAGS: Final = "_unknownTaggedFields"
-"""The name under which tagged fields that the schema does not have are kept: a list of their tags and bytes."""
+"""The name of the field that holds unknown tagged fields: a list of their tags and bytes."""
 
 FIXED: Final = {
     "int8": struct.Struct(">b"),
@@ -35,14 +35,14 @@ FIXED: Final = {
 LONGEST_STRING: Final = 0x7FFF
 MOST_TAGGED: Final = 10_000
 MOST_ELEMENTS: Final = 1_000_000
-"""Limits of the generated classes of Kafka 4.2.2, and from 4.4 on (MessageUtil)."""
+"""Limits of the generated classes of Kafka 4.2.2, and of 4.4 and later (MessageUtil)."""
 
 
 class PayloadError(DamageError):
     """A message that cannot be read.
 
-    ``field`` is the path to the field, ``said`` the error of Kafka's own reader (None for a buffer
-    underflow). ``position`` counts from the start of the payload.
+    ``field`` is the path to the field, ``said`` the error of Kafka's own reader (None for a buffer underflow).
+    ``position`` counts from the start of the payload.
     """
 
     def __init__(self, said: str | None, reason: str, position: int) -> None:
@@ -52,19 +52,19 @@ class PayloadError(DamageError):
         self.field = ""
 
     def inside(self, name: str) -> PayloadError:
-        """Add ``name``, the enclosing field, to the path of the field."""
+        """Prepend ``name``, the enclosing field, to the path of the field."""
         separator = "." if self.field and not self.field.startswith("[") else ""
         self.field = f"{name}{separator}{self.field}"
         return self
 
     def within(self, message: str) -> PayloadError:
-        """Add the message to the reason."""
+        """Prepend the message to the reason."""
         where = f"{message}, {self.field}" if self.field else message
         self.reason = f"{where}: {self.what} at {self.position}"
         return self
 
     def at(self, base: int) -> DamageError:
-        """Return the same damage, its position counted from ``base`` bytes further out."""
+        """Return the same damage with a position that counts ``base`` bytes more."""
         return DamageError(self.kind, self.reason, position=base + self.position)
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class PayloadError(DamageError):
 
 
 class Reader:
-    """Takes values off a payload, front to back."""
+    """Reads values from a payload in order."""
 
     def __init__(self, data: bytes, position: int = 0, *, limited: bool = False) -> None:
         """``limited`` refuses counts of tagged fields and elements as Kafka 4.2.2 and 4.4 do, before one is read."""
@@ -82,11 +82,10 @@ class Reader:
 
     @property
     def remaining(self) -> int:
-        """The bytes that are left."""
         return len(self.data) - self.position
 
     def fixed(self, kind: str) -> Value:
-        """Take a value of a fixed size."""
+        """Read a value of a fixed size."""
         layout = FIXED[kind]
         try:
             value: Value = layout.unpack_from(self.data, self.position)[0]
@@ -97,11 +96,10 @@ class Reader:
         return value
 
     def int16(self) -> int:
-        """Take an int16."""
         return cast("int", self.fixed("int16"))
 
     def varint(self) -> int:
-        """Take an unsigned varint; as an int of Java, it may be negative."""
+        """Read an unsigned varint. It may be negative, as Java's int."""
         if self.position < len(self.data) and self.data[self.position] < 0x80:  # as most are
             self.position += 1
             return self.data[self.position - 1]
@@ -112,7 +110,6 @@ class Reader:
         return value if value < 1 << 31 else value - (1 << 32)
 
     def bytes(self, count: int) -> bytes:
-        """Take ``count`` bytes."""
         if count < 0:
             raise PayloadError(str(count), f"a length of {count} bytes", self.position)
         if count > self.remaining:
@@ -136,7 +133,7 @@ def _varint_said(data: bytes, position: int) -> str | None:
 
 
 class _Run(NamedTuple):
-    """Fields of a fixed size that follow each other, read in one go where they are all there, or one other field."""
+    """Consecutive fields of a fixed size, read at once if all are present, or one other field."""
 
     slots: list[Slot]
     names: list[str]
@@ -145,7 +142,7 @@ class _Run(NamedTuple):
 
 @lru_cache
 def _runs(schema: Struct) -> tuple[Values, list[_Run]]:
-    """Return the names of a struct's fields, with no values, and the runs of those without a tag."""
+    """Return the names of a struct's fields without values, and the runs of its fields without a tag."""
     runs = []
     for fixed, slots in groupby(schema.plain, lambda slot: slot.type in FIXED and not slot.array):
         found = list(slots)
@@ -169,7 +166,7 @@ def read(schema: Struct, reader: Reader) -> Values:
 
 
 def read_fields(schema: Struct, reader: Reader) -> Values:
-    """Read the fields of a struct, whatever its version. Raises PayloadError."""
+    """Read the fields of a struct of any version. Raises PayloadError."""
     blank, runs = _runs(schema)
     values = blank.copy()
     for run in runs:

@@ -40,7 +40,7 @@ Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, V
 Values: TypeAlias = "dict[str, Value]"
 
 NEWEST: Final[Release] = (1 << 16,)
-"""Stands for the newest release there is."""
+"""Stands for the newest release."""
 
 SCALARS: Final[dict[str, Value]] = {
     "int8": 0,
@@ -56,7 +56,7 @@ SCALARS: Final[dict[str, Value]] = {
     "bytes": b"",
     "records": b"",
 }
-"""Type -> the default of a field that names none."""
+"""Type -> the default of a field without an explicit one."""
 
 T = TypeVar("T")
 
@@ -68,26 +68,22 @@ class Versions(NamedTuple):
     highest: int
 
     def has(self, version: int) -> bool:
-        """Return whether the range contains ``version``."""
         return self.lowest <= version <= self.highest
 
     def meets(self, other: Versions) -> bool:
-        """Return whether the two ranges overlap."""
         return max(self.lowest, other.lowest) <= min(self.highest, other.highest)
 
     def nearest(self, version: int) -> int:
-        """Return the version of the range that is nearest to ``version``."""
         return max(self.lowest, min(self.highest, version))
 
 
 class Era(NamedTuple):
-    """The releases from ``since`` on, up to but without ``before``."""
+    """The releases from ``since`` to before ``before``."""
 
     since: Release = ()
     before: Release = (*NEWEST, 0)
 
     def has(self, release: Release) -> bool:
-        """Whether ``release`` lies in it."""
         return self.since <= release < self.before
 
 
@@ -103,7 +99,6 @@ class PerRelease(Generic[T]):
         self.items = items
 
     def at(self, release: Release) -> list[T]:
-        """Return the items that apply to ``release``."""
         return [item for item, era in self.items if era.has(release)]
 
 
@@ -120,7 +115,6 @@ class FieldSchema(NamedTuple):
     default: str
     era: Era
     fields: tuple[FieldSchema, ...]
-    """The fields of a struct."""
 
 
 class Slot(NamedTuple):
@@ -130,7 +124,7 @@ class Slot(NamedTuple):
     type: str
     array: bool
     compact: bool
-    """Whether lengths are unsigned varints, one more than the length."""
+    """Whether a length is an unsigned varint of the length plus one."""
     nullable: bool
     tag: int | None
     default: Callable[[], Value]
@@ -150,8 +144,7 @@ class Struct:
     """The fields without a tag, in the order of their bytes."""
     tagged: dict[int, Slot]
     invalid_tags: frozenset[int]
-    """The tags of fields that only other versions that the release knows have: Kafka's classes refuse them, unlike tags
-    that nothing has."""
+    """The tags of fields in other versions of the release: Kafka's classes refuse them, unlike unknown tags."""
     version: int
 
 
@@ -179,9 +172,9 @@ class MessageSchema:
         return next(iter(self.declared_versions.at(release)), None)
 
     def struct(self, version: int, release: Release = NEWEST) -> Struct:
-        """Return the fields of ``version`` as ``release`` reads them: a version it does not know like its nearest.
+        """Return the fields of ``version`` in ``release``: those of the nearest version if it is unknown.
 
-        Raises KeyError when the release does not know the message.
+        Raises KeyError if the release does not know the message.
         """
         versions = self.versions(release)
         if versions is None:
@@ -285,7 +278,7 @@ def _versions(text: str) -> Versions:
 
 
 def by_type(messages: Mapping[str, MessageSchema], suffix: str, release: Release = NEWEST) -> dict[int, MessageSchema]:
-    """Return type -> message, of those whose name ends in ``suffix``, as ``release`` knows them."""
+    """Return type -> message, of those whose name ends in ``suffix``, in ``release``."""
     return {
         number: message
         for message in messages.values()
@@ -295,7 +288,7 @@ def by_type(messages: Mapping[str, MessageSchema], suffix: str, release: Release
 
 
 def parse_release(text: str) -> Release:
-    """Return "3.4.1" as (3, 4, 1)."""
+    """Return ``3.4.1`` as (3, 4, 1)."""
     return tuple(int(part) for part in text.split("."))
 
 
@@ -313,7 +306,7 @@ def _era(words: dict[str, str]) -> Era:
 
 
 def _dated(text: str, convert: Callable[[str], T]) -> PerRelease[T]:
-    """Parse "0-1 before 2.1, 0-3"."""
+    """Parse a text such as ``0-1 before 2.1, 0-3``."""
     items = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         value, *rest = item.split()
@@ -352,7 +345,7 @@ def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSche
 
 
 class SchemaText(Mapping[str, "MessageSchema"]):
-    """The messages of a text, by name. It is parsed when one is asked for: that takes a while, and few runs do."""
+    """The messages of a text, by name. The text is parsed at the first use, because few runs need it."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,8 +1,8 @@
-"""Values of Kafka's own topics that are secrets: passwords in configs, and SCRAM credentials.
+"""Hide secrets in values of Kafka's own topics: passwords in configs, and SCRAM credentials.
 
 A config's value is shown only if its name is known and its type is not PASSWORD, as in Kafka's own tools (class
 ``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). The topic of Kafka Connect's configs follows the
-same rule (class ``KafkaConfigBackingStore``), and so does the key that Connect's workers sign requests with.
+same rule (class ``KafkaConfigBackingStore``), and so does the key with which Connect's workers sign requests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HIDDEN: Final = "[redacted]"
 HIDDEN_BYTES: Final = HIDDEN.encode()
 CREDENTIAL: Final = frozenset(("salt", "saltedPassword", "storedKey", "serverKey"))
-"""The fields of SCRAM credentials that are secrets; 3.0 to 3.4 have a saltedPassword."""
+"""The secret fields of SCRAM credentials; 3.0 to 3.4 have a saltedPassword."""
 RESOURCES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
 """``ConfigResource.Type`` -> the owner of its configs in :data:`SHOWN`."""
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
@@ -95,14 +95,14 @@ def fields(message: str, values: Mapping[str, Value]) -> Values:
 
 @cache
 def mask_of(topic: str) -> Mask | None:
-    """Return the function that hides the secrets in values of a topic; None if kdump knows no secrets there."""
+    """Return the function that hides the secrets in values of a topic; None if the topic has no known secrets."""
     if topic == cluster_metadata.TOPIC:
         return metadata_value
     return connect_value if _CONNECT_TOPIC.fullmatch(topic) else None
 
 
 def is_metadata(key: bytes | None, value: bytes | None) -> bool:
-    """Return whether a record of a log without a name is one of the metadata log."""
+    """Return whether a record of an unnamed log belongs to the metadata log."""
     if key is not None or not value or value[0] > 1:
         return False
     made = decode(cluster_metadata.TOPIC, None, value)
@@ -112,7 +112,7 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
     """Return a value of the metadata log without its secrets.
 
-    A value that cannot be decoded is hidden whole where its type is unknown, or one that holds secrets.
+    A value that cannot be decoded is hidden completely if its type is unknown or may hold secrets.
     """
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
@@ -130,7 +130,7 @@ def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
 
 
 def connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the topic of Connect's configs without its secrets: JSON, as Connect writes it."""
+    """Return a value of the topic of Connect's configs without its secrets, as JSON like Connect's."""
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value
     try:

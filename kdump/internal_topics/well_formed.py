@@ -1,7 +1,7 @@
-"""Reads well-formed messages by means of the kernel, and gives up on anything else.
+"""Read well-formed messages by the kernel.
 
-What is truncated, not UTF-8 or followed by other bytes is left to :mod:`kdump.internal_topics.interpreter`, which says
-what is wrong; so is everything where there is no kernel.
+Messages that are truncated, not UTF-8 or too long are left to :mod:`kdump.internal_topics.interpreter`, which reports
+the error. Without the kernel it reads all messages.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ if kernel.COMPILED:
 
 
 def read(schema: Struct, data: bytes, start: int) -> Values | None:
-    """Return the values of a message that fills ``data`` from ``start`` on; None to leave it to the interpreter."""
+    """Return the values of a message that fills ``data`` from ``start`` on, or None if the interpreter must read it."""
     return reader(schema).read(data, start) if kernel.COMPILED and schema.refused is None else None
 
 
 @cache
 def reader(schema: Struct) -> SchemaReader:
-    """Return the reader of messages of a known version; it needs the kernel."""
+    """Return the kernel's reader of messages of a known version."""
     return SchemaReader(
         schema, {kind: layout.size for kind, layout in interpreter.FIXED.items()}, interpreter.LONGEST_STRING
     )
 
 
 FRAME_BYTES: Final = 3
-"""Bytes of a frame whose three numbers are small, as those of all known messages are."""
+"""Bytes of a frame with three small numbers, as in all known messages."""
 
 
 @lru_cache(maxsize=256)
 def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
     """Return the name and the reader of a message of the metadata log by the bytes of its frame.
 
-    None if the newest release does not know it; there must be a kernel.
+    None if the newest release does not know the message. Requires the kernel.
     """
     message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == interpreter.FRAME else None
     versions = None if message is None else message.versions()

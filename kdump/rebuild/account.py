@@ -133,7 +133,6 @@ class RebuildAccount:
     warnings: tuple[str, ...]
 
     def lines(self) -> Iterator[AnswerLine]:
-        """Yield the lines of ``--plan``."""
         yield self.metadata
         yield from self.nodes
         yield from self.partitions
@@ -144,7 +143,6 @@ class RebuildAccount:
             yield RebuildWarning(text)
 
     def encode(self) -> bytes:
-        """Return the bytes of ``account.json``."""
         metadata = _plain(self.metadata)
         made = {
             "version": VERSION,

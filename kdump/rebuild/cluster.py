@@ -1,4 +1,4 @@
-"""All decisions about a rebuilt cluster, before anything is written."""
+"""Decide everything about a rebuilt cluster before anything is written."""
 
 from __future__ import annotations
 

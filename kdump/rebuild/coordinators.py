@@ -1,8 +1,8 @@
-"""Groups and transactions of a rebuilt cluster, as its coordinators will load them.
+"""Groups and transactions of a rebuilt cluster, and the number of partitions of the coordinators' topics.
 
-The coordinators' partitions are read as they will be written: merged from all copies. At its start a broker deletes
-committed offsets whose retention is over (``offsets.retention.minutes``, KIP-211). It also aborts open transactions
-of its coordinators; a transaction without a coordinator hangs.
+The coordinators' partitions are read with the contents that are written: merged from all copies. At its start a broker
+deletes committed offsets after their retention (``offsets.retention.minutes``, KIP-211). It also aborts open
+transactions of its coordinators; a transaction without a coordinator hangs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
-"""The states of a transaction that its coordinator ends after a start."""
+"""States of a transaction that its coordinator ends after a start."""
 _NO_STATE: Final = LogDirState("", frozenset(), None, {}, {}, {}, {}, ())
 
 
@@ -78,7 +78,7 @@ class RebuiltGroup:
     oldest_commit_ms: int | None
     expire_timestamp_ms: int | None
     expired: bool
-    """Whether the default retention of 7 days is over for some of them: they vanish at the first start."""
+    """Whether some offsets expire with the default retention of 7 days: a broker deletes them at its start."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ def read(
 ) -> Coordinators:
     """Return groups and transactions; ``at`` is now, in ms. Raises UnreadableError.
 
-    ``still_open`` are the producers whose transactions are open in the logs.
+    ``still_open`` are the producers with open transactions in the logs.
     """
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     for plan in plans:
@@ -124,7 +124,7 @@ def _feed(collector: Collector, plan: PartitionPlan, damage: Callable[[str], Non
 
 
 def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
-    """Yield the groups with their offsets, share groups without a group record at the end."""
+    """Yield the groups with their offsets; share groups without a group record come last."""
     found: dict[str, GroupLine] = {}
     offsets: dict[str, list[CommittedLine]] = {}
     for line in collector.answer(at):
@@ -151,14 +151,14 @@ def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
 def _expiry(line: CommittedLine, group: GroupLine | None) -> int | None:
     """Return the expiry of an offset of a group without members, in ms; None for a share group.
 
-    A group with stored members becomes empty after the start, and its retention begins then. So only offsets count that
-    expire without that.
+    A group with stored members becomes empty after the start, and its retention begins then. So only offsets with an
+    expiry of their own count.
     """
     return None if group is None or group.type == "Share" else line.expire_timestamp_ms
 
 
 def batches(plan: PartitionPlan) -> Iterator[RecordBatch]:
-    """Yield the batches of a partition as they will be written. Raises UnreadableError."""
+    """Yield the batches of the new log of a partition. Raises UnreadableError."""
     for segment in plan.segments:
         for piece in segment.pieces:
             with LOCAL.open(piece.path) as source:
@@ -170,7 +170,7 @@ def batches(plan: PartitionPlan) -> Iterator[RecordBatch]:
 def transactions_of(
     known: Iterable[TransactionalId], still_open: Iterable[OpenProducer]
 ) -> Iterator[RebuiltTransaction]:
-    """Yield the ids with an open transaction, then the producers whose transactions hang."""
+    """Yield the transactional ids with an open transaction, then the producers whose transactions hang."""
     ended: set[tuple[int, str]] = set()
     names: dict[int, str] = {}
     for one in known:
@@ -197,13 +197,18 @@ SPARE_MINUTES: Final = 30 * 24 * 60
 
 
 MOST: Final = 1_000
-"""Only smaller numbers of partitions are tried."""
+"""The largest number of partitions that is tried, plus one."""
 CHANCE: Final = 1e-7
 """The highest accepted probability that a greater number fits by chance, with a thousand tries."""
 
 
 def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[UnreadableError], None]) -> dict[str, int]:
-    """Return the numbers of partitions by topic. ``fail`` is called with each file that cannot be read."""
+    """Return the numbers of partitions by topic, without a metadata log.
+
+    The partition of an id is its hash modulo that number. So the ids in the partitions determine the number, even if
+    the highest partition is lost. With a wrong number the new coordinators would read other partitions. ``fail`` is
+    called with each file that cannot be read.
+    """
     kept = [folder for folder in folders if folder.topic in TOPICS.values()]
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in kept}
@@ -234,8 +239,8 @@ def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, i
 def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
     """Return the number of partitions that fits the partition of each id, ``least`` or more.
 
-    That is the smallest fitting number, unless a greater one fits that is very unlikely to fit by chance: with twice
-    the partitions half of the ids would be in another one.
+    It is the smallest fitting number, unless a greater one also fits and is unlikely to fit by chance: with twice the
+    partitions half of the ids would be in another one.
     """
     known = tuple(ids)
     fits = [

@@ -1,4 +1,4 @@
-"""The partition folders in the log dirs of new nodes, and ``lost+found``.
+"""Write the partition folders into the log dirs of new nodes, and ``lost+found``.
 
 A log dir needs segments, ``leader-epoch-checkpoint``, ``partition.metadata`` and ``log-start-offset-checkpoint``.
 Without a clean shutdown marker a broker reads every segment, and rebuilds indexes and producer snapshots itself. Only
@@ -68,7 +68,7 @@ class CopiedFile(NamedTuple):
 
 
 def room(placed: Iterable[PlacedPartition]) -> int:
-    """Return an estimate of the disk space of the partition folders: rather too much than too little."""
+    """Return an estimate of the disk space for the partition folders, in bytes: too much rather than too little."""
     needed = 0
     for one in placed:
         count = len(one.plan.segments) + SMALL_FILES
@@ -77,7 +77,7 @@ def room(placed: Iterable[PlacedPartition]) -> int:
 
 
 def copied_before(out: str) -> int:
-    """Return the bytes that dead runs have written for an output, which ``--resume`` takes over."""
+    """Return the bytes that dead runs have written for an output, which ``--resume`` reuses."""
     target = Path(out).absolute()
     places = [place for place in (target, target.parent) if place.is_dir()]
     parts = [part for place in places for part in place.iterdir() if Journal.is_of(part, out)]
@@ -195,7 +195,7 @@ def _copy(root: Path, access: Access, task: CopiedFile) -> None:
 
 
 def _corrected(source: LocalFile, piece: PlannedPiece) -> bytes:
-    """Return a batch with the right base offset and leader epoch."""
+    """Return a batch with its base offset and leader epoch corrected."""
     base_offset, epoch = piece.corrected or (0, 0)
     data = source.read(piece.position, piece.size)
     return base_offset.to_bytes(8, "big") + data[8:EPOCH_AT] + epoch.to_bytes(4, "big") + data[EPOCH_AT + 4 :]

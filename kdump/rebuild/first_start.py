@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LogsAtStart(NamedTuple):
-    """Bytes by topic that the first retention check deletes, and open transactions."""
+    """Bytes by topic that the first retention check deletes, and the producers with open transactions."""
 
     deleted: dict[str, int]
     open: tuple[OpenProducer, ...]
@@ -46,7 +46,7 @@ def look(
     at: int,
     fail: Callable[[UnreadableError], None],
 ) -> LogsAtStart:
-    """Read the logs; ``image`` has the configs of the new cluster, ``at`` is now in ms."""
+    """Read the logs as the new brokers will; ``image`` has the configs of the new cluster, ``at`` is now in ms."""
     folders = _leading(volumes, plans)
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in folders}
     retention, producers = Retention(TopicConfigs(image), rules_of(release)), Producers()
@@ -85,7 +85,6 @@ def listed(names: Sequence[str]) -> str:
 
 
 def of_groups(coordinators: Coordinators, minutes: int) -> Iterator[str]:
-    """Yield the warning about groups with expired offsets."""
     gone = [one for one in coordinators.groups if one.expired]
     if gone:
         count = many(len(gone), "group")
@@ -98,7 +97,7 @@ def of_groups(coordinators: Coordinators, minutes: int) -> Iterator[str]:
 
 
 def of_transactions(transactions: Sequence[RebuiltTransaction]) -> Iterator[str]:
-    """Yield the warnings on open transactions: those that the coordinator aborts, and those that hang."""
+    """Yield the warnings about open transactions: those that the coordinator aborts, and those that hang."""
     ends = [one for one in transactions if not one.hangs]
     if ends:
         names = listed([one.transactional_id or str(one.producer_id) for one in ends])
@@ -117,7 +116,6 @@ def of_transactions(transactions: Sequence[RebuiltTransaction]) -> Iterator[str]
 
 
 def of_retention(deleted: Mapping[str, int]) -> Iterator[str]:
-    """Yield the warning on segments that the first retention check deletes: bytes by topic."""
     if deleted:
         names = listed([f"{name}: {size:,} bytes" for name, size in sorted(deleted.items())])
         yield (
@@ -129,7 +127,7 @@ def of_retention(deleted: Mapping[str, int]) -> Iterator[str]:
 
 
 def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChange]) -> Iterator[str]:
-    """Yield changed configs, losses with the metadata log, and lines that properties files need."""
+    """Yield warnings about changed configs, losses with the metadata log, and lines for properties files."""
     for one in changes:
         if one.what in {"topic config", "broker config"}:
             yield f"{one.what} {one.name or '<default>'} {one.key}={one.value}: {one.why}"

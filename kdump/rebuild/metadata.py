@@ -51,7 +51,7 @@ second, so this covers five days.
 ABOVE: Final = 1_000
 """Epochs between the highest one found and that of the new snapshot: failed elections use up epochs."""
 SPARE_IDS: Final = 1_000
-"""Producer ids of a block. A broker may have used a block whose record no copy has."""
+"""Producer ids of a block. A broker may have used a block that no copy of the metadata log has."""
 OLD_LEADER: Final = -1
 
 INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
@@ -76,9 +76,9 @@ INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
     },
     remote_log_metadata.TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
 }
-"""The configs of coordinators' topics when a broker creates them; it adds none to an existing topic."""
+"""The configs of coordinators' topics that a broker creates. It adds none to an existing topic."""
 KEEP_ALL: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
-"""The configs of topics with lost configs: the defaults of a broker would delete records."""
+"""The configs of topics whose own configs are lost: with a broker's defaults it would delete records."""
 MIN_ISR: Final = "min.insync.replicas"
 
 
@@ -100,7 +100,7 @@ class LostCluster(NamedTuple):
     sources: tuple[str, ...]
     """The copies of the metadata log; may be empty."""
     breaks: tuple[str, ...]
-    """Damage in them, and records that cannot be replayed."""
+    """Damage in the copies, and records that cannot be replayed."""
     log_end: int
     epoch: int
     changes: tuple[ClusterChange, ...]
@@ -112,12 +112,10 @@ class LostCluster(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """The end offset of the new snapshot."""
         return self.log_end + BEYOND
 
     @property
     def new_epoch(self) -> int:
-        """The epoch of the new snapshot."""
         return self.epoch + ABOVE
 
 
@@ -199,7 +197,7 @@ def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> Los
 
 
 _TOPIC_STATES: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
-"""States of folders that count as topics; a start with wrong metadata makes folders stray."""
+"""States of folders that count as topics. A start with wrong metadata makes folders stray."""
 
 
 def _without_log(
@@ -275,7 +273,7 @@ def _add_topics(
 
 
 def _rank(number: bytes | None, folders: Sequence[VolumeFolder]) -> tuple[object, ...]:
-    """Return a sort key: the last id of a topic's name has the highest."""
+    """Return a sort key for the ids of a topic's name; the newest one has the highest."""
     is_live = any(not each.state for each in folders)
     return number is not None, is_live, max(each.newest_ms for each in folders), len(folders)
 
@@ -430,7 +428,6 @@ def _int(text: str) -> int:
 
 
 def voter_fields(number: int, directory: bytes, host: str, port: int | None, listener: str) -> Fields:
-    """Return a voter as the fields of VotersRecord."""
     return {
         "voterId": number,
         "voterDirectoryId": directory,
@@ -460,7 +457,7 @@ def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds
 
 
 def what_to_do(path: str, voters: Sequence[Voter], image: ClusterImage, *, was_static: bool) -> Iterator[str]:
-    """Yield the steps that install a snapshot with other voters."""
+    """Yield the steps to install a snapshot with other voters."""
     servers = ",".join(address(voter.host, voter.port) for voter in voters)
     ids = ", ".join(str(voter.id) for voter in voters)
     yield f"stop every controller and every broker first. Controllers of the new quorum: {ids}"
@@ -506,7 +503,7 @@ def _registration(node: NewNode, to: NewCluster, lost: LostCluster, level: int) 
 
 
 def protocol_of(listener: str, image: ClusterImage) -> int:
-    """Return the security protocol of a listener, from its name, else from the old brokers."""
+    """Return the number of a listener's security protocol, from its name, else from the old brokers."""
     if listener in PROTOCOLS:
         return PROTOCOLS[listener]
     endpoints = (one for broker in image.cluster.brokers.values() for one in broker["endPoints"])
@@ -514,5 +511,4 @@ def protocol_of(listener: str, image: ClusterImage) -> int:
 
 
 def snapshot(image: ClusterImage) -> tuple[str, bytes]:
-    """Return the name and the bytes of the snapshot of an image."""
     return snapshot_writer.file_name(image), snapshot_writer.encode(image)

@@ -24,7 +24,7 @@ VOTER: Final = re.compile(
     r"(?P<id>\d{1,10})@(?P<host>\[[^\]\s]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})(?::(?P<directory>[\w-]{22}))?"
 )
 PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-"""Security protocol -> its number (``SecurityProtocol``). A listener with such a name has it."""
+"""Security protocol -> its number (``SecurityProtocol``). A listener with such a name uses it."""
 CLUSTER_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 Replicas: TypeAlias = "dict[tuple[bytes, int], tuple[int, ...]]"
@@ -42,12 +42,10 @@ class NewNode(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The name of its log dir in the output."""
         return folder_of(self.id)
 
     @property
     def roles(self) -> str:
-        """The value of process.roles."""
         return "broker" if self.controller_port is None else "broker,controller"
 
     @property
@@ -57,7 +55,7 @@ class NewNode(NamedTuple):
 
 
 def folder_of(number: int) -> str:
-    """Return the name of the log dir of a node in the output."""
+    """Return the name of a node's log dir in the output."""
     return f"node-{number}"
 
 

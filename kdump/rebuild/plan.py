@@ -1,8 +1,8 @@
-"""Plan all partitions before anything is written: what is left, and from which copies it is taken.
+"""Plan all partitions before anything is written: the batches of the new logs, and the copies that have them.
 
 The copy with the newest leader epoch leads; among equals the one with the highest end offset. Its valid batches are
 taken. For its damaged or missing ranges, batches of other copies are taken if they belong to the same history
-(:func:`kdump.rebuild.copy_scan.history`). Other copies are read in full only if they are needed.
+(:func:`kdump.rebuild.copy_scan.history`). Other copies are read completely only if they are needed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,6 @@ def _wanted(
 
 
 def _is_cleaned(folder: VolumeFolder) -> bool:
-    """Return whether the log cleaner has a checkpoint for a partition."""
     return folder.key in folder.log_dir.cleaned
 
 

@@ -40,8 +40,8 @@ def publish(
 ) -> None:
     """Write the log dirs of all nodes, their properties and the account as the folder ``out``.
 
-    ``resume`` takes over verified segments of a killed run, and keeps them if this run ends early too. Raises
-    UsageError if ``out`` is not empty, UnreadableError if the disk refuses.
+    ``resume`` reuses verified segments of a killed run, and keeps them if this run ends early too. Raises UsageError if
+    ``out`` is not empty, UnreadableError if the disk refuses.
     """
     who = access.of_sources(folder.partition for folder in volumes.folders)
     placed = [

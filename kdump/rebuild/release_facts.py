@@ -44,7 +44,7 @@ FEATURES: Final[dict[tuple[int, int], dict[str, int]]] = {
 
 
 class LeastValue(NamedTuple):
-    """The least value of a topic config that a release accepts: with a smaller one a broker does not start."""
+    """The least value of a topic config in a release: a broker does not start with a smaller one."""
 
     config: str
     since: tuple[int, int]

@@ -1,4 +1,4 @@
-"""The remaining log dirs of a cluster in the given volumes.
+"""Find the remaining log dirs of a cluster in the given volumes.
 
 A log dir is a folder with ``meta.properties``, with one of a broker's checkpoints, or with a partition folder. The log
 dir of a container is often some folders below the root of its volume (``/data-0/kafka-log0``), so all are searched.
@@ -33,7 +33,7 @@ _OF_PARTITION: Final = re.compile(
     rf"\d{{20}}\.(?:{file_names.LOG}|{'|'.join(file_names.SIBLINGS)})(?:\.\w+)?|"
     rf"{file_names.PARTITION_METADATA}|{file_names.LEADER_EPOCHS}",
 )
-"""Files by which a folder is a partition folder. Names with a segment's id belong to remote storage."""
+"""Names of files that make a folder a partition folder. Names with a segment's id belong to remote storage."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,10 @@ class VolumeFolder:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Topic and partition."""
         return self.topic, self.number
 
     @property
     def path(self) -> str:
-        """The path of the folder."""
         return self.partition.folder
 
     @property
@@ -78,7 +76,7 @@ class VolumeFolder:
 
     @property
     def newest_ms(self) -> int:
-        """The newest write time of a segment (ms); 0 without a segment."""
+        """The newest write time of a segment (ms since 1970); 0 without a segment."""
         return max((segment.modified or 0 for segment in self.partition.segments), default=0)
 
 
@@ -93,7 +91,6 @@ class Volume:
 
     @property
     def cluster_id(self) -> str | None:
-        """The id in ``meta.properties``."""
         return None if self.state.properties is None else self.state.properties.cluster_id
 
     @property
@@ -120,7 +117,6 @@ class Volumes:
 
     @property
     def folders(self) -> Iterator[VolumeFolder]:
-        """The partitions' folders of all log dirs."""
         return (folder for each in self.log_dirs for folder in each.folders)
 
     @cached_property
@@ -178,7 +174,7 @@ def _one_cluster(found: Iterable[Volume]) -> None:
 
 
 class _Survey:
-    """A walk through folders that follows links and lists each folder once."""
+    """A search through folders that follows links and lists each folder once."""
 
     def __init__(self, note: Callable[[str], None], fail: Callable[[UnreadableError], None]) -> None:
         self._note, self._fail = note, fail
@@ -200,7 +196,7 @@ class _Survey:
             yield from self._below(entry)
 
     def _below(self, folder: Entry) -> Iterator[Volume]:
-        """Yield the folder if it is a log dir, and the log dirs below it."""
+        """Yield the folder if it is a log dir, and the log dirs in it."""
         entries = self._entries(folder)
         if entries is None:
             return
