@@ -48,7 +48,6 @@ class BatchSpan(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of all batches."""
         return self.end - self.position
 
     def places(self) -> Iterator[BatchPlace]:
@@ -105,7 +104,7 @@ class ScannedCopy:
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last valid batch, 0 without one."""
+        """The offset after the last valid batch; 0 without one."""
         return max((span.last_offset + 1 for span in self.spans), default=0)
 
     def _rows(self, each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
@@ -162,7 +161,6 @@ class ScannedCopy:
             self._add(each, one)
 
     def _link(self, new: BatchSpan) -> None:
-        """Add to the last span, or begin another."""
         last = self.spans[-1] if self.spans else None
         if (
             last is not None

@@ -38,11 +38,8 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "unknown-topics"
 """The folder in ``lost+found`` for topics that are not in the metadata."""
 NAME_BYTES: Final = 255
-"""The longest file name, in bytes."""
 BLOCK: Final = 4096
-"""The usual block size of a file system."""
 SMALL_FILES: Final = 3
-"""Number of other files in a partition folder."""
 EPOCH_AT: Final = BATCH_HEADER.offsets["partition_leader_epoch"]
 
 
@@ -176,7 +173,6 @@ def _copied(root: Path, tasks: Sequence[CopiedFile], access: Access, jobs: int) 
 
 
 def _copy(root: Path, access: Access, task: CopiedFile) -> None:
-    """Write one segment and flush it to the disk."""
     target = root / task.path
     with files.create(target, access) as file:
         for path, group in groupby(task.segment.pieces, lambda piece: piece.path):
@@ -255,12 +251,10 @@ class Journal:
         return self._known.get(task.path) == task.sum
 
     def add(self, task: CopiedFile) -> None:
-        """Add a segment that is flushed to the disk."""
         self._file.write(os.fsencode(f"{task.sum} {task.path}\n"))
         self._file.flush()
 
     def end(self) -> None:
-        """Delete the journal: the output is complete."""
         self._file.close()
         files.drop(self._path)
 

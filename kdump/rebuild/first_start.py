@@ -79,7 +79,6 @@ DELAY: Final = "log.initial.task.delay.ms"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first names, and the number of the others."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 

@@ -437,9 +437,9 @@ def voter_fields(number: int, directory: bytes, host: str, port: int | None, lis
 
 
 def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds) -> None:
-    """Set another quorum in an image, for complete volumes of brokers and lost controllers.
+    """Replace the quorum in an image, for complete volumes of brokers and lost controllers.
 
-    The image gets an end after all copies, so that brokers load it. It loses the controllers: the remaining ones
+    The image gets an end after all copies, so that brokers load it. Its controllers are removed: the remaining ones
     register again. If the voters were only in properties files, kraft.version becomes 1, if metadata.version allows it.
     The directory id of each voter must be known.
     """

@@ -50,7 +50,6 @@ class NewNode(NamedTuple):
 
     @property
     def directory_text(self) -> str:
-        """The id of its log dir as Kafka writes it."""
         return urlsafe_b64encode(self.directory_id)[:22].decode()
 
 

@@ -1,4 +1,4 @@
-"""Plan one partition: the log of the leading copy, with batches of others for its damaged ranges."""
+"""Plan one partition: the log of the leading copy, with batches of other copies for its damaged ranges."""
 
 from __future__ import annotations
 
@@ -92,7 +92,6 @@ class _Copy:
 
     @property
     def first(self) -> int:
-        """The base offset of its first segment."""
         return min((each.base_offset or 0 for each in self.folder.partition.segments), default=0)
 
     @property
@@ -102,7 +101,6 @@ class _Copy:
 
     @property
     def scanned(self) -> ScannedCopy:
-        """Its batches, all verified."""
         return self.read_all()
 
     def read_all(self) -> ScannedCopy:
@@ -121,7 +119,6 @@ class _Copy:
 
     @property
     def is_scanned(self) -> bool:
-        """Whether its batches were read."""
         return self._scanned is not None
 
     @property
@@ -147,7 +144,7 @@ class _Copy:
         return Lineage(tuple(self.history().entries), end)
 
     def of_swapped(self) -> list[BatchSpan]:
-        """Return the batches of ``.swap`` segments, which a broker would have put in place."""
+        """Return the batches of ``.swap`` segments, which a broker would rename to segments at its start."""
         partition = self.folder.partition
         segments = [
             Segment(partition.files, entry.path, entry.size, int(found["offset"]), {}, partition.limit)
@@ -158,7 +155,7 @@ class _Copy:
         return ScannedCopy(self.folder, segments, is_compacted=self._wanted.is_compacted).spans
 
     def history(self) -> EpochHistory:
-        """Its leader epochs, from its checkpoint, and from its batches if they were read."""
+        """Return its leader epochs, from its checkpoint, and from its batches if they were read."""
         return self._history
 
 
@@ -373,7 +370,7 @@ class _Planning:
         return max((one for one in found if one is not None), default=None)
 
     def _evidence(self) -> int:
-        """Return the least end offset of the log, by small files and file names."""
+        """Return the least end offset of the log that small files and file names show."""
         return max(map(self._evidence_of, self._in_lineage()), default=0)
 
     def _evidence_of(self, copy: _Copy) -> int:
@@ -435,7 +432,6 @@ class _Planning:
         return [PlannedSegment(base, tuple(pieces), None if pieces else modified.get(base)) for base, pieces in kept]
 
     def _seen(self, segments: Sequence[PlannedSegment]) -> tuple[SeenFile, ...]:
-        """Return the source files of segments."""
         used = {piece.path for segment in segments for piece in segment.pieces}
         return tuple(one for copy in self._read for one in (*copy.seen, *copy.swapped) if one.path in used)
 

@@ -1,4 +1,4 @@
-"""The plan of a partition, made before anything is written."""
+"""The plan of a partition."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class LostOffsets(NamedTuple):
 class PlannedPiece(NamedTuple):
     """Bytes of a source file that become part of a segment.
 
-    ``corrected``: the right base offset and leader epoch, if the batch has wrong ones in the file (no checksum covers
-    them), else None.
+    ``corrected`` is the right base offset and leader epoch if those in the file are wrong, else None: no checksum
+    covers them.
     """
 
     path: str
@@ -79,10 +79,10 @@ class SeenFile(NamedTuple):
 
 
 class PlannedSegment(NamedTuple):
-    """A segment to write: its base offset, and its pieces in order. An empty segment has none.
+    """A segment to write: its base offset, and its pieces in order.
 
-    An empty segment keeps its time of the last write, in ms: a broker uses it as the time of its records, and with a
-    new time a lookup of an offset by time would find nothing.
+    An empty segment has no pieces and keeps its time of the last write, in ms. A broker uses it as the time of its
+    records; with a new time, a lookup of an offset by time would find nothing.
     """
 
     base_offset: int
@@ -91,7 +91,6 @@ class PlannedSegment(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of all pieces."""
         return sum([piece.size for piece in self.pieces])
 
 
@@ -147,10 +146,8 @@ class PartitionPlan:
 
     @property
     def name(self) -> str:
-        """The name of the folder."""
         return f"{self.topic}-{self.partition}"
 
     @property
     def size(self) -> int:
-        """Bytes of all segments."""
         return sum([segment.size for segment in self.segments])

@@ -56,12 +56,11 @@ LEAST_VALUES: Final = (LeastValue("segment.bytes", (4, 1), 1 << 20),)
 
 
 def least_values(to: StartRelease) -> list[LeastValue]:
-    """Return the bounds of topic configs that a release has."""
     return [each for each in LEAST_VALUES if each.since <= to.number]
 
 
 def default_features(to: StartRelease) -> dict[str, int]:
-    """Return the features that a release finalizes in a new cluster."""
+    """Return the features that a release finalizes in a new cluster. Raises UsageError for a release without KRaft."""
     known = [minor for minor in FEATURES if minor <= to.number[:2]]
     if not known:
         raise UsageError(f"--release {to.name} runs no KRaft: 3.3 and later do")

@@ -66,7 +66,7 @@ class VolumeFolder:
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset in the log dir's checkpoint."""
+        """The log start offset in the log dir's checkpoint. Only a live folder has one."""
         return None if self.state else self.log_dir.log_starts.get(self.key)
 
     @property
@@ -163,7 +163,6 @@ def survey(
 
 
 def _one_cluster(found: Iterable[Volume]) -> None:
-    """Raise UsageError for log dirs of several clusters."""
     paths: defaultdict[str, list[str]] = defaultdict(list)
     for each in found:
         if each.cluster_id is not None:
