@@ -64,7 +64,7 @@ class UnreadableError(KdumpError):
 class StoreError(UnreadableError):
     """A store over a network gave no answer, an error, or no such object.
 
-    It is never damage. :mod:`kdump.log_dirs.patience` has tried again before it is raised.
+    It is never damage. :mod:`kdump.log_dirs.retries` has retried the operation.
     """
 
 

@@ -136,12 +136,10 @@ class Repairs:
 
     @property
     def _node(self) -> int | None:
-        """The node.id by the files, or None."""
         return self._start.node_id if self._start.node_id is not None else next(iter(self._nodes), None)
 
     @property
     def _is_alone(self) -> bool:
-        """Whether the metadata log has no other broker."""
         return len(self._nodes) == 1
 
     def _lines(self, cause: StartCause) -> list[str]:
@@ -188,5 +186,4 @@ class Repairs:
 
 
 def _properties(file: str) -> str:
-    """Return the path of ``meta.properties`` for the path of a log dir or of the file itself."""
     return file if file.endswith(file_names.META_PROPERTIES) else posixpath.join(file, file_names.META_PROPERTIES)

@@ -132,8 +132,6 @@ def shortfalls(
 
 
 class _BrokerShortfalls:
-    """The shortfalls in the log dirs of one broker."""
-
     def __init__(self, broker: BrokerDirs, known: Mapping[str, Partition], takes: Callable[[str, int], bool]) -> None:
         self.dirs = broker.log_dirs
         self._known, self._takes = known, takes

@@ -100,7 +100,6 @@ def _broker_of(log_dir: LogDirFiles) -> object:
 
 
 def _copies(held: Sequence[LogDirFiles], other: LogDirFiles) -> bool:
-    """Return whether a log dir is a copy of one of ``held``."""
     return any(bool(_partitions(each) & _partitions(other)) and _directory(each) == _directory(other) for each in held)
 
 
@@ -129,8 +128,6 @@ def dry_start(
 
 
 class _BrokerRun:
-    """One start of one broker."""
-
     def __init__(
         self, broker: BrokerDirs, options: StartOptions, known: Mapping[str, int], image: ClusterImage | None
     ) -> None:
@@ -652,14 +649,12 @@ class _BrokerRun:
                     self.offline.setdefault(each, StartCause(code=code, file=each.shown(name), text=str(damage)))
 
     def _fail_whole(self) -> None:
-        """Add the fatal causes if the metadata log dir or all log dirs are offline."""
         if self.metadata_dir in self.offline:
             self.fatal.append(self.offline[self.metadata_dir])
         if self.offline and all(each in self.offline for each in self.dirs):
             self.fatal += self.offline.values()
 
     def _shown(self, log_dir: LogDirFiles, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return a log, marked as offline if its log dir is."""
         if log_dir not in self.offline:
             return log
         cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=folder.name, text=f"its log dir {log_dir.name} is offline")

@@ -117,7 +117,6 @@ class _StartFindings:
         yield from self._partitions()
 
     def _partitions(self) -> Iterator[Finding]:
-        """Yield the findings on partitions, and on a missing metadata log."""
         forgotten = self._metadata_is_empty() and not self._controllers_have_it()
         if forgotten and self._metadata_is_here():
             yield self._forgotten()
@@ -332,7 +331,6 @@ class _StartFindings:
         )
 
     def _created(self, log: LogStart) -> Iterator[Finding]:
-        """Yield the finding on a partition that is assigned to the broker and has no folder."""
         name = f"{log.topic}-{log.partition}"
         others = self.by_partition[log.topic, log.partition]
         if any(other.outcome is StartOutcome.STRAY and self._records(other) for other in others):
@@ -513,7 +511,6 @@ class _StartFindings:
         )
 
     def _log_start_command(self, log: LogStart, first: int) -> str:
-        """Return the command that sets the offset of a partition in log-start-offset-checkpoint."""
         line = f"{log.topic} {log.partition}"
         expression = f"s/^{line.replace('.', '[.]')} .*/{line} {first}/"
         checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)

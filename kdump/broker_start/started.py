@@ -209,7 +209,6 @@ def _facts(
 
 
 def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:
-    """Return the brokers in the metadata log, with their registered directory ids."""
     return {
         node: tuple(id_text(each) for each in fields.get("logDirs") or ())
         for node, fields in sorted(image.cluster.brokers.items())

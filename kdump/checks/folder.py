@@ -114,7 +114,6 @@ def _beside(
 
 
 def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
-    """Yield the finding on an index ``.swap`` file: its effect on a start."""
     from kdump.checks.repair_commands import aside  # few folders need it
 
     target = entry.name.removesuffix(f".{file_names.SWAP}")
@@ -147,7 +146,6 @@ def _is_discarded(partition: Partition, swap: str) -> bool:
 
 
 def _is_known(name: str) -> bool:
-    """Return whether a broker writes files of this name."""
     is_of_log = is_sibling(name) or SEGMENT_NAME.fullmatch(name) is not None
     return is_of_log or file_names.is_kraft_snapshot(name) or name in KNOWN_BY_NAME
 

@@ -92,7 +92,6 @@ _NAMES: Final = "a name such as 00000000000000000077-0000000001.checkpoint"
 
 
 def _frame(file: str, size: int, first: RecordBatch | None, last: Region | None) -> Iterator[Finding]:
-    """Yield the findings on the first and the last batch of a snapshot."""
     if first is None or first.position or _type(first) != control.SNAPSHOT_HEADER:
         text = "it does not begin with a snapshot header" if size else "it is empty"
         yield _wrong(file, Code.SNAPSHOT_HEADER, text, 0, "a control record SNAPSHOT_HEADER")

@@ -312,7 +312,6 @@ class LogCheck:
         self._pass_over(run, row, until)
 
     def _pass_over(self, run: Run, row: int, until: int) -> None:
-        """Skip batches of a run without a finding."""
         self.batches += until - row
         self.next_offset = run.field("last_offset", until - 1) + 1
 
@@ -413,7 +412,6 @@ class LogCheck:
         self._producer(batch)
 
     def _is_compacted(self, batch: Batch) -> None:
-        """Note a batch that the log cleaner wrote."""
         self.compacted = True
         self._compacted_until = max(batch.last_offset + 1, self._compacted_until)
 
@@ -709,7 +707,6 @@ class LogCheck:
 
 
 def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], DecodedRecord] | None:
-    """Return the decoder of a topic's records; None for a topic of users."""
     if topic is None or not topic.startswith("__"):
         return None
     from kdump.internal_topics.decode import decoder_of  # few logs are Kafka's own
@@ -739,7 +736,6 @@ def _with_payloads(run: Run, agrees: bytearray, is_payload: Callable[[bytes | No
 
 
 def _at(batch: RecordBatch, field: str) -> int:
-    """Return the position of a field of a magic 2 header in the file."""
     return batch.position + record_layout.BATCH_HEADER.offsets[field]
 
 

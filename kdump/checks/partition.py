@@ -48,8 +48,6 @@ class SegmentChecker(Protocol):
 
 
 class _Options(NamedTuple):
-    """The arguments of :func:`check`."""
-
     read: Callable[[int], None]
     log: LogCheck | None
     fail: Callable[[UnreadableError], None]
@@ -228,7 +226,6 @@ def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogChe
 
 
 def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region]:
-    """Yield the regions of a segment, also those after damage."""
     regions = resync.read(source, on_error="resync", first_offset=log.next_offset, runs=DATA)
     return regions if tap is None else tap(segment, regions)
 
@@ -281,7 +278,6 @@ class _IndexPass:
                 return
 
     def _takes(self, batches: Batches) -> bool:
-        """Pass batches to the check; return whether it needs more."""
         try:
             self._checker.add(batches)
         except DamageError as damage:
@@ -291,7 +287,6 @@ class _IndexPass:
         return True
 
     def _count(self, end: int) -> None:
-        """Report the bytes read up to ``end``, in steps of 1 MiB."""
         if end - self._reported >= 1 << 20:
             self._read(end - self._reported)
             self._reported = end

@@ -302,12 +302,10 @@ def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEnt
 
 
 def _id(segment: Segment) -> bytes | None:
-    """Return the id in the name of a segment."""
     return _id_of(posixpath.basename(segment.path))
 
 
 def _id_of(name: str) -> bytes | None:
-    """Return the id in the name of an object of a segment."""
     found = file_names.SEGMENT_NAME.fullmatch(f"{name.rpartition('.')[0]}.{file_names.LOG}")
     text = None if found is None else found["stem"][len(found["offset"]) + 1 :]
     return urlsafe_b64decode(f"{text}==") if text else None

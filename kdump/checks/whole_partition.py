@@ -133,7 +133,6 @@ def check(
 
 
 def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> Finding:
-    """Add the repair command to a finding on a file that stops a broker."""
     from kdump.checks.repair_commands import aside, metadata_command  # few logs need it
 
     folder_name, name = posixpath.split(finding.file)
@@ -159,7 +158,6 @@ def _foreign(part: Partition) -> Finding:
 
 
 def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[UnreadableError], None]) -> Iterator[Snapshot]:
-    """Yield the checked snapshots of the metadata log."""
     paths = [segment.path for segment in part.segments] + [entry.path for entry in part.others]
     for path in paths:
         if file_names.is_kraft_snapshot(path):
@@ -187,7 +185,6 @@ def _log(
     failed: list[UnreadableError],
     tap: Tap | None,
 ) -> _Log:
-    """Check the log and its indexes in one pass."""
     logs = [segment for segment in part.segments if not file_names.is_kraft_snapshot(segment.path)]
     live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)] or logs
     log = LogCheck(
@@ -232,7 +229,6 @@ def _cut(found: Sequence[Finding]) -> Iterator[int]:
 
 
 def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:
-    """Yield the findings on the next start of a broker."""
     where = part.files.shown(part.folder)
     end = log.next_offset
     if damaged or log.wants_recovery or _overflows(part, end):

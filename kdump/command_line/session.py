@@ -140,9 +140,9 @@ class Session:
         """Called before anything is reported or met: one of several processes waits for its turn."""
         self.report = Reporter(self.damage, self.wrong_index, self.note, self.fail, self.has_read)
         if quiet:
-            from kdump.log_dirs import patience  # few runs are quiet
+            from kdump.log_dirs import retries  # few runs are quiet
 
-            patience.notify = _nothing
+            retries.notify = _nothing
         kernel.keep_freed_memory()
 
     @property

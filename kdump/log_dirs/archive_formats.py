@@ -1,6 +1,6 @@
-"""Archives and compressed files by how they begin: those that kdump reads, and those that it names.
+"""Recognises archives and compressed files by their first bytes: formats that kdump reads, and others by name.
 
-No segment begins like any of them: its base offset would be 10^17 or higher. Sources of the magic numbers:
+No segment begins with such bytes: its base offset would be 10^17 or higher. Sources of the magic numbers:
 RFC 1952 (gzip), RFC 8878 (zstd), LZ4 frame format 1.6, .xz file format 1.2, bzip2 1.0, PKWARE's APPNOTE 6.3 (zip) and
 POSIX.1-2008 (tar). Those of all others are from ``magic(5)`` of file 5.45.
 """
@@ -27,18 +27,18 @@ _READ: Final = (
     (ZIP, b"PK\x05\x06"),  # an empty one
     *((BZIP2, b"BZh%d" % level + block) for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
 )
-"""Formats by their first bytes; of bzip2 with those of its first block, or of its end."""
+"""Formats and their first bytes. Those of bzip2 include the first block or the end mark."""
 SUFFIXES: Final = (
     *(".tar", ".tgz", ".tar.gz", ".taz", ".tzst", ".tar.zst", ".txz", ".tar.xz", ".tbz", ".tbz2", ".tar.bz2"),
     *(".tar.lz4", ".zip"),
 )
-"""What the names of archives end in."""
+"""Suffixes of archives."""
 _COMPRESSED: Final = (".gz", ".zst", ".xz", ".bz2", ".lz4")
 _CHECKSUM: Final = slice(148, 156)
 _LARGE: Final = (b"\x80", b"\xff")
-"""The first bytes of a large number in a tar header."""
+"""The first bytes of a binary number in a tar header."""
 _OCTAL: Final = b"01234567oO_+- \t\n\r\f\v\x1c\x1d\x1e\x1f"
-"""Any other number there: octal digits, as Python reads them."""
+"""The characters of an octal number there, as Python reads it."""
 
 
 class Foreign(NamedTuple):
@@ -63,7 +63,7 @@ _FOREIGN: Final = (
 
 
 def format_of(head: bytes) -> str | None:
-    """Return the format of a file that begins with ``head``, HEAD bytes of it; None for none that kdump reads."""
+    """Return the format of a file by its first HEAD bytes, or None if kdump reads no such archive."""
     for name, magic in _READ:
         if head.startswith(magic):
             return name
@@ -71,19 +71,19 @@ def format_of(head: bytes) -> str | None:
 
 
 def foreign(head: bytes) -> Foreign | None:
-    """Return the format of a file that kdump knows by its first bytes and does not read, None for any other."""
+    """Return the format of an archive that kdump does not read, by its first bytes; else None."""
     return next((found for magic, found in _FOREIGN if head.startswith(magic)), None)
 
 
 def name_inside(name: str) -> str:
-    """Return the name of a compressed file without its suffix: that of its content."""
+    """Return the name of a compressed file without its suffix."""
     return next((name.removesuffix(suffix) for suffix in _COMPRESSED if name.endswith(suffix)), name)
 
 
 def is_tar(head: bytes) -> bool:
-    """Return whether ``head`` is the first block of a tar; its checksum makes sure of it."""
+    """Return whether ``head`` is the first block of a tar, by its checksum."""
     number = head[_CHECKSUM].partition(b"\0")[0]
-    if not number or (number.strip(_OCTAL) and not number.startswith(_LARGE)):  # of a segment, nearly always
+    if not number or (number.strip(_OCTAL) and not number.startswith(_LARGE)):  # a segment, nearly always
         return False
     import tarfile  # slow to import
 

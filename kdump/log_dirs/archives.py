@@ -1,8 +1,8 @@
-"""Archives as a place that holds files, and standard input.
+"""Archives (tar, zip), compressed files and standard input as places of files.
 
-Nothing is ever decompressed to a path: members are read where they stand in the archive. A tar that is compressed is
-first decompressed as a whole to a temporary file without a name (in ``TMPDIR``), since it cannot be read at a position;
-so is standard input, unless it is a file. Of a zip each compressed member is decompressed so when it is first opened.
+Members are read where they are in the archive. A compressed tar is first decompressed to a temporary file without a
+name (in ``TMPDIR``), because it cannot be read at a position. The same holds for standard input that is a pipe, and for
+each compressed member of a zip when it is first opened.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ if TYPE_CHECKING:
 
 _LINKS_DEEP: Final = 8
 _COMPRESSED_DEEP: Final = 3
-"""How many times a file may be compressed: a stream can decompress to itself."""
+"""How often a file may be compressed: a stream can decompress to itself."""
 _FOLDERS_DEEP: Final = 100
 _SHOWN: Final = 100
-"""Letters of a name that is too long to be shown."""
+"""Characters shown of a name that is too long."""
 _SPARSE: Final = 1 << 32
-"""Bytes that a file with holes may claim, however small its archive is: more than a segment can have."""
+"""The largest size in bytes of a file with holes in a small archive: more than a segment can have."""
 _NEWLINE: Final = 0x0A
 _FAR: Final = 1e12
-"""Seconds from 1970 that are no time of a file."""
+"""Seconds since 1970 from which on a time is not valid."""
 _PAX: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _ABOUT_THE_NEXT: Final = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, *_PAX)
-"""Headers whose content is about the next member, and is held in memory."""
+"""Types of headers with data about the next member, which are read into memory."""
 _ABOUT_A_MEMBER: Final = 8 << 20
-"""Bytes that all headers of one member may take: names, PAX records, a list of 500,000 holes."""
+"""The most bytes of all headers of one member: names, PAX records, a list of 500,000 holes."""
 _MEMBERS: Final = 1 << 19
-"""Members of an archive that are listed: those of 100,000 partitions. Each takes about 1,000 bytes of memory."""
+"""The most members of an archive: those of 100,000 partitions. Each needs about 1,000 bytes of memory."""
 _LONGEST_NAME: Final = 1 << 14
-"""Bytes of a path that a member may have: four times PATH_MAX of Linux."""
+"""The longest path of a member in bytes: four times PATH_MAX of Linux."""
 _PAX_NAMES: Final = (b"path", b"linkpath", b"hdrcharset", b"GNU.sparse.name", b"GNU.sparse.map")
 _PAX_NUMBERS: Final = (
     *(b"size", b"mtime", b"GNU.sparse.size", b"GNU.sparse.realsize", b"GNU.sparse.major", b"GNU.sparse.minor"),
     *(b"GNU.sparse.numblocks", b"GNU.sparse.offset", b"GNU.sparse.numbytes"),
 )
-"""Keywords of the PAX records that matter here. Records with other keywords never reach tarfile."""
+"""The keywords of needed PAX records. Other records are not passed to tarfile."""
 _PAX_LENGTH: Final = re.compile(rb"([0-9]{1,20}) ")
 _LONGEST_NUMBER: Final = 64
 _MANY_DIGITS: Final = re.compile(rb"[0-9]{256}")
-"""Digits in a row that no name of a file can have: the regular expressions of tarfile are quadratic in them."""
+"""More digits than a file name can have: the regular expressions of tarfile need quadratic time for them."""
 
 
 class Extent(NamedTuple):
-    """A range of a sparse file: where it belongs, its size, and where its bytes stand in the archive."""
+    """Data of a sparse file: its position in the file, its size, and its position in the archive."""
 
     position: int
     size: int
@@ -71,7 +71,7 @@ class Extent(NamedTuple):
 
 
 class Extents:
-    """A source over ranges of an open file; what lies between them reads as zeros."""
+    """A source made of ranges of an open file; the bytes between them read as zeros."""
 
     def __init__(self, held: OwnedDescriptor, name: str, size: int, extents: tuple[Extent, ...]) -> None:
         self._held, self.name, self.size, self._extents = held, name, size, extents
@@ -82,7 +82,7 @@ class Extents:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the archive open: other members are still to be read."""
+        """Leave the archive open for other members."""
 
     def next_data(self, position: int) -> int:
         for number in range(self._extent_at(position), len(self._extents)):
@@ -106,7 +106,7 @@ class Extents:
         return min(position, self.size)
 
     def _extent_at(self, position: int) -> int:
-        """Return the number of the last extent that begins at a position or before it, 0 before the first."""
+        """Return the index of the last extent that begins at or before a position; 0 before the first."""
         return max(0, bisect_right(self._starts, position) - 1)
 
     def read(self, position: int, size: int) -> bytes:
@@ -136,22 +136,22 @@ class Extents:
 
 
 class Member(NamedTuple):
-    """A file in an archive; ``modified`` is in ms, ``disk_size`` the bytes that it occupies there."""
+    """A file in an archive; ``modified`` is in ms, ``disk_size`` is the number of its stored bytes."""
 
     size: int
     extents: tuple[Extent, ...]
     modified: int | None
     disk_size: int
     packed: ZipMember | None = None
-    """Its place in a zip; its extents are unknown then."""
+    """The member of a zip; ``extents`` is empty then."""
 
 
 class Archive:
     """The files of an archive.
 
-    ``identity`` is the same for two names of one archive, ``local`` the file of this machine that it lies in.
-    ``left_out`` names the members that are neither files nor folders, and why; ``broken`` says which part of the
-    archive cannot be read, if one cannot, and ``hint`` what to do then.
+    Two names of one archive have the same ``identity``. ``local`` is the file of this machine that contains it.
+    ``left_out`` has the skipped members with reasons, ``broken`` the sentence on an unreadable part (or None), and
+    ``hint`` the action then.
     """
 
     def __init__(self, held: OwnedDescriptor, name: str, identity: object, local: str) -> None:
@@ -166,15 +166,15 @@ class Archive:
         self._scan()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Open the archive again in the process that gets it, such as a worker of Spark: descriptors stay here."""
+        """Pickle as its name: another process, such as a worker of Spark, opens the archive again."""
         return reopened, (self.name,)
 
     def _scan(self) -> None:
-        """Add the members. Sets ``broken`` where the archive is."""
+        """Add the members; set ``broken`` if the archive is broken."""
         raise NotImplementedError
 
     def _takes(self, path: str, linkname: str = "") -> bool:
-        """Return whether the names of a member are such as a system takes; others are left out."""
+        """Return whether the names of a member have a valid length and depth; else the member is left out."""
         if max(len(path), len(linkname)) > _LONGEST_NAME:
             self.left_out.append((path[:_SHOWN] + "...", f"has a name of more than {_LONGEST_NAME} bytes"))
         elif path.count("/") > _FOLDERS_DEEP:
@@ -184,7 +184,7 @@ class Archive:
         return False
 
     def _resolve(self, links: list[tuple[str, str]]) -> None:
-        """Make links within the archive files of their own; those to folders and out of it are left out."""
+        """Add links to files of the archive as files; links to folders or out of the archive are left out."""
         for _ in range(_LINKS_DEEP):
             rest = []
             for path, target in links:
@@ -250,10 +250,10 @@ class TarArchive(Archive):
             with tarfile.open(fileobj=headers, mode="r:", tarinfo=_headers_within(size, headers)) as tar:  # type: ignore[call-overload]  # it reads, seeks and shows
                 while (info := tar.next()) is not None:
                     headers.next_member()
-                    if tar.offset <= last_end:  # a size below zero, from a PAX header: it would be read for ever
+                    if tar.offset <= last_end:  # a negative size in a PAX header would cause an endless loop
                         raise tarfile.ReadError(f"the header at byte {info.offset} leads back")
                     last_end = tar.offset
-                    tar.members = []  # else every header ever read stays in memory
+                    tar.members = []  # else all headers stay in memory
                     path = _inside(info.name)
                     if not self._takes(path, info.linkname):
                         continue
@@ -270,7 +270,7 @@ class TarArchive(Archive):
                 if os.pread(self._held.fd, tarfile.BLOCKSIZE, tar.offset).strip(b"\0"):
                     self.broken = f"the archive is broken at byte {tar.offset}: what follows is not read"
         except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as reason:
-            # the last three come of what PAX headers say, and of how many there are
+            # the last three come from the values and the number of PAX headers
             self.broken = f"the archive is broken, what follows is not read: {reason}"
         self._resolve(links)
 
@@ -310,14 +310,14 @@ class ZipArchive(Archive):
             self.hint = f"7z x {shell_path(self.name)}, then name the folder"
 
     def _begin(self) -> None:
-        """Begin without a temporary file. Each process has its own: one file cannot grow in two."""
+        """Begin without a temporary file. Each process has its own, because both would write to one."""
         self._process, self._lock = os.getpid(), threading.Lock()
         self._spool: Spool | None = None
         self._unpacked: dict[ZipMember, Extent] = {}
-        """The extents of opened members in the temporary file."""
+        """Opened member -> its extent in the temporary file."""
 
     def _target(self, path: str, member: ZipMember) -> str | None:
-        """Return the target of a symbolic link, from its content; None for an unreadable link, which is skipped."""
+        """Return the target of a symbolic link, which is its content; None for an unreadable link, which is skipped."""
         from kdump.log_dirs import zip_directory
 
         try:
@@ -347,20 +347,20 @@ class ZipArchive(Archive):
 
 
 class _Headers:
-    """An archive as tarfile reads it to list the members: headers alone, PAX records after a check of their framing.
+    """The file that tarfile reads to list the members. PAX headers are checked, and only needed records are passed on.
 
-    tarfile takes time that is quadratic in the digits of a PAX header (CVE-2024-6232, Python before 3.11.10 and
-    3.12.6). It ends quietly at one that it cannot read, and copies every global record for each member.
+    tarfile needs quadratic time for the digits in a PAX header (CVE-2024-6232, Python before 3.11.10 and 3.12.6). It
+    stops without an error at an invalid header, and copies all global records for each member.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._fd, self._position, self._members = descriptor, 0, 0
         self._left = _ABOUT_A_MEMBER
         self.pax_size: int | None = None
-        """Bytes of the PAX header that is read next; None for anything else."""
+        """The size in bytes of the PAX header that is read next; None if the next read is something else."""
 
     def next_member(self) -> None:
-        """Begin with the headers of another member. Raises ReadError where there are too many."""
+        """Begin the headers of another member. Raises ReadError for too many members."""
         self._left, self._members = _ABOUT_A_MEMBER, self._members + 1
         if self._members > _MEMBERS:
             raise tarfile.ReadError(f"it has more than {_MEMBERS} members: extract it, or name an archive of a part")
@@ -372,7 +372,7 @@ class _Headers:
         self._position = position
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes; of a PAX header the records that matter, then zeros. Raises ReadError."""
+        """Return the next bytes; of a PAX header only the needed records, padded with zeros. Raises ReadError."""
         start, self._left = self._position, self._left - size
         if self._left < 0:
             raise tarfile.ReadError(
@@ -389,10 +389,10 @@ class _Headers:
 
 
 def _pax_records(data: bytes, start: int) -> bytes:
-    """Return the records of a PAX header that matter (POSIX.1-2008, pax, "Extended Header").
+    """Return the needed records of a PAX header at byte ``start`` (POSIX.1-2008, pax, "Extended Header").
 
-    A record is its own length in decimal, a space, keyword=value, and a newline. ``start`` is the header's position.
-    Raises ReadError for any other framing, and for numbers and names that no file can have.
+    A record is its own length in decimal, a space, keyword=value, and a newline. Raises ReadError for any other form,
+    and for numbers and names that no file can have.
     """
     at, kept = 0, []
     while at < len(data) and data[at]:
@@ -412,7 +412,7 @@ def _pax_records(data: bytes, start: int) -> bytes:
 
 
 def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
-    """Return the reader of headers for an archive of ``size`` bytes: it takes none that claims more, or less than 0."""
+    """Return the class that reads headers of an archive of ``size`` bytes: a larger or negative size is an error."""
 
     class BoundedTarInfo(tarfile.TarInfo):
         @classmethod
@@ -427,7 +427,7 @@ def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
 
 
 def _inside(path: str) -> str:
-    """Return a path that cannot lead out of the archive."""
+    """Return a normalised path that does not lead out of the archive."""
     return posixpath.normpath(posixpath.join("/", path)).lstrip("/")
 
 
@@ -444,7 +444,7 @@ def _member(info: tarfile.TarInfo) -> Member:
 
 
 def _milliseconds(info: tarfile.TarInfo) -> int | None:
-    """Return the time of the last write in ms, or None if it makes no sense. A float does not hold it whole."""
+    """Return the time of the last write in ms, or None for an impossible one. The float of tarfile is not exact."""
     if not abs(info.mtime) < _FAR:
         return None
     try:
@@ -454,14 +454,14 @@ def _milliseconds(info: tarfile.TarInfo) -> int | None:
 
 
 class OneFile:
-    """A place that holds one file without a path: standard input, or what a compressed file decompresses to."""
+    """A place with one file that has no path: standard input, or the content of a compressed file."""
 
     def __init__(self, held: OwnedDescriptor, name: str, local: str = "") -> None:
         self._held, self.name, self.local = held, name, local
         self._size = os.fstat(held.fd).st_size
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Open it again in the process that gets it."""
+        """Pickle as its name: another process opens it again."""
         return reopened, (self.name,)
 
     def look(self, path: str) -> Entry | None:
@@ -481,7 +481,7 @@ class OneFile:
 
 
 _OPENED: Final[WeakValueDictionary[tuple[object, ...], Archive | OneFile]] = WeakValueDictionary()
-"""The archives in use: a run that looks for partitions several times decompresses and lists each once."""
+"""The archives in use: each is decompressed and listed once in a run."""
 
 
 def opened(files: Files, entry: Entry) -> Archive | OneFile | None:
@@ -499,7 +499,7 @@ def opened(files: Files, entry: Entry) -> Archive | OneFile | None:
 
 
 def reopened(name: str) -> Archive | OneFile:
-    """Return the archive, or the compressed file, of this name. Raises UnreadableError."""
+    """Open the archive or compressed file of this name. Raises UnreadableError."""
     entry = LOCAL.look(name)
     if entry is not None and not entry.is_folder and (place := opened(LOCAL, entry)) is not None:
         return place
@@ -510,11 +510,11 @@ def reopened(name: str) -> Archive | OneFile:
 
 
 def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
-    """Return the archive that ``path`` begins with, and the path in it: ``bundle.tgz:d1/orders-0``.
+    """Return the archive at the beginning of ``path``, and the path in it: ``bundle.tgz:d1/orders-0``.
 
-    An archive may lie in another one: ``outer.tgz:bundle.zip:d1``. Names may hold colons. None if no part of the
-    path that a colon ends is an archive in ``files``; the path in the last archive may lead to nothing. Raises
-    UnreadableError for an archive that is broken.
+    An archive may be in another one: ``outer.tgz:bundle.zip:d1``. Names may contain colons. The path in the archive may
+    lead to nothing. Return None if no part of ``path`` before a colon is an archive in ``files``. Raises
+    UnreadableError for a broken archive.
     """
     nowhere = None
     at = path.find(":")
@@ -535,8 +535,8 @@ def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
 def open_archive(source: Source, name: str, identity: object = None, local: str | None = None) -> Archive | OneFile:
     """Open an archive or compressed file of a format in :func:`kdump.log_dirs.archive_formats.format_of`.
 
-    ``identity`` and ``local`` are those of :class:`Archive`. Raises UnreadableError when it is broken, or when there is
-    no room for what it decompresses to.
+    ``identity`` and ``local`` are those of :class:`Archive`. Raises UnreadableError if it is broken, or if there is not
+    enough disk space to decompress it.
     """
     identity, local = object() if identity is None else identity, source.name if local is None else local
     kind = archive_formats.format_of(source.read(0, HEAD))
@@ -556,13 +556,12 @@ _PLACES: Final = {archive_formats.TAR: TarArchive, archive_formats.ZIP: ZipArchi
 
 
 def _place(held: OwnedDescriptor, name: str, identity: object, local: str) -> Archive | OneFile:
-    """Return the place that a file without compression is."""
     kind = archive_formats.format_of(os.pread(held.fd, HEAD, 0))
     return _PLACES[kind](held, name, identity, local) if kind in _PLACES else OneFile(held, name, local)
 
 
 def standard_input() -> OneFile | Archive:
-    """Return the place that standard input holds: an archive, or one segment."""
+    """Return the content of standard input as a place: an archive, or one segment."""
     name = "stdin"
     if os.isatty(0):
         raise UnreadableError("-", "standard input is a terminal", "redirect a file or a pipe to it")

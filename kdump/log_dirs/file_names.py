@@ -1,7 +1,7 @@
 """The names of Kafka's files and folders in a log dir.
 
 Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore. The first release
-of a name is that of the first tag whose sources write it.
+of a name is the first tag whose sources write it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ PRODUCER_SNAPSHOT: Final = "snapshot"
 KRAFT_SNAPSHOT: Final = "checkpoint"
 INDEXES: Final = (INDEX, TIME_INDEX, TXN_INDEX)
 SIBLINGS: Final = (*INDEXES, PRODUCER_SNAPSHOT)
-"""What the names of the files beside a segment end in."""
+"""The suffixes of the files beside a segment."""
 
 DELETED: Final = "deleted"
 CLEANED: Final = "cleaned"
 SWAP: Final = "swap"
 PART: Final = "part"
 TMP: Final = "tmp"
-"""These five end the names of files that a broker adds or removes (0.8.1; ``part`` and ``checkpoint.deleted`` 2.8)."""
+"""Suffixes of files that a broker is adding or removing (since 0.8.1; ``part`` and ``checkpoint.deleted`` 2.8)."""
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -46,14 +46,14 @@ REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 DELETE_FOLDER: Final = "delete"
 FUTURE_FOLDER: Final = "future"
 STRAY_FOLDER: Final = "stray"
-"""These three end the names of folders that hold no live replica (0.10.2, 1.1 and 3.6.1)."""
+"""Suffixes of folders without a live replica (since 0.10.2, 1.1 and 3.6.1)."""
 _STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER}")
 
 
 class FileName(NamedTuple):
-    """A name with ``*`` for what differs, the first release that writes it, what it holds, and what reads it.
+    """A file name (``*`` stands for an offset), the first release that writes it, and its content.
 
-    ``format`` is a module of :mod:`kdump.formats`, None for a file that is known by its name alone.
+    ``format`` is the module of :mod:`kdump.formats` that reads it, or None.
     """
 
     name: str
@@ -86,12 +86,11 @@ FILES: Final = (
 
 
 def _any(*names: str) -> str:
-    """Return a pattern of these names."""
     return "(?:" + "|".join(map(re.escape, names)) + ")"
 
 
 STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
-"""The base offset, and the segment id of a segment of tiered storage."""
+"""The base offset; in remote storage also the segment id."""
 SEGMENT_NAME: Final = re.compile(rf"{STEM}\.{LOG}(?P<state>\.\w+)?", re.ASCII)
 INDEX_NAME: Final = re.compile(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})", re.ASCII)
 KRAFT_SNAPSHOT_NAME: Final = re.compile(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}", re.ASCII)
@@ -107,12 +106,12 @@ TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
 _FOLDER_STATE: Final = re.compile(
     rf"\S+-\S+\.\S+-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})".replace(r"\S", r"[^ \t\n\v\f\r]")
 )
-"""``\\S`` as Java has it, without the spaces of other scripts."""
+"""``\\S`` as in Java, which does not count the spaces of other scripts."""
 _JAVA_NUMBER: Final = re.compile(r"[+-]?\d{1,255}")
 
 
 class FolderName(NamedTuple):
-    """Topic and partition of a folder; ``state`` is empty, or delete, future or stray."""
+    """Topic and partition in the name of a folder; ``state`` is empty, delete, future or stray."""
 
     topic: str
     partition: int
@@ -120,11 +119,10 @@ class FolderName(NamedTuple):
 
 
 def parse_folder(name: str) -> FolderName | None:
-    """Return which partition a folder is, None for a name with which a broker does not start.
+    """Return the partition of a folder by its name, or None for a name with which a broker does not start.
 
-    The rule of ``UnifiedLog.parseTopicPartitionName`` (0.10.2): the number is what ``Integer.parseInt`` takes, so
-    ``a-+1``, ``a-01`` and digits of other scripts count. Java decodes the names of files as its locale has it, here
-    UTF-8.
+    This is ``UnifiedLog.parseTopicPartitionName`` (0.10.2). ``Integer.parseInt`` reads the number, so ``a-+1``,
+    ``a-01`` and digits of other scripts are valid. Java decodes file names by its locale, here UTF-8.
     """
     found = None
     if name.endswith(_STATE_ENDS):
@@ -139,32 +137,32 @@ def parse_folder(name: str) -> FolderName | None:
 
 
 def offset_of(name: str) -> int | None:
-    """Return the offset that a file's name begins with (LogFileUtils.offsetFromFile), or None if Java throws."""
+    """Return the offset at the beginning of a file name (LogFileUtils.offsetFromFile), or None if Java throws."""
     stem, dot, _ = name.partition(".")
     return _java_number(stem, 63) if dot else None
 
 
 def _java_number(text: str, bits: int) -> int | None:
-    """Return what ``Integer.parseInt`` or ``Long.parseLong`` makes of a text, None if they throw."""
+    """Return the result of ``Integer.parseInt`` (31 bits) or ``Long.parseLong`` (63), or None if they throw."""
     number = int(text) if _JAVA_NUMBER.fullmatch(text) and max(text) <= "\uffff" else None  # Java reads by char
     return None if number is None or not -(1 << bits) <= number < 1 << bits else number
 
 
 class Name(NamedTuple):
-    """Topic and partition in a folder's name, or None if it has none."""
+    """Topic and partition in a folder's name; None if it has none."""
 
     topic: str | None
     partition: int | None
 
 
 def folder_name(path: str) -> Name:
-    """Return the topic and partition in a folder's path: in a log dir, of a leftover, or in tiered storage."""
+    """Return the topic and partition in a folder's path, in a log dir or in remote storage."""
     above, name = posixpath.split(path.rstrip("/"))
     return folder_name_in(posixpath.basename(above), name)
 
 
 def folder_name_in(above: str, name: str) -> Name:
-    """Return the same of the folder ``name``; ``above`` is the name of the folder that it lies in."""
+    """Return the topic and partition of folder ``name`` in the folder ``above``."""
     if found := parse_folder(name):
         return Name(found.topic, found.partition)
     if name.isdecimal() and (tiered := TIERED_FOLDER.fullmatch(above)):
@@ -173,29 +171,28 @@ def folder_name_in(above: str, name: str) -> Name:
 
 
 def is_foreign(name: str) -> bool:
-    """Return whether a broker does not start on a log dir that holds a folder of this name (LogManager.loadLogs)."""
+    """Return whether a folder of this name stops a broker if it is in a log dir (LogManager.loadLogs)."""
     return parse_folder(name) is None and name != REMOTE_INDEX_CACHE
 
 
 def leftover_state(path: str) -> str | None:
-    """Return delete, future or stray for the folder at ``path`` that holds no live replica, None for another one."""
+    """Return delete, future or stray for a folder without a live replica, None for any other."""
     found = parse_folder(posixpath.basename(path.rstrip("/")))
     return None if found is None else found.state or None
 
 
 def is_padded(stem: str) -> bool:
-    """Return whether a stem is an offset as brokers write it into names (LogFileUtils.filenamePrefixFromOffset)."""
+    """Return whether a stem is an offset of 20 digits, as brokers write it (LogFileUtils.filenamePrefixFromOffset)."""
     return len(stem) == 20 and stem.isdecimal() and stem.isascii()
 
 
 def is_sibling(name: str) -> bool:
-    """Return whether a file has a name that a broker uses beside a segment or in a log dir."""
+    """Return whether a broker writes files of this name beside a segment or into a log dir."""
     plain = name.removesuffix(f".{LOG}").isdecimal()  # a segment's, nearly always
     return not plain and SIBLING_NAME.fullmatch(name) is not None
 
 
 def is_kraft_snapshot(path: str) -> bool:
-    """Return whether a file is a snapshot of the metadata log, by its name."""
     return path.endswith(f".{KRAFT_SNAPSHOT}")
 
 

@@ -1,11 +1,10 @@
-"""The interface between kdump and the places that hold Kafka's files.
+"""The interface of places that hold Kafka's files: a place lists folders and opens files read-only.
 
-A place lists folders and opens files read-only. :mod:`kdump.log_dirs.local` has the local disk,
-:mod:`kdump.log_dirs.archives` archives; anything else with the methods of :class:`Files` fits in the same way.
+Places are the local disk (:mod:`kdump.log_dirs.local`), archives (:mod:`kdump.log_dirs.archives`), object stores
+(:mod:`kdump.log_dirs.remote`) and remote storage (:mod:`kdump.log_dirs.tiered_storage`).
 
-Holes of sparse files are on no disk and read as zeros: they are passed over, not read. A file of the local disk has
-them where the file system says so (``SEEK_DATA``), a member of a tar where its map of extents does. Any other source
-has none.
+Holes of sparse files occupy no disk space and read as zeros. Readers skip them. The holes of a local file come from the
+file system (``SEEK_DATA``), those of a member of a tar from its list of extents. Other sources have none.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_WHOLE: Final = (1 << 31) - 1
-"""Bytes of a file that is read as a whole: Java maps and holds no more at once."""
+"""The most bytes of a file that is read at once: the limit of Java's arrays and mappings."""
 
 
 class Source(Protocol):
-    """Something with a name and a size in bytes that can be read at any position.
+    """Bytes with a name and a size that can be read at any position.
 
     ``limit`` is the largest batch accepted, compressed or decompressed, in bytes.
     """
@@ -50,8 +49,9 @@ class OpenSource(Source, Protocol):
 class Entry(NamedTuple):
     """A file or folder: its name in its folder, its path in its place, its size in bytes (0 for a folder).
 
-    ``identity`` is the same for two paths to one file, where the place can show. ``modified`` is the time in ms of the
-    last write, ``disk_size`` what the file occupies in bytes: less than its size where it has holes. None = not known.
+    Two paths to one file have the same ``identity``, if the place can determine it. ``modified`` is the time of the
+    last write in ms. ``disk_size`` is the occupied disk space in bytes: less than the size of a file with holes. None
+    means unknown.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
 
 
 class Files(Protocol):
-    """A place that holds files. Paths are joined with ``/``; every method raises UnreadableError."""
+    """A place that holds files. Paths are joined with ``/``. Every method may raise UnreadableError."""
 
     def look(self, path: str) -> Entry | None:
         """Return the entry at ``path``, or None."""
@@ -76,43 +76,43 @@ class Files(Protocol):
         """Open a file for reading."""
 
     def glob(self, pattern: str) -> list[str]:
-        """Return the paths that match, in order; ``**`` stands for any folders."""
+        """Return the paths that match, in order; ``**`` matches any folders."""
 
     def shown(self, path: str) -> str:
-        """Return the path as messages and rows name it."""
+        """Return the path for messages and rows."""
 
 
 @runtime_checkable
 class MayHaveHoles(Protocol):
-    """A source that knows its holes."""
+    """A source that can have holes."""
 
     def next_data(self, position: int) -> int:
-        """Return the first position from ``position`` on that is in no hole, in bytes; ``size`` if there is none."""
+        """Return the first byte from ``position`` on that is not in a hole; ``size`` if there is none."""
 
     def next_hole(self, position: int) -> int:
-        """Return where the next hole begins, at ``position`` or after it, in bytes; ``size`` if there is none."""
+        """Return the first byte from ``position`` on that is in a hole; ``size`` if there is none."""
 
 
 def next_data(source: Source, position: int) -> int:
-    """Return the first position from ``position`` on that is in no hole, in bytes; the source's size if none is."""
+    """Return the first byte from ``position`` on that is not in a hole; the source's size if there is none."""
     if position >= source.size or not isinstance(source, MayHaveHoles):
         return position
     return source.next_data(position)
 
 
 def next_hole(source: Source, position: int) -> int:
-    """Return where the next hole begins, at ``position`` or after it, in bytes; the source's size if there is none."""
+    """Return the first byte from ``position`` on that is in a hole; the source's size if there is none."""
     return source.next_hole(position) if isinstance(source, MayHaveHoles) else source.size
 
 
 def data_end(source: Source, start: int, end: int) -> int:
-    """Return the end of the last data between two positions (bytes): a hole reaches from there to ``end``.
+    """Return the first byte of the hole that ends at ``end``: ``end`` itself if there is none.
 
-    It is ``start`` if all is a hole, and ``end`` if the last byte is in none.
+    The result is at least ``start``.
     """
     if end <= start or next_data(source, end - 1) < end:
         return end
-    low, high = start, end  # no data begins at high or after it, before the end
+    low, high = start, end  # all bytes from high to end are a hole
     while low < high:
         middle = (low + high) // 2
         if next_data(source, middle) < end:
@@ -123,9 +123,9 @@ def data_end(source: Source, start: int, end: int) -> int:
 
 
 def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
-    """Return the position of the next data, or of the next hole, in an open file; ``size`` (bytes) if there is none.
+    """Return the first byte from ``position`` on in an open file that is data, or in a hole; ``size`` if there is none.
 
-    Without support for holes, the whole file counts as data. The position of ``descriptor`` moves.
+    If the file system does not report holes, all bytes are data. The file position of ``descriptor`` changes.
     """
     whence = getattr(os, "SEEK_DATA" if data else "SEEK_HOLE", None)
     try:
@@ -138,7 +138,7 @@ def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
 
 
 def size_of_holes(source: Source, start: int, end: int) -> int:
-    """Return how many bytes between two positions are in holes."""
+    """Return the number of bytes between two positions that are in holes."""
     if not isinstance(source, MayHaveHoles):
         return 0
     found, position = 0, start
@@ -166,10 +166,7 @@ def read_whole(source: Source) -> bytes:
 
 
 def matches(files: Files, pattern: str) -> list[str]:
-    """Return the paths in a place that match a pattern, folder by folder; ``**`` stands for any folders.
-
-    Raises UnreadableError.
-    """
+    """Return the paths in a place that match a pattern; ``**`` matches any folders. Raises UnreadableError."""
     root = "/" if pattern.startswith("/") else ""
     return sorted(set(_matches(files, root, pattern.strip("/").split("/"))))
 

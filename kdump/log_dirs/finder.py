@@ -1,11 +1,11 @@
-"""Find the partitions, with their segments in order, in the paths that a user names.
+"""Finds the partitions, with their segments in order, in the paths that a user names.
 
-Files, globs, partition folders, log dirs, archives and ``-`` all become a :class:`Partition`. Folders are listed one
-at a time and nothing stays open, so that ten thousand segments need no more than one. A note names what is not read.
+Files, globs, partition folders, log dirs, archives and ``-`` become :class:`Partition` objects. Folders are listed one
+at a time, and no file stays open. Skipped files are reported as notes.
 
-Names: ``<topic>-<partition>`` is a folder of a log dir, with ``.<uuid>-delete``, ``-future`` and ``-stray`` for the
-leftovers (``UnifiedLog``); ``<base offset>.log`` a segment, with ``.deleted``, ``.swap``, ``.cleaned`` after it for
-files on their way (``LogFileUtils``); ``<base offset>-<uuid>.log`` one of tiered storage (KIP-405).
+Names: ``<topic>-<partition>`` is a partition folder, ``<topic>-<partition>.<uuid>-delete``, ``-future`` and ``-stray``
+are leftovers (``UnifiedLog``). ``<base offset>.log`` is a segment; a broker adds or removes those with ``.deleted``,
+``.swap`` or ``.cleaned`` (``LogFileUtils``). ``<base offset>-<uuid>.log`` is a segment of remote storage (KIP-405).
 """
 
 from __future__ import annotations
@@ -44,36 +44,34 @@ if TYPE_CHECKING:
 
 
 NO_SEGMENT: Final = "no segment is in it or in the folders below"
-"""The reason for which a folder cannot be read that may be filled later."""
+"""The reason in the error on a folder without segments."""
 _MANY: Final = 3
 
 
 class Wanted(NamedTuple):
-    """The choice of topics (names or globs) and partitions, and whether leftovers (deleted, swap, stray, ...) count.
-
-    Empty means all.
-    """
+    """The partitions and files that a command reads. ``topics`` are names or globs; empty means all."""
 
     topics: tuple[str, ...] = ()
     partitions: frozenset[int] = frozenset()
     test: Callable[[Name], bool] | None = None
-    """A further test of a folder's name."""
+    """A further condition on the name of a folder."""
     leftovers: bool = False
+    """Also ``.deleted``, ``.swap`` and ``.cleaned`` files, and -delete, -future and -stray folders."""
     siblings: bool = False
-    """Whether files that hold no records count where they are named; they stand in ``Partition.others``."""
+    """Also named files without records, such as indexes: they are in ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
-    """Largest batch accepted, compressed or decompressed, in bytes. It chooses no files."""
+    """Largest batch accepted, compressed or decompressed, in bytes. It selects no files."""
     log_dirs: bool = False
-    """Whether folders without a segment count too: snapshots of the metadata log, or the files of a log dir."""
+    """Also folders without a segment: with snapshots of the metadata log, or files of a log dir."""
     logs_only: bool = False
-    """Whether a file that has neither the name nor the start of a segment is an error, or is read with a note."""
+    """A file without the name and the start of a segment is an error; else it is read with a note."""
     every_folder: bool = False
-    """Whether all folders count."""
+    """All folders, whatever they contain."""
     remote: RemoteStorage | None = None
-    """Remote storage: its segments and the local ones of a partition then form one log."""
+    """Remote storage, whose segments are joined with the local ones of a partition."""
 
     def takes(self, name: Name) -> bool:
-        """Return whether a folder is to be read."""
+        """Return whether a folder is selected by its name."""
         if self.topics and (name.topic is None or not any(fnmatchcase(name.topic, topic) for topic in self.topics)):
             return False
         if self.test is not None and not self.test(name):
@@ -97,12 +95,11 @@ class Wanted(NamedTuple):
 
     @property
     def is_choosy(self) -> bool:
-        """Whether only some topics or partitions are taken: then there may be none."""
+        """Whether only some topics or partitions are selected."""
         return bool(self.topics or self.partitions or self.test)
 
 
 def _hint(topic: str | None, met: Collection[Name]) -> str:
-    """Return a hint: the topics or partitions that exist instead."""
     numbers = [name.partition for name in met if name.partition is not None and topic in {None, name.topic}]
     if numbers:
         low, high = min(numbers), max(numbers)
@@ -111,7 +108,6 @@ def _hint(topic: str | None, met: Collection[Name]) -> str:
 
 
 def _is_text(head: bytes) -> bool:
-    """Return whether the beginning of a file is text for people."""
     text = head.decode("utf-8", "ignore")
     return len(text.encode()) > len(head) - 4 and all(letter.isprintable() or letter in "\t\r\n" for letter in text)
 
@@ -124,20 +120,19 @@ class Finder:
         self.report = report
         self.note, self.fail = report.note, report.fail
         self.met: set[Name] = set()
-        """The names of the folders with a log, and of those skipped by name."""
+        """The names of all folders with a log, also of those that are not selected."""
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
         self._packed: list[Entry] = []
-        """The archives that folders hold: they are not entered."""
+        """The archives in folders, which are not opened."""
 
     def find(self, paths: Iterable[str], files: Files | None = LOCAL) -> Iterator[Partition]:
-        """Yield the partitions that ``paths`` name, in the order given; folders in order of topic and partition.
+        """Yield the partitions in ``paths``, in the order given; in a folder in order of topic and partition.
 
-        Without ``files`` a path may be a URI, which names its place (:mod:`kdump.log_dirs.remote`).
-
-        Consecutive files of one folder in ``paths`` are one partition. Partitions only in remote storage come last.
+        With ``files`` None a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder in
+        ``paths`` are one partition. Partitions that are only in remote storage come last.
         """
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)
@@ -150,7 +145,7 @@ class Finder:
         yield from remote.rest()
 
     def remote(self) -> Iterator[Partition]:
-        """Yield the partitions in remote storage, as they are there: segments may overlap."""
+        """Yield the partitions in remote storage; their segments may overlap."""
         wanted = self.wanted._replace(remote=None, leftovers=False, siblings=False, log_dirs=False, every_folder=False)
         finder = Finder(wanted, self.report)
         finder.met, finder.unread = self.met, self.unread
@@ -184,7 +179,7 @@ class Finder:
         self._say_skipped()
 
     def _named(self, paths: Iterable[str], files: Files) -> Iterator[_Named]:
-        """Yield the folders, segments and archives that paths name; of an archive its root, or what is in it."""
+        """Yield the folders and files that paths name; an archive is yielded as its root folder."""
         for path in paths:
             try:
                 if path == "-" and files is LOCAL:
@@ -207,7 +202,7 @@ class Finder:
     def _at(self, path: str, files: Files) -> tuple[list[Entry], Files]:
         """Return the entries at a path or glob, and their place: ``files``, or an archive in the path.
 
-        Raises UnreadableError where there is nothing.
+        Raises UnreadableError if there are none.
         """
         found = _entries(path, files)
         if found:
@@ -253,7 +248,7 @@ class Finder:
         yield _Named(entry, files)
 
     def _one_file(self, entry: Entry, place: Files) -> Iterator[Partition]:
-        """Yield the content of a file without a path: standard input, or a compressed file."""
+        """Yield the partition of a file without a path: standard input, or a compressed file."""
         if not self._takes(Name(None, None), entry.name):
             return
         name = archive_formats.name_inside(entry.name)
@@ -270,10 +265,7 @@ class Finder:
         yield Partition(place, "", None, None, (segment,), limit=limit, is_named=True, is_listed=False)
 
     def _doubt(self, head: bytes, shown: str, *, must_be_log: bool = False) -> None:
-        """Note that a file does not begin as a segment: another one may have been meant, or it is damaged there.
-
-        Raises UnreadableError for ``must_be_log``.
-        """
+        """Report a file that does not begin like a segment as a note; with ``must_be_log`` raise UnreadableError."""
         if len(head) < record_layout.UP_TO_MAGIC or head[record_layout.MAGIC_POSITION] <= record_layout.MAGIC_2:
             return
         at, found = record_layout.MAGIC_POSITION, head[record_layout.MAGIC_POSITION]
@@ -284,7 +276,7 @@ class Finder:
         self.note(f"{shown} does not begin as a segment does: {begins}; it is read all the same")
 
     def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
-        """Yield the partition that single files of one folder make."""
+        """Yield the partition of files that were named in one folder."""
         if not entries:
             return
         folder = _folder_of(files, entries[0])
@@ -295,7 +287,7 @@ class Finder:
         is_listed = True
         try:
             beside = {entry.name: entry.path for entry in files.entries(folder)}
-        except UnreadableError as error:  # a folder may be closed to us and its files open
+        except UnreadableError as error:  # the files in it may be readable all the same
             is_listed, beside = False, self._siblings(entries, files)
             if isinstance(error, StoreError):
                 self.fail(error)
@@ -321,7 +313,6 @@ class Finder:
             yield named._replace(is_named=True, is_listed=False)
 
     def _siblings(self, entries: list[Entry], files: Files) -> dict[str, str]:
-        """Return the paths of the files beside segments, by name, where their folder cannot be listed."""
         beside: dict[str, str] = {}
         for entry in entries:
             found = SEGMENT_NAME.fullmatch(entry.name)
@@ -336,7 +327,7 @@ class Finder:
         return beside
 
     def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
-        """Yield the partitions in a folder that the user named; to hold none is an error."""
+        """Yield the partitions in a folder that the user named; a folder without any is an error."""
         archive = _archive(files)
         if archive is not None:
             for path, reason in archive.left_out:
@@ -352,7 +343,6 @@ class Finder:
             self.fail(self._without_segment(folder, files))
 
     def _without_segment(self, folder: Entry, files: Files) -> UnreadableError:
-        """Return the error of a folder that holds no segment, with the archives that are in it."""
         shown = files.shown(folder.path)
         reason = NO_SEGMENT if folder.path or files is LOCAL else "the archive holds no segment"
         packed = [entry for entry in self._packed if entry.path.startswith(folder.path)][:_MANY]
@@ -365,7 +355,7 @@ class Finder:
         )
 
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
-        """Yield the partition that a folder is, and those in the folders below it, however deep."""
+        """Yield the partition of a folder, and those of all folders below it."""
         left = [(name, folder)]
         foreign: set[str] = set()
         partitions: set[str] = set()
@@ -398,18 +388,17 @@ class Finder:
             if is_log_dir:
                 foreign |= {entry.path for _, entry in below if is_foreign(entry.name)}
                 partitions |= {entry.path for _, entry in below}
-            elif folder.path in partitions:  # no broker looks into a folder of a partition's folder
+            elif folder.path in partitions:  # a broker does not read folders inside partition folders
                 foreign |= {entry.path for _, entry in below}
                 partitions |= foreign
 
     def _holds(self, inside: list[Entry]) -> bool:
-        """Return whether files make their folder one to yield."""
         return self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
 
     def _enters(self, name: Name, folder: Entry, files: Files, in_log_dir: bool) -> bool:
-        """Return whether to look into a folder below; say which leftover is left out.
+        """Return whether to read a folder below; a skipped leftover is a note.
 
-        Outside a log dir a folder with the name of a partition may be a log dir: broker-1.
+        Outside a log dir a folder named like a partition may be a log dir, such as broker-1.
         """
         if not self.wanted.leftovers and leftover_state(folder.name):
             if self.wanted.takes(name):
@@ -420,14 +409,14 @@ class Finder:
         try:
             if not in_log_dir and files.look(posixpath.join(folder.path, file_names.META_PROPERTIES)) is not None:
                 return True
-        except UnreadableError as error:  # the other folders may be read
+        except UnreadableError as error:  # other folders are read all the same
             self.unread.add(name)
             self.fail(error)
         self.met.add(name)
         return False
 
     def partition(self, path: str, name: Name, inside: list[Entry], files: Files) -> Partition:
-        """Return the partition that a folder is; ``inside`` are its files."""
+        """Return the partition of a folder; ``inside`` are its files."""
         beside = {entry.name: entry.path for entry in inside}
         segments, others = [], []
         for entry in inside:
@@ -444,7 +433,7 @@ class Finder:
         return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others), limit=limit)
 
     def _takes(self, name: Name, path: str | None) -> bool:
-        """Return whether to read a folder. A note names a file of the user that is left out."""
+        """Return whether a folder is selected. A skipped file that the user named (``path``) is a note."""
         takes = self.wanted.takes(name)
         if not takes and path is not None:
             self.note(f"{path} is left out: its folder is not of the topic and partition asked for")
@@ -459,7 +448,7 @@ class Finder:
 
 
 class _Named(NamedTuple):
-    """A folder or file that the user named, and its place; ``is_alone``: a file without a path."""
+    """A folder or file that the user named, and its place. ``is_alone``: a file without a path."""
 
     entry: Entry
     files: Files
@@ -467,18 +456,17 @@ class _Named(NamedTuple):
 
     @property
     def folder(self) -> tuple[Files, str]:
-        """The place and the folder that a file is in."""
+        """The place and the folder of a file."""
         return self.files, _folder_of(self.files, self.entry)
 
 
 def _root(place: archives.Archive | archives.OneFile) -> _Named:
-    """Return an archive as what was named: its root, or its one file."""
     root = place.look("")
     return _Named(place.entries("")[0], place, is_alone=True) if root is None else _Named(root, place)
 
 
 def _archive(files: Files) -> archives.Archive | None:
-    """Return a place as an archive, None for any other: LOCAL is asked first, since archives take long to import."""
+    """Return a place if it is an archive, else None. :mod:`archives` is slow to import."""
     if files is LOCAL or "kdump.log_dirs.archives" not in sys.modules:
         return None
     from kdump.log_dirs import archives
@@ -497,14 +485,14 @@ def _is_glob(path: str) -> bool:
 
 
 def _held(entries: list[Entry]) -> str:
-    """Return the first names of an archive in words."""
+    """Return the end of a sentence with the first names in an archive."""
     names = [entry.name for entry in entries]
     more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
     return f": it has {', '.join(names[:_MANY])}{more}" if names else ", it is empty"
 
 
 def _reader_of(path: str) -> str:
-    """Return in brackets what reads a file that holds no records; nothing where kdump knows no such file."""
+    """Return the command that reads a file without records, in parentheses; empty for an unknown file."""
     name = posixpath.basename(path)
     if name.rpartition(".")[2] in SIBLINGS:
         return " (kdump --files prints it)"
@@ -513,14 +501,13 @@ def _reader_of(path: str) -> str:
 
 
 def holds_a_log(inside: Collection[Entry], *, log_dirs: bool) -> bool:
-    """Return whether files make their folder a partition, with ``log_dirs`` or a log dir."""
+    """Return whether a folder with these files is a partition, or with ``log_dirs`` a log dir."""
     return any(_belongs(entry.name) for entry in inside) or (
         log_dirs and any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
     )
 
 
 def _belongs(name: str) -> bool:
-    """Return whether a file of this name makes its folder a partition."""
     return SEGMENT_NAME.fullmatch(name) is not None or name == file_names.PARTITION_METADATA or _index_name(name)
 
 
@@ -559,7 +546,7 @@ def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: di
 
 
 def _following(beside: Iterable[str], segments: list[Segment]) -> Iterator[str]:
-    """Yield the segments of the log that lie after the first of ``segments``, and are none of them."""
+    """Yield the names of segments after the first of ``segments`` that are not among them."""
     named = {posixpath.basename(segment.path) for segment in segments}
     first = segments[0].base_offset if segments else None
     for name in beside:

@@ -20,29 +20,27 @@ if TYPE_CHECKING:
 _DISK_FAILS: Final = frozenset(
     number for name in ("EIO", "EUCLEAN", "EBADMSG") if (number := getattr(errno, name, None)) is not None
 )
-"""Errors of a disk, and of a file system that finds a wrong checksum of its own: XFS and ext4, and Btrfs with EIO."""
+"""Errors of a failing disk, and of wrong checksums in the file system (XFS, ext4; Btrfs returns EIO)."""
 BLOCK: Final = 512
-"""Bytes of a block as ``stat`` counts them, whatever the file system's own are."""
-
-
-_LOOK: Final = 61
+"""Bytes of a block in ``st_blocks``, independent of the file system."""
+_HEADER: Final = 61
 """Bytes of the header of a batch."""
 
 
 class Meter:
-    """Counts the bytes that are read of files, by path, in any thread."""
+    """Counts the bytes that are read from each file, in any thread."""
 
     def __init__(self) -> None:
         self._read: list[tuple[str, int]] = []
 
     def add(self, path: str, position: int, size: int) -> None:
-        """Count a read of ``size`` bytes. A look at the header that a segment begins with is no reading of it."""
-        if position == 0 and size <= _LOOK:
+        """Count a read of ``size`` bytes. A read of only the first header of a segment does not count."""
+        if position == 0 and size <= _HEADER:
             return
-        self._read.append((path, size))  # one step, which needs no lock
+        self._read.append((path, size))  # atomic: needs no lock
 
     def totals(self) -> dict[str, int]:
-        """Return the bytes that were read of each file."""
+        """Return the bytes that were read from each file, by path."""
         found: dict[str, int] = {}
         for path, size in self._read:
             found[path] = found.get(path, 0) + size
@@ -53,7 +51,7 @@ class LocalFiles:
     """The files of this machine. Symbolic links are followed."""
 
     def __reduce__(self) -> str:
-        """Be the same one in every process: what is asked is whether files are LOCAL."""
+        """Pickle as the name ``LOCAL``: code compares with ``is LOCAL``, in every process."""
         return "LOCAL"
 
     def look(self, path: str) -> Entry | None:
@@ -101,17 +99,19 @@ LOCAL = LocalFiles()
 
 
 class LocalFile:
-    """A file of this machine, opened read-only. Raises UnreadableError when it cannot be."""
+    """A file of this machine, opened read-only. Raises UnreadableError if it cannot be opened."""
 
     watch: ClassVar[Watch | None] = None
-    """The policy that keeps the page cache unchanged by reads; none by default."""
+    """With ``--cache drop``: the object that evicts pages after reads, for all files of the process."""
     meter: ClassVar[Meter | None] = None
-    """A callback with the path and size (bytes) of each read; None by default."""
+    """Counts the bytes of all reads, where it is set."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
         try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would wait for its writer
+            self._fd = os.open(
+                path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+            )  # without O_NONBLOCK a pipe waits for its writer
             status = os.fstat(self._fd)
         except OSError as reason:
             raise UnreadableError(self.name, reason.strerror or str(reason)) from reason
@@ -138,17 +138,17 @@ class LocalFile:
 
     @property
     def lost(self) -> int:
-        """The bytes by which the file has shrunk since it was opened: brokers truncate live files."""
+        """Bytes by which the file has shrunk since it was opened: brokers truncate live files."""
         return max(0, self.size - os.fstat(self._fd).st_size)
 
     @property
     def descriptor(self) -> int | None:
-        """The open file for readers without :meth:`read`; None if the page cache is watched meanwhile."""
+        """The file descriptor for code that reads without :meth:`read`; None with ``--cache drop``."""
         return None if self._guard is not None else self._fd
 
     def expect(self, position: int, size: int) -> None:
-        """Advise the system that much of these bytes will be read, so that it fetches them at once."""
-        if self._guard is not None or not hasattr(os, "posix_fadvise"):  # it would take them for the broker's
+        """Advise the operating system to read these bytes ahead."""
+        if self._guard is not None or not hasattr(os, "posix_fadvise"):  # the guard would not evict them
             return
         last = min(position + size, self.size) - 1
         if position > last or not (self._cached(position) and self._cached(last)):
@@ -156,12 +156,12 @@ class LocalFile:
                 os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
 
     def _cached(self, position: int) -> bool:
-        """Return whether a byte is in the page cache; this check costs far less than a read ahead of cached bytes."""
+        """Return whether a byte is in the page cache: the check is much cheaper than an unneeded read ahead."""
         if not hasattr(os, "RWF_NOWAIT"):
             return False
         try:
             return bool(os.preadv(self._fd, [bytearray(1)], position, os.RWF_NOWAIT))
-        except OSError:  # it is not, or the file system does not know
+        except OSError:  # it is not cached, or the file system does not support the flag
             return False
 
     def next_data(self, position: int) -> int:

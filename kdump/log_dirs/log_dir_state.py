@@ -1,4 +1,4 @@
-"""The files of a log dir outside its partition folders: the broker's ids, and checkpointed offsets."""
+"""Reads the files of a log dir outside its partition folders: the broker's ids, and checkpointed offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _properties(data: Bytes) -> MetaProperties:
-    from kdump.formats import meta_properties  # many partitions lie in no log dir
+    from kdump.formats import meta_properties  # many partitions are in no log dir
 
     return meta_properties.read(data)
 
@@ -41,14 +41,14 @@ READERS: Final[dict[str, Callable[[Bytes], object]]] = {
     file_names.LOG_STARTS: _checkpoint,
     file_names.CLEANER_OFFSETS: _checkpoint,
 }
-"""The files of a log dir by name. What counts of the mark of a clean shutdown is that it is there."""
+"""File name -> its reader. Of ``.kafka_cleanshutdown`` only the existence counts."""
 
 
 class LogDirState(NamedTuple):
-    """A log dir. Offsets are by topic and partition; a file that is missing or cannot be read gives none.
+    """The files of a log dir. A missing or unreadable file has no offsets.
 
-    ``path`` is as the user wrote it, as near as can be. ``sound`` has the names of the files that are there and
-    readable, ``failed`` those that the system does not give.
+    ``path`` is as the user wrote it, as far as possible. ``sound`` has the names of the valid files, ``failed`` the
+    errors of the unreadable ones.
     """
 
     path: str
@@ -63,12 +63,12 @@ class LogDirState(NamedTuple):
 
     @property
     def is_log_dir(self) -> bool:
-        """Whether any file is there that says so."""
+        """Whether the folder has a valid file of a log dir."""
         return bool(self.sound)
 
     @property
     def clean(self) -> bool:
-        """Whether the broker stopped in good order."""
+        """Whether the broker had a clean shutdown."""
         return file_names.CLEAN_SHUTDOWN in self.sound
 
     @property
@@ -139,7 +139,7 @@ class LogDirStates:
 
 
 def _is_folder(partition: Partition) -> bool:
-    """Return whether a folder stands in the place of the marker: it counts (CleanShutdownFileHandler.exists)."""
+    """Return whether the marker is a folder, which counts too (CleanShutdownFileHandler.exists)."""
     marker = partition.files.look(partition.path_beside(file_names.CLEAN_SHUTDOWN))
     return marker is not None and marker.is_folder
 

@@ -1,8 +1,8 @@
-"""Keep the page cache as it is: with ``--cache drop``, the pages that kdump loads are evicted after they are read.
+"""``--cache drop``: evicts the pages that kdump has loaded into the page cache, and leaves those of the broker there.
 
-A broker serves its consumers from the page cache, and reading its log dir would evict those pages. Linux reports which
-pages of a mapping are cached (mincore), and evicts pages (posix_fadvise). The mapping here is never read, so that a
-file that shrinks does no harm.
+A broker serves consumers from the page cache, and reads of other files would replace its pages. Linux reports the
+cached pages of a mapping (mincore), and evicts pages on request (posix_fadvise). The mapping is never read, because
+that would end the process if a broker truncates the file.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 
 PAGE: Final = mmap.PAGESIZE
 AHEAD: Final = (16 << 20) // PAGE
-"""Pages after cached ones that are watched too: reading those may start the read-ahead of the operating system."""
+"""Pages after cached ones that are noted too: the operating system may read them ahead."""
 FOLIO: Final = (2 << 20) // PAGE
-"""Pages that the kernel may hold as one folio: a part of one is never evicted."""
+"""Pages of the largest folio of Linux. A part of a folio is not evicted."""
 _BEYOND: Final = (64 << 20) // PAGE
-"""Pages from the end of a file to one that cannot be cached, however fast the file grows."""
+"""Pages from the end of the file to a page that is certainly not cached, even if the file grows."""
 _MISSING: Final = re.compile(rb"\0+")
 
 
 class Guard:
-    """Watches one open file of ``size`` bytes. Raises OSError if the system does not report which pages are cached."""
+    """Notes the cached pages of one open file of ``size`` bytes, and evicts the others after they are read.
+
+    Raises OSError if the system does not report the cached pages.
+    """
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd
@@ -48,13 +51,13 @@ class Guard:
                 raise OSError(
                     "only the owner of a file, or a user who may write to it, can see which of its pages are cached"
                 )
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # nothing is read beyond what is asked for
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # turn read-ahead off
         except OSError:
             self.close()
             raise
 
     def before(self, position: int, size: int) -> None:
-        """Prepare a read: evict the pages that earlier reads loaded and this one does not need."""
+        """Prepare a read: evict the pages that earlier reads have loaded and this one does not need."""
         first = min(position // PAGE, self._pages)
         last = max(first, min(-(-(position + size) // PAGE), self._pages))
         if 0 <= first - self._first <= len(self._was):
@@ -67,18 +70,18 @@ class Guard:
             self._look(min(last + AHEAD, self._pages))
 
     def close(self) -> None:
-        """Evict the rest."""
+        """Evict the remaining pages that kdump loaded."""
         self._leave(len(self._was))
         self._libc.munmap(ctypes.c_void_p(self._start), self._length)
 
     def _look(self, last: int) -> None:
-        """Note which pages are cached, up to ``last``. Pages are noted once, as kdump itself may load them later."""
+        """Note the cached pages up to ``last``. Each page is noted once, before kdump can load it."""
         known = self._first + len(self._was)
         if known < last:
             self._was += self._cached(known, last)
 
     def _leave(self, count: int) -> None:
-        """Evict those of the first ``count`` noted pages that were not cached, and forget all of them."""
+        """Evict those of the first ``count`` noted pages that were not cached, and drop these notes."""
         for run in _MISSING.finditer(self._was, 0, count):
             start, size = (self._first + run.start()) * PAGE, (run.end() - run.start()) * PAGE
             os.posix_fadvise(self._fd, start, size, os.POSIX_FADV_DONTNEED)
@@ -97,7 +100,7 @@ class Guard:
 
 
 class Watch:
-    """Makes the guards of files. If none can be made, ``note`` is called once in this process and its forks."""
+    """Makes the guard of each file. If it cannot, ``note`` is called once in this process and its forks."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note

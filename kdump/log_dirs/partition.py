@@ -1,4 +1,4 @@
-"""A partition's folder and its segments, and groups of partitions for workers."""
+"""A partition folder with its segments, names for folders without a topic, and groups of partitions for workers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TURN_COST: Final = 1 << 16
-"""The cost of opening a partition, in bytes that could be read in that time."""
+"""The cost of opening a partition, in bytes that could be read in the same time."""
 
 
 class Segment(NamedTuple):
-    """A file of batches. ``base_offset`` is that of its name, else of its first batch, or None.
+    """A file of batches. ``base_offset`` is the offset in its name, else that of its first batch, or None.
 
-    ``siblings`` gives the paths of the files beside it that are there, by suffix (``index``, ``timeindex``, ...).
+    ``siblings``: suffix (``index``, ``timeindex``, ...) -> path of the existing file beside it.
     """
 
     files: Files
@@ -40,17 +40,17 @@ class Segment(NamedTuple):
     limit: int = DEFAULT_LIMIT
     """Largest batch accepted, compressed or decompressed, in bytes."""
     modified: int | None = None
-    """When the file was last written, in ms; None if unknown."""
+    """The time of the last write in ms; None if unknown."""
     disk_size: int | None = None
-    """Bytes that the file occupies; None if unknown."""
+    """The occupied disk space in bytes; None if unknown."""
     until: int | None = None
-    """The offset from which on another segment is read in its place; None for its end."""
+    """The offset from which on another segment is read instead; None to read it to its end."""
     start: int = 0
-    """The byte of the file at which it begins, which is another one for a part of a segment alone."""
+    """The first byte of the file that belongs to it: not 0 for a part of a split segment."""
 
     @property
     def name(self) -> str:
-        """The path as messages and rows name it."""
+        """The path for messages and rows."""
         return self.files.shown(self.path)
 
     def open(self) -> OpenSource:
@@ -62,22 +62,22 @@ class Segment(NamedTuple):
         return source
 
     def first_offset(self) -> int | None:
-        """Return the offset that the file begins with, whatever its name says; None for an empty file.
+        """Return the first offset field of the file, or None for an empty file. Raises UnreadableError.
 
-        Below magic 2 that is the last offset of a wrapper. Raises UnreadableError.
+        In a wrapper of magic 0 or 1 it is the last offset.
         """
         return first_offset_of(self.files, self.path)
 
     def sibling(self, suffix: str) -> bytes | None:
-        """Return the whole content of a sibling, or None if it is absent. Raises UnreadableError."""
+        """Return the content of the file with this suffix, or None if it is absent. Raises UnreadableError."""
         path = self.siblings.get(suffix)
         return None if path is None else read_file(self.files, path)
 
 
 class Partition(NamedTuple):
-    """The segments of one folder in offset order. ``others`` are the folder's other files, where it was listed.
+    """The segments of one folder in offset order, and ``others``: the other files of the folder.
 
-    ``whole`` says whether all segments of the folder that follow the first one are among them.
+    ``whole``: no later segment of the folder is missing in ``segments``.
     """
 
     files: Files
@@ -90,30 +90,30 @@ class Partition(NamedTuple):
     limit: int = DEFAULT_LIMIT
     """Largest batch accepted, compressed or decompressed, in bytes."""
     foreign: bool = False
-    """Whether it was found in a log dir, and a broker names no folder so."""
+    """Whether it is in a log dir, and its folder has no name that a broker writes."""
     is_named: bool = False
-    """Whether its folder, or files of it, are what the user named: not found on the way."""
+    """Whether the user named the folder or its files, not a folder above."""
     is_listed: bool = True
-    """Whether ``others`` has all other files of its folder."""
+    """Whether ``others`` has all other files of the folder."""
 
     @property
     def name(self) -> str:
-        """Topic and partition, or the folder if its name has none."""
+        """Topic and partition as ``orders-0``, or the path of the folder if it has no topic."""
         return self.files.shown(self.folder) if self.topic is None else f"{self.topic}-{self.partition}"
 
     @property
     def size(self) -> int:
-        """The bytes of all segments."""
+        """The size of all segments in bytes."""
         return sum([segment.size for segment in self.segments])
 
     @property
     def log_dir(self) -> str:
-        """The path of the log dir that holds the folder, as near as can be to what the user wrote."""
+        """The path of the log dir of the folder, as the user wrote it as far as possible."""
         folder, name = posixpath.split(self.folder.rstrip("/"))
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
 
     def file(self, name: str) -> bytes | None:
-        """Return a file of its folder, or None if it is absent. Raises UnreadableError."""
+        """Return the content of a file in the folder, or None if it is absent. Raises UnreadableError."""
         path = next((entry.path for entry in self.others if entry.name == name), None)
         if path is None:
             path = posixpath.join(self.folder, name)
@@ -124,8 +124,8 @@ class Partition(NamedTuple):
     def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
         """Return the topic id of ``partition.metadata``, or None without a valid file.
 
-        A broker refuses a file that is not what its format says: ``wrong`` is called with the sentence on it, which is
-        damage in every command. Raises UnreadableError.
+        A broker does not start with an invalid file: ``wrong`` receives the sentence on it, which is damage in every
+        command. Raises UnreadableError.
         """
         from kdump.formats import partition_metadata  # most runs need none
 
@@ -135,7 +135,7 @@ class Partition(NamedTuple):
     def leader_epochs(self, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...] | None:
         """Return the entries of ``leader-epoch-checkpoint`` in the file's order, or None without a valid file.
 
-        ``wrong`` and what is raised are as for :meth:`topic_id`.
+        ``wrong`` and errors are as in :meth:`topic_id`.
         """
         from kdump.formats import leader_epoch  # most runs need none
 
@@ -150,11 +150,11 @@ class Partition(NamedTuple):
             return None
 
     def path_beside(self, name: str) -> str:
-        """Return the path of a file of the log dir that holds the folder."""
+        """Return the path of a file in the log dir of the folder."""
         return posixpath.join(folder_above(self.files, self.folder), name)
 
     def beside(self, name: str) -> bytes | None:
-        """Return a file of the log dir that holds the folder, or None if it is absent. Raises UnreadableError."""
+        """Return the content of a file in the log dir, or None if it is absent. Raises UnreadableError."""
         path = self.path_beside(name)
         return None if self.files.look(path) is None else read_file(self.files, path)
 
@@ -193,9 +193,9 @@ def _path_of(unnamed: Partition) -> str:
 
 
 def index_swaps(partition: Partition) -> dict[str, str]:
-    """Return the paths of the index ``.swap`` files that have no ``.log.swap``, by the name that a start gives them.
+    """Return the paths of index ``.swap`` files without a ``.log.swap``, by the name to which a start renames them.
 
-    A start renames every ``.swap`` file that no ``.cleaned`` file of a lower or equal base offset discards (LogLoader,
+    A start renames all ``.swap`` files below the least offset of a ``.cleaned`` file (LogLoader,
     ``removeTempFilesAndCollectSwapFiles`` and ``load``).
     """
     found = {each.name: each.path for each in partition.others if each.name.endswith(f".{file_names.SWAP}")}
@@ -229,12 +229,12 @@ def stem_offset(name: str) -> int:
 
 
 def with_index_swaps(segments: Sequence[Segment], lone: Mapping[str, str]) -> list[Segment]:
-    """Return segments with the indexes that they have after a start; ``lone`` is that of :func:`index_swaps`."""
+    """Return segments with the index files that they have after a start. ``lone`` comes from :func:`index_swaps`."""
     return [each._replace(siblings=each.siblings | _renamed(each, lone)) for each in segments] if lone else [*segments]
 
 
 def _renamed(segment: Segment, lone: Mapping[str, str]) -> dict[str, str]:
-    """Return the index files that a start puts beside a segment, by suffix."""
+    """Return the ``.swap`` files that become index files of a segment, by suffix."""
     names = {suffix: file_names.beside_log(posixpath.basename(segment.path), suffix) for suffix in file_names.INDEXES}
     return {suffix: lone[name] for suffix, name in names.items() if name in lone}
 
@@ -242,9 +242,9 @@ def _renamed(segment: Segment, lone: Mapping[str, str]) -> dict[str, str]:
 def task_groups(
     partitions: Sequence[Partition], count: int, unit: Callable[[Partition], object] = id
 ) -> list[list[Partition]]:
-    """Return partitions in order, in groups that take about the same time, about four for each of ``count`` workers.
+    """Return partitions in order, in groups of about equal work, about four for each of ``count`` workers.
 
-    Consecutive partitions of the same ``unit`` stay together.
+    Consecutive partitions of the same ``unit`` stay in one group.
     """
     room = max(1, sum(map(_cost, partitions)) // (4 * count))
     cut: list[list[Partition]] = []
@@ -263,7 +263,7 @@ def _cost(partition: Partition) -> int:
 
 
 def start_of(source: Source, offset: int) -> int:
-    """Return the byte at which the first batch of ``offset`` or higher begins; the source's size where damage comes."""
+    """Return the byte at which the first batch of ``offset`` or higher begins; else the source's size."""
     position = 0
     while position < source.size:
         data = source.read(position, LOG_OVERHEAD.size)

@@ -1,4 +1,4 @@
-"""Places beyond the local disk (s3, gs, hdfs, abfs), as :class:`kdump.log_dirs.files.Files`."""
+"""Object stores and HDFS (s3, gs, hdfs, abfs) as places of files: :class:`kdump.log_dirs.files.Files`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from kdump.primitives.compression import DEFAULT_LIMIT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from kdump.log_dirs.patience import Patience
+    from kdump.log_dirs.retries import Retries
 
 _URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)", re.DOTALL)
 HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-"""Hadoop's names of places that Arrow calls otherwise."""
+"""Hadoop's name of a scheme -> Arrow's."""
 _SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *HADOOP_NAMES})
-"""What Arrow opens."""
+"""The schemes that Arrow opens."""
 
 
 def places(
     paths: Iterable[str], place_of: Callable[[str], tuple[Files, str]] | None = None
 ) -> Iterator[tuple[Files, list[str]]]:
-    """Yield each place that ``paths`` name with the paths in it, in order. Raises UsageError for an unknown scheme.
+    """Yield each place of ``paths`` with the paths in it, in order. Raises UsageError for an unknown scheme.
 
     ``place_of`` is :func:`place` or :func:`as_written`.
     """
@@ -44,7 +44,7 @@ def places(
 
 
 def place(path: str) -> tuple[Files, str]:
-    """Return the place that a path or URI names, and the path in it."""
+    """Return the place of a path or URI, and the path in it; local paths become absolute."""
     found = _URI.match(path)
     if found is None:
         return LOCAL, posixpath.abspath(path)
@@ -56,9 +56,9 @@ def place(path: str) -> tuple[Files, str]:
 
 
 def as_written(path: str) -> tuple[Files, str]:
-    """Return the place that a path or URI names, and the path in it: paths of this machine as they are written.
+    """Return the place of a path or URI, and the path in it; local paths stay as written.
 
-    A word before a colon is a scheme where Arrow opens it, and nothing of this name stands here.
+    A path is a URI if Arrow opens its scheme and no local file has this name.
     """
     found = _URI.match(path)
     if found is None or found["scheme"] not in _SCHEMES or LOCAL.look(path) is not None:
@@ -67,14 +67,14 @@ def as_written(path: str) -> tuple[Files, str]:
 
 
 def without_secret(path: str) -> str:
-    """Return a path or URI as it may be shown: without the user's key, and what Arrow needs to know of the place."""
+    """Return a path or URI without its credentials and options, for messages."""
     return path if _URI.match(path) is None else re.sub(r"//[^/@]*@", "//", path.partition("?")[0])
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Return whether a file or folder exists at a path that a message shows.
+    """Return whether a file or folder exists at a path from a message.
 
-    It looks in the places of ``paths``: a shown path lacks the credentials and options of the store.
+    ``paths`` give the places to look in: the shown path lacks the credentials and options of a store.
     """
     for files, _ in places(paths):
         if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
@@ -83,16 +83,16 @@ def is_there(shown: str, paths: Iterable[str]) -> bool:
 
 
 class RemoteFiles:
-    """One ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). ``prefix`` starts its paths in messages.
+    """A ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). ``prefix`` begins its paths in messages.
 
-    Every method tries again for a while (:class:`kdump.log_dirs.patience.Patience`), then raises StoreError.
+    Every method retries (:class:`kdump.log_dirs.retries.Retries`), then raises StoreError.
     """
 
-    def __init__(self, system: Any, prefix: str, patience: Patience | None = None) -> None:
-        from kdump.log_dirs.patience import Patience  # most runs meet no store
+    def __init__(self, system: Any, prefix: str, retries: Retries | None = None) -> None:
+        from kdump.log_dirs.retries import Retries  # most runs meet no store
 
         self._system, self._prefix = system, prefix
-        self._patience = patience or Patience()
+        self._retries = retries or Retries()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RemoteFiles) and (self._prefix, self._system) == (other._prefix, other._system)
@@ -102,7 +102,7 @@ class RemoteFiles:
 
     @classmethod
     def of(cls, uri: str) -> tuple[RemoteFiles, str]:
-        """Return the place of ``uri`` and the path in it. What stands after ``?`` are Arrow's options of the place."""
+        """Return the place of ``uri`` and the path in it. The text after ``?`` has Arrow's options of the place."""
         try:
             from pyarrow import ArrowInvalid, ArrowNotImplementedError
         except ImportError:
@@ -113,16 +113,16 @@ class RemoteFiles:
         from urllib.parse import urlsplit  # slow to import
 
         from kdump.log_dirs import stores
-        from kdump.log_dirs.patience import ErrorKind, Patience, kind_of
+        from kdump.log_dirs.retries import ErrorKind, Retries, kind_of
 
         scheme, _, rest = uri.partition(":")
         scheme = HADOOP_NAMES.get(scheme, scheme)
         bare, query, arguments = rest.partition("?") if re.search(r"\?\w+=", rest) else (rest, "", "")
-        glob = re.search(r"[*?[]", bare)  # Arrow takes no glob: it is put back after the folder it stands in
+        glob = re.search(r"[*?[]", bare)  # Arrow takes no glob: it is added again after its folder
         folder = bare[: bare.rfind("/", 0, glob.start()) + 1] if glob else bare
-        patience, place = Patience(), f"{folder}{query}{arguments}"
+        retries, place = Retries(), f"{folder}{query}{arguments}"
         try:
-            system, path = patience.ask(without_secret(uri), lambda: stores.client(scheme, place))
+            system, path = retries.call(without_secret(uri), lambda: stores.client(scheme, place))
         except (ArrowInvalid, ArrowNotImplementedError) as reason:
             raise UsageError(f"{without_secret(uri)}: {reason}") from reason
         except StoreError as error:
@@ -133,7 +133,7 @@ class RemoteFiles:
         if glob:
             path = path.rstrip("/") + "/" + bare[len(folder) :]
         host = f"{urlsplit(uri).netloc.rpartition('@')[2]}/" if scheme in ("hdfs", "viewfs") else ""
-        return cls(system, f"{scheme}://{host}", patience), path.rstrip("/")
+        return cls(system, f"{scheme}://{host}", retries), path.rstrip("/")
 
     def shown(self, path: str) -> str:
         return self._prefix + path.lstrip("/")
@@ -141,13 +141,13 @@ class RemoteFiles:
     def look(self, path: str) -> Entry | None:
         from pyarrow.fs import FileType
 
-        info = self._patience.ask(self.shown(path), lambda: self._system.get_file_info(path))
+        info = self._retries.call(self.shown(path), lambda: self._system.get_file_info(path))
         return None if info.type == FileType.NotFound else self._entry(info)
 
     def entries(self, folder: str) -> list[Entry]:
         from pyarrow.fs import FileSelector
 
-        found = self._patience.ask(self.shown(folder), lambda: self._system.get_file_info(FileSelector(folder)))
+        found = self._retries.call(self.shown(folder), lambda: self._system.get_file_info(FileSelector(folder)))
         return sorted(map(self._entry, found))
 
     def _entry(self, info: Any) -> Entry:
@@ -158,19 +158,19 @@ class RemoteFiles:
         return Entry(info.base_name, info.path, folder, 0 if folder else info.size, (self._prefix, info.path), modified)
 
     def open(self, path: str) -> OpenSource:
-        return RemoteSource(self._system, path, self.shown(path), self._patience)
+        return RemoteSource(self._system, path, self.shown(path), self._retries)
 
     def glob(self, pattern: str) -> list[str]:
         return matches(self, pattern)
 
 
 class RemoteSource:
-    """A file of a ``pyarrow.fs`` file system, read at positions. It is opened again after an error."""
+    """A file of a ``pyarrow.fs`` file system. It is opened again after an error."""
 
-    def __init__(self, system: Any, path: str, name: str, patience: Patience) -> None:
+    def __init__(self, system: Any, path: str, name: str, retries: Retries) -> None:
         self.name, self.limit = name, DEFAULT_LIMIT
-        self._system, self._path, self._patience = system, path, patience
-        self._file, self.size = patience.ask(name, self._opened)
+        self._system, self._path, self._retries = system, path, retries
+        self._file, self.size = retries.call(name, self._opened)
         self._whole, self._has_failed = self.size, False
 
     def _opened(self) -> tuple[Any, int]:
@@ -185,10 +185,10 @@ class RemoteSource:
 
     def read(self, position: int, size: int) -> bytes:
         wanted = max(0, min(size, self.size - position))
-        return self._patience.ask(self.name, lambda: self._read(position, wanted)) if wanted else b""
+        return self._retries.call(self.name, lambda: self._read(position, wanted)) if wanted else b""
 
     def _read(self, position: int, size: int) -> bytes:
-        """Read once; a store that closes the connection early has not reported the end of the file. Raises OSError."""
+        """Read once. Raises OSError, also if the store closes the connection before all bytes."""
         if self._has_failed:
             self._file, now = self._opened()
             if now != self._whole:

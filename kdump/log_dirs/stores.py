@@ -1,4 +1,4 @@
-"""The clients of stores, with the settings that Hadoop and Spark have for them.
+"""The clients of object stores and HDFS, with the settings of Hadoop and Spark.
 
 =====================  ==============================================================================================
 scheme                 client and settings
@@ -10,8 +10,8 @@ scheme                 client and settings
 others                 PyArrow, with options in the URI and the environment of each store's own client.
 =====================  ==============================================================================================
 
-The settings of a Spark session are in the environment variable :data:`VARIABLE` of the processes that list files. The
-processes that read files get a client with its settings from them.
+The environment variable :data:`VARIABLE` has the settings of the Spark session, for the processes that list files.
+These processes pass their client with its settings to the processes that read files.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VARIABLE: Final = "KDUMP_STORE_SETTINGS"
-"""Hadoop's settings of stores, as a JSON object. It may hold keys: kdump prints it nowhere."""
+"""Hadoop's settings of stores as a JSON object. It may contain keys: kdump never prints it."""
 SECRETS: Final = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token")
 """Settings that Hadoop may keep in a credential provider."""
 PREFIXES: Final = ("fs.s3a.", "fs.defaultFS", "fs.viewfs.", "dfs.")
-"""What the names of settings of stores start with."""
+"""The prefixes of the names of these settings."""
 _S3A: Final = "fs.s3a."
 _ANONYMOUS: Final = "AnonymousAWSCredentialsProvider"
 _FEW_TRIES: Final = {
@@ -40,7 +40,7 @@ _FEW_TRIES: Final = {
     "dfs.client.failover.sleep.base.millis": "100",
     "dfs.client.failover.sleep.max.millis": "500",
 }
-"""Tries within one call of hdfs-native, by default four minutes of them. kdump has its own tries, which can end."""
+"""Retries within one call of hdfs-native. Its defaults take four minutes; kdump has retries of its own."""
 
 
 def relevant(settings: Mapping[str, str]) -> dict[str, str]:
@@ -61,9 +61,9 @@ def settings() -> dict[str, str]:
 
 
 def client(scheme: str, rest: str) -> tuple[Any, str]:
-    """Return a ``pyarrow.fs`` file system, or one with its methods, for the URI ``scheme:rest``, and the path in it.
+    """Return a file system with the methods of ``pyarrow.fs`` for the URI ``scheme:rest``, and the path in it.
 
-    Raises KdumpError, UsageError, and OSError or Arrow's errors as the client does.
+    Raises KdumpError and UsageError, and the errors of the client: OSError, Arrow's errors.
     """
     given = settings()
     host, _, path = rest.removeprefix("//").partition("/")
@@ -87,7 +87,7 @@ def client(scheme: str, rest: str) -> tuple[Any, str]:
         hdfs = HdfsSystem(f"{scheme}://{host}" if host else None, {**_FEW_TRIES, **given})
         try:
             hdfs.connect()
-        except RuntimeError as reason:  # a setting is missing or wrong; no name node has been asked yet
+        except RuntimeError as reason:  # a setting is missing or wrong; no name node was contacted yet
             found = re.search(r'"(.*)"', str(reason))
             hint = "" if host else "; name it (hdfs://HOST:PORT/PATH), or HADOOP_CONF_DIR"
             raise UsageError(f"{scheme}:{rest}: {found[1] if found else reason}{hint}") from reason
@@ -103,7 +103,7 @@ def _by_arrow(scheme: str, rest: str) -> tuple[Any, str]:
 
 
 def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for the settings of S3A, empty when there are none."""
+    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for the settings of S3A; empty without any."""
     settings = {name.removeprefix(_S3A): value for name, value in given.items() if name.startswith(_S3A)}
     of_bucket = f"bucket.{bucket}."
     settings |= {name.removeprefix(of_bucket): value for name, value in settings.items() if name.startswith(of_bucket)}
@@ -128,7 +128,7 @@ def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
     if region:
         found["region"] = region
     elif endpoint and not (os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
-        found["region"] = "us-east-1"  # the one that S3A takes
+        found["region"] = "us-east-1"  # the default of S3A
     return found
 
 
@@ -139,7 +139,8 @@ _AWS_REGION: Final = re.compile(r"s3[.-]([a-z0-9-]+)\.amazonaws\.com")
 class HdfsSystem:
     """HDFS through hdfs-native, with the methods of a ``pyarrow.fs`` file system that kdump calls.
 
-    ``url`` names the name node or the name service; None is ``fs.defaultFS``. All methods raise OSError with one line.
+    ``url`` is that of the name node or name service; None stands for ``fs.defaultFS``. All methods raise OSError with a
+    text of one line.
     """
 
     url: str | None
@@ -149,7 +150,7 @@ class HdfsSystem:
         return hash(self.url)
 
     def connect(self) -> Any:
-        """Return the client of this process: it cannot be pickled, and does not survive a fork."""
+        """Return the client of this process: it cannot be pickled or used after a fork."""
         found = _CLIENTS.get((os.getpid(), self))
         if found is None:
             from hdfs_native import Client
@@ -158,7 +159,7 @@ class HdfsSystem:
         return found
 
     def get_file_info(self, what: Any) -> Any:
-        """Return the FileInfo of a path, or a list of those in the folder that a FileSelector names."""
+        """Return the FileInfo of a path, or a list of FileInfo for the folder of a FileSelector."""
         from pyarrow.fs import FileInfo, FileType
 
         if isinstance(what, str):
@@ -170,7 +171,6 @@ class HdfsSystem:
         return [_info(one.path, one) for one in found]
 
     def open_input_file(self, path: str) -> HdfsFile:
-        """Open a file to read it at positions."""
         return HdfsFile(_one_line(lambda: self.connect().read(path)))
 
 
@@ -184,7 +184,6 @@ class HdfsFile:
         self._reader = reader
 
     def size(self) -> int:
-        """Return the size in bytes when the file was opened."""
         return int(self._reader.size)
 
     def read_at(self, size: int, position: int) -> bytes:
@@ -193,7 +192,6 @@ class HdfsFile:
         return _one_line(lambda: bytes(self._reader.read_range(position, size))) if size > 0 else b""
 
     def close(self) -> None:
-        """Close the file."""
         self._reader.close()
 
 
@@ -206,7 +204,7 @@ def _info(path: str, status: Any) -> Any:
 
 
 def _one_line(call: Any) -> Any:
-    """Call a function; an error keeps only its first line, without the name node's stack."""
+    """Call a function. An OSError is raised again with the first line of its text, without the name node's stack."""
     try:
         return call()
     except OSError as error:

@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "rsm-manifest"
 INDEXES: Final = "indexes"
-"""What the names of the other objects of a segment end in."""
+"""The suffixes of the other objects of a segment."""
 INDEX_FILES: Final = {INDEX: "offset", TIME_INDEX: "timestamp", TXN_INDEX: "transaction"}
-"""Suffix of a file beside a segment -> its name in a manifest."""
+"""Suffix of an index file -> its name in a manifest."""
 UNREADABLE: Final = b"\xff"
-"""Fills a chunk that cannot be read: no batch begins so, and a reader goes on after it."""
+"""Fills an unreadable chunk: no batch begins with this byte, so a reader continues after it."""
 KEPT: Final = 4
 KEPT_BYTES: Final = 64 << 20
-"""Chunks of a segment that are kept decompressed, where they take no more bytes than these: threads read ahead."""
+"""The most decompressed chunks of a segment that are kept, and their most bytes: threads read ahead."""
 
 
 class LockedError(UnreadableError):
@@ -61,9 +61,9 @@ class LockedError(UnreadableError):
 
 
 class TieredFiles:
-    """A place in which remote storage lies. ``fail`` is called once with each error.
+    """Remote storage at ``place``, as a place of files. ``fail`` receives each error once.
 
-    ``list_locked``: also list segments without a given key; opening one raises UnreadableError.
+    ``list_locked``: also list encrypted segments without a given key. To open one raises UnreadableError.
     """
 
     def __init__(
@@ -76,17 +76,17 @@ class TieredFiles:
     ) -> None:
         self._place, self._keys, self._fail, self._list_locked = place, keys, fail, list_locked
         self.locked: dict[str, UnreadableError] = {}
-        """The listed segments that cannot be decrypted, by path."""
+        """Path of a listed segment that cannot be decrypted -> the reason."""
         self._manifests: dict[str, Manifest] = {}
         self._indexes: dict[str, tuple[str, str]] = {}
         self._data_keys: dict[rsm_manifest.Encryption, bytes] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state to pickle: another process reports unreadable files on standard error."""
+        """Return the state to pickle: another process prints errors on standard error."""
         return {**self.__dict__, "_fail": _say}
 
     def manifest(self, path: str) -> Manifest | None:
-        """Return the manifest of a segment whose folder was listed, or None for a plain copy."""
+        """Return the manifest of a listed segment, or None for a plain copy."""
         return self._manifests.get(path)
 
     def look(self, path: str) -> Entry | None:
@@ -116,7 +116,7 @@ class TieredFiles:
         return sorted(found)
 
     def _segment(self, stem: str, log: Entry, there: Mapping[str, Entry]) -> list[Entry]:
-        """Return the files of a segment as a log dir has them, or none if no manifest describes it."""
+        """Return the files of a segment as in a log dir; none if its manifest is missing or invalid."""
         manifest_entry, indexes = there.get(f"{stem}.{MANIFEST}"), there.get(f"{stem}.{INDEXES}")
         if manifest_entry is None and indexes is None:
             return [log]
@@ -162,7 +162,7 @@ class TieredFiles:
             raise IncompleteCopyError(self.shown(entry.path), _without_position(damage)) from None
 
     def _data_key(self, manifest: Manifest, manifest_entry: Entry) -> None:
-        """Learn the AES key of a segment. Raises UnreadableError."""
+        """Decrypt and store the AES key of a segment. Raises UnreadableError."""
         sealed = manifest.encryption
         if sealed is None:
             return
@@ -191,7 +191,6 @@ class TieredFiles:
         return ChunkedSource(self._place.open(path), manifest, key, self._fail)
 
     def _index(self, path: str, log: str, name: str) -> OpenSource:
-        """Open a file that lies in ``.indexes``."""
         manifest = self._manifests[log]
         part, sealed = manifest.indexes[name], manifest.encryption
         with self._place.open(f"{log.removesuffix(LOG)}{INDEXES}") as source:
@@ -209,7 +208,7 @@ class TieredFiles:
 
 
 class MemorySource:
-    """Bytes that are held, as a file."""
+    """Bytes in memory as a file."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name, self._data, self.size, self.limit = name, data, len(data), DEFAULT_LIMIT
@@ -225,7 +224,7 @@ class MemorySource:
 
 
 class ChunkedSource:
-    """A segment as it was, read from its chunks. A chunk that cannot be read is reported once, and filled."""
+    """A decrypted, decompressed segment. An unreadable chunk is reported once, and filled with UNREADABLE."""
 
     def __init__(
         self, stored: OpenSource, manifest: Manifest, key: bytes | None, fail: Callable[[UnreadableError], None]
@@ -261,7 +260,6 @@ class ChunkedSource:
         return data
 
     def _read(self, number: int) -> bytes:
-        """Return the bytes of a chunk as they were."""
         size = self._manifest.original_size(number)
         start, stored = self._starts[number], self._manifest.chunks[number]
         try:
@@ -300,13 +298,13 @@ class RemoteStorage:
     paths: tuple[str, ...]
     keys: Mapping[str, PrivateKey] = field(default_factory=dict)
     list_locked: bool = False
-    """Whether segments are listed, too, whose key is not given."""
+    """Whether encrypted segments without a given key are listed too."""
 
     @classmethod
     def of(cls, paths: tuple[str, ...], key_files: Mapping[str, str]) -> RemoteStorage | None:
-        """Read the keys from files by their names; None if no path is given.
+        """Return the storage with keys read from ``key_files``; None without ``paths``.
 
-        Raises UsageError for what is no private key, or where there is no path for one, and UnreadableError.
+        Raises UnreadableError, and UsageError for an invalid key or for keys without a path.
         """
         if not paths:
             if key_files:
@@ -315,13 +313,13 @@ class RemoteStorage:
         return cls(paths, {name: PrivateKey(read_file(LOCAL, file), file) for name, file in key_files.items()})
 
     def places(self, fail: Callable[[UnreadableError], None]) -> Iterator[tuple[Files, list[str]]]:
-        """Yield each place with the paths in it; segments in it look as those of a log dir do."""
+        """Yield each place with the paths in it."""
         for files, paths in places(self.paths):
             yield TieredFiles(files, self.keys, fail, list_locked=self.list_locked), paths
 
 
 class RemotePartitions:
-    """The partitions of remote storage, each to be joined with the local one of its topic id."""
+    """The partitions of remote storage, to be joined with local ones of the same topic id."""
 
     def __init__(self, partitions: Iterable[Partition], report: Reporter) -> None:
         self._report = report
@@ -330,7 +328,7 @@ class RemotePartitions:
             self._left.setdefault((one.topic, one.partition), []).append(one)
 
     def join(self, local: Partition) -> Partition:
-        """Return a local partition with what of it is in remote storage: a topic of its name may have had other ids."""
+        """Return a local partition with its segments in remote storage. Those of another topic id are not its own."""
         there = self._left.get((local.topic, local.partition), [])
         topic_id = local_id(local, self._report) if there else None
         for one in there:
@@ -340,7 +338,7 @@ class RemotePartitions:
         return local
 
     def rest(self) -> Iterator[Partition]:
-        """Yield those that were not joined, each offset once."""
+        """Yield the partitions that were not joined, with each offset once."""
         for partitions in self._left.values():
             for one in partitions:
                 yield each_offset_once(one)
@@ -358,13 +356,13 @@ def local_id(local: Partition, report: Reporter) -> str | None:
 
 
 def folder_id(remote: Partition) -> str | None:
-    """Return the topic id that the folder of a partition in remote storage names."""
+    """Return the topic id in the folder name of a partition in remote storage, in base64."""
     found = file_names.TIERED_FOLDER.fullmatch(posixpath.basename(posixpath.dirname(remote.folder.rstrip("/"))))
     return None if found is None else found["id"]
 
 
 def joined(local: Partition, remote: Partition) -> Partition:
-    """Return the partition that both hold."""
+    """Return a partition with the segments of both, each offset once. Local segments are preferred."""
     live = [one for one in local.segments if one.path.endswith(f".{file_names.LOG}")]
     begins = min((one.base_offset for one in live if one.base_offset is not None), default=None)
     kept: list[Segment] = []
@@ -390,7 +388,7 @@ def joined(local: Partition, remote: Partition) -> Partition:
 
 
 def each_offset_once(remote: Partition) -> Partition:
-    """Return a partition of remote storage without what other segments of it hold."""
+    """Return a partition of remote storage in which segments do not overlap."""
     return joined(remote._replace(segments=(), others=()), remote)
 
 
@@ -400,17 +398,17 @@ def locked(segment: Segment) -> UnreadableError | None:
 
 
 def _ending(segment: Segment, offset: int) -> Segment:
-    """Return a segment that ends with an offset. Its indexes have more entries, and are left out."""
+    """Return a segment that ends before an offset. Its indexes, which have more entries, are left out."""
     return segment._replace(until=offset, siblings={})
 
 
 def _order(segment: Segment) -> tuple[int, int, int]:
-    """Sort segments so that of those that begin alike the best one is the last."""
+    """Return the sort key of a segment: of those with the same base offset, the best one is last."""
     return segment.base_offset or 0, _epoch(segment), _end(segment) or 0
 
 
 def _end(segment: Segment) -> int | None:
-    """Return the offset after a remote segment, as its manifest shows."""
+    """Return the next offset after a remote segment by its manifest, or None."""
     manifest = segment.files.manifest(segment.path) if isinstance(segment.files, TieredFiles) else None
     return None if manifest is None or manifest.end_offset is None else manifest.end_offset + 1
 

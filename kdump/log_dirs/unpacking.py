@@ -1,4 +1,4 @@
-"""Compressed streams, decompressed in steps of bounded memory to a temporary file without a name (in ``TMPDIR``)."""
+"""Decompresses streams in steps of bounded memory, into a temporary file without a name (in ``TMPDIR``)."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
 
 BLOCK: Final = 1 << 20
-"""Bytes that one step reads, or decompresses to."""
+"""The most bytes that one step reads or returns."""
 _STEP: Final = 1 << 14
-"""Bytes given to a decompressor at a time: each of many small members copies what is left of them."""
+"""Bytes given to a decompressor at a time: at the end of each small member it copies the remaining input."""
 _ZSTD_STEP: Final = 1 << 13
-"""The same for zstd, which does not bound what one step decompresses to: a block of 4 bytes gives 128 KiB."""
+"""The same for zstd, whose output per step has no bound: a block of 4 bytes can give 128 KiB."""
 _MEMORY: Final = 1 << 27
-"""Bytes of memory that a stream may need: the largest window of ``zstd -22`` and twice the dictionary of ``xz -9``."""
+"""The most bytes of memory of a stream: the largest window of ``zstd -22``, and twice the dictionary of ``xz -9``."""
 
 
 class OwnedDescriptor:
-    """A file descriptor that is open for as long as anything refers to it."""
+    """A file descriptor that is closed when nothing refers to the object."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        """Take over what ``file`` has open, and close ``file``."""
+        """Duplicate the descriptor of ``file``, and close ``file``."""
         self.fd = os.dup(file.fileno())
         file.close()
 
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # names may be gone when Python ends
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # globals may be gone when Python ends
         close(self.fd)
 
 
 class Spool:
-    """A temporary file without a name, which grows by what is decompressed: to half of what is free, at most."""
+    """A temporary file without a name for decompressed bytes, of at most half of the free disk space."""
 
     def __init__(self, name: str) -> None:
-        """Make it. ``name`` is the archive's, for messages. Raises UnreadableError."""
+        """``name`` is that of the archive, for messages. Raises UnreadableError."""
         self.name, self.size = name, 0
         try:
             self.held = OwnedDescriptor(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115  OwnedDescriptor closes it
@@ -50,7 +50,7 @@ class Spool:
             raise self._failed(reason) from reason
 
     def add(self, blocks: Iterable[bytes]) -> int:
-        """Append blocks, and return the byte at which the first begins. Raises UnreadableError."""
+        """Append blocks; return the byte at which the first begins. Raises UnreadableError."""
         start = self.size
         try:
             free = os.fstatvfs(self.held.fd)
@@ -64,7 +64,7 @@ class Spool:
                         "set TMPDIR to a folder with more room",
                     )
                 rest = memoryview(block)
-                while rest:  # a disk that is nearly full takes a part
+                while rest:  # a disk that is nearly full writes only a part
                     taken = os.pwrite(self.held.fd, rest, self.size)
                     self.size, rest = self.size + taken, rest[taken:]
         except OSError as reason:
@@ -80,16 +80,15 @@ class Spool:
 
 
 def unpacked(kind: str, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file; ``kind`` is a format of :mod:`kdump.log_dirs.archive_formats`.
+    """Yield the decompressed bytes of ``blocks``; ``kind`` is a format of :mod:`kdump.log_dirs.archive_formats`.
 
-    ``blocks`` are its bytes, in order. Raises UnreadableError for a stream that is broken or ends too early, and for
-    one that needs more than 128 MiB of memory.
+    Raises UnreadableError for a stream that is broken, ends too early, or needs more than 128 MiB of memory.
     """
     return _STREAMS[kind](blocks, name)
 
 
 def blocks_of(source: Source, position: int = 0, size: int | None = None) -> Iterator[bytes]:
-    """Yield the bytes of a source from ``position`` on, ``size`` of them, in blocks of up to 1 MiB."""
+    """Yield ``size`` bytes of a source from ``position`` on, by default all, in blocks of up to 1 MiB."""
     end = source.size if size is None else position + size
     while position < end and (block := source.read(position, min(BLOCK, end - position))):
         yield block
@@ -103,7 +102,7 @@ def _steps(blocks: Iterable[bytes], step: int) -> Iterator[bytes]:
 
 
 def inflated(blocks: Iterable[bytes], name: str, *, wbits: int = 31) -> Iterator[bytes]:
-    """Yield the decompressed bytes of consecutive gzip members; ``wbits`` of -15: of one unframed stream."""
+    """Yield the decompressed bytes of consecutive gzip members; with ``wbits`` -15 of one raw deflate stream."""
     member = zlib.decompressobj(wbits=wbits)
     what = "gzip" if wbits > 0 else "deflate"
     for step in _steps(blocks, _STEP):

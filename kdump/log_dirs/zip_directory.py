@@ -1,7 +1,7 @@
-"""The central directory of a zip, as the members that kdump can read, and the reasons for those that it cannot.
+"""Reads the central directory of a zip, and the content of its members.
 
-Source: PKWARE's APPNOTE 6.3.10; the extra field ``UT`` (0x5455) is Info-ZIP's. The standard library's ``zipfile`` reads
-the directory; members are decompressed by :mod:`kdump.log_dirs.unpacking`, whose steps are bounded.
+The standard library's ``zipfile`` reads the directory. :mod:`kdump.log_dirs.unpacking` decompresses members, in steps
+of bounded memory. Source: PKWARE's APPNOTE 6.3.10; the extra field ``UT`` (0x5455) is Info-ZIP's.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LARGEST: Final = 32 << 20
-"""Bytes that the directory may take: that of some 40,000 partitions. Its entries take ten times as much memory."""
+"""The largest directory in bytes: that of about 40,000 partitions. Its entries need ten times as much memory."""
 _LOCAL: Final = struct.Struct("<4s22xHH")
-"""The header before a member's bytes: its signature, then the sizes of a name and of extra fields that follow it."""
+"""The header of a member: signature, size of the name and size of the extra fields after it."""
 _LOCAL_SIGNATURE: Final = b"PK\x03\x04"
 _STORED, _DEFLATED, _BZIP2, _XZ, _ZSTD, _OLD_ZSTD = 0, 8, 12, 95, 93, 20
 _UNPACKED: Final = {
@@ -33,16 +33,16 @@ _UNPACKED: Final = {
     _OLD_ZSTD: archive_formats.ZSTD,
 }
 _METHODS: Final = {1: "shrink", 6: "implode", 9: "deflate64", 14: "LZMA", 97: "WavPack", 98: "PPMd"}
-"""Methods of compression that kdump does not read, by name."""
+"""Compression methods that kdump does not read, with their names."""
 _ENCRYPTED: Final = 0x0001 | 0x0040 | 0x2000
 """Flags of a member whose content or header is encrypted."""
 _UT: Final = 0x5455
 _FAT: Final = 0
-"""The system of archives that some writers of Windows give names with backslashes."""
+"""The system of archives by some writers of Windows, whose names have backslashes."""
 
 
 class ZipMember(NamedTuple):
-    """A file of a zip. ``header`` is the byte at which its local header begins, ``modified`` in ms, UTC."""
+    """A file of a zip. ``header`` is the byte of its local header, ``modified`` is in ms, UTC."""
 
     path: str
     size: int
@@ -55,7 +55,7 @@ class ZipMember(NamedTuple):
 
 
 class ZipContent(NamedTuple):
-    """The list of a directory: members, ``unread`` ones, and ``left_out`` ones that are not files, with reasons."""
+    """The readable members; unreadable ones and those that are not files, each with the reason."""
 
     members: list[ZipMember]
     unread: list[tuple[str, str]]
@@ -63,7 +63,7 @@ class ZipContent(NamedTuple):
 
 
 class _Bounded:
-    """A file as zipfile reads it: no directory is larger than _LARGEST."""
+    """The file that zipfile reads. Raises BadZipFile for a directory of more than _LARGEST bytes."""
 
     def __init__(self, descriptor: int) -> None:
         self._fd, self._position = descriptor, 0
@@ -95,7 +95,7 @@ class _Bounded:
 
 
 def directory(descriptor: int) -> ZipContent:
-    """Return the list of an open zip. Raises ValueError, with the reason, for a broken directory."""
+    """Return the members of an open zip. Raises ValueError for a broken directory."""
     try:
         with zipfile.ZipFile(_Bounded(descriptor)) as found:
             listed = found.infolist()
@@ -143,10 +143,7 @@ def start_of_content(descriptor: int, member: ZipMember, name: str) -> int:
 
 
 def content(descriptor: int, member: ZipMember, name: str) -> Iterator[bytes]:
-    """Yield the content of a member, as many bytes as the directory has. Raises UnreadableError.
-
-    The checksum is compared at the end.
-    """
+    """Yield the decompressed content of a member. Raises UnreadableError, at the end also for a wrong size or CRC."""
     blocks = _packed(descriptor, start_of_content(descriptor, member, name), member.packed_size)
     if member.method == _DEFLATED:
         blocks = inflated(blocks, name, wbits=-zlib.MAX_WBITS)
@@ -184,7 +181,7 @@ def _packed(descriptor: int, position: int, size: int) -> Iterator[bytes]:
 
 
 def _modified(extra: bytes) -> int | None:
-    """Return the time of the last write in ms; None if only the DOS time has it, which names no time zone."""
+    """Return the time of the last write in ms, or None: the DOS time of a zip has no time zone."""
     at = 0
     while at + 4 <= len(extra):
         kind, size = struct.unpack_from("<HH", extra, at)

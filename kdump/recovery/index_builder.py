@@ -205,7 +205,6 @@ class Rebuild:
 
 
 def _earlier(partition: Partition, segment: Segment) -> list[Segment]:
-    """Return the segments of the folder that come before this one, in order."""
     finder = Finder(Wanted(max_batch_bytes=partition.limit))
     here = [folder for folder in finder.find([partition.folder], partition.files) if folder.folder == partition.folder]
     base = segment.base_offset or 0

@@ -139,8 +139,6 @@ def dry_run(
 
 
 class _Start:
-    """One start of a broker, for one partition."""
-
     def __init__(
         self,
         interval: int,
@@ -292,7 +290,6 @@ class _Start:
 
 
 def _snapshots(partition: Partition) -> set[int]:
-    """Return the offsets of the valid producer snapshots."""
     found = set()
     for entry in partition.others:
         stem, _, suffix = entry.name.partition(".")

@@ -83,7 +83,6 @@ def lost(each: Segment, position: int, reason: str) -> Cut:
 
 
 def _span(region: Batches) -> tuple[int, int, int]:
-    """Return the first offset, the last offset and the number of records."""
     if region.first.count is not None:
         return region.least("base_offset"), region.greatest("last_offset"), sum(region.column("records_count"))
     try:

@@ -154,7 +154,6 @@ def _is_of(gone: list[Segment], swap: Segment) -> bool:
 
 
 def _batches(each: Segment) -> Iterator[RecordBatch | None]:
-    """Yield the valid batches of a segment, and None for each other region."""
     with each.open() as source:
         for region in resync.read(source, 0, on_error="resync", runs=DATA):
             if isinstance(region, Batches):
@@ -192,7 +191,6 @@ def _dropped(gone: list[Segment], left: list[Segment]) -> dict[str, int]:
 
 
 def _records(segments: Iterable[Segment]) -> Iterator[tuple[RecordBatch, Record]]:
-    """Yield each record of a valid batch, with the batch."""
     for each in segments:
         with each.open() as source:
             for region in resync.read(source, 0, on_error="resync", runs=DATA):

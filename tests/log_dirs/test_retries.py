@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kd
 
 from kdump.cli import main
 from kdump.errors import StoreError
-from kdump.log_dirs import patience, remote
+from kdump.log_dirs import remote, retries
 from kdump.log_dirs.finder import Finder
 from kdump.primitives.messages import message
 from testing import GOLDEN, forge
@@ -28,9 +28,9 @@ DENIED = "When reading: AWS Error ACCESS_DENIED during GetObject operation: Acce
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    monkeypatch.setattr(patience, "time", made)
-    monkeypatch.setattr(patience, "notify", lambda _: None)
-    monkeypatch.delenv(patience.VARIABLE, raising=False)
+    monkeypatch.setattr(retries, "time", made)
+    monkeypatch.setattr(retries, "notify", lambda _: None)
+    monkeypatch.delenv(retries.VARIABLE, raising=False)
     return made
 
 
@@ -49,15 +49,15 @@ def failing(text, count=None, kind=OSError):
 
 
 def test_an_operation_is_tried_again_with_longer_pauses_until_it_succeeds(clock):
-    assert patience.Patience().ask("s3://x", failing(AWAY, 6)) == 7
+    assert retries.Retries().call("s3://x", failing(AWAY, 6)) == 7
     assert clock.pauses == [0.5, 1, 2, 4, 8, 8]
 
 
 @pytest.mark.parametrize("text", [AWAY, BUSY, "HTTP status 503", "some words that no one has seen before"])
 def test_the_tries_end_after_a_minute_and_the_error_says_so(clock, text):
     with pytest.raises(StoreError) as error:
-        patience.Patience().ask("s3://x", failing(text))
-    assert 50 < clock.now <= patience.SECONDS
+        retries.Retries().call("s3://x", failing(text))
+    assert 50 < clock.now <= retries.SECONDS
     assert str(error.value) == f"s3://x: could not be read: {text} (tried for {clock.now:.0f} s)"
 
 
@@ -74,43 +74,43 @@ def test_the_tries_end_after_a_minute_and_the_error_says_so(clock, text):
 def test_what_no_try_changes_is_raised_at_once(clock, text, kind):
     operation = failing(text, kind=kind)
     with pytest.raises(StoreError):
-        patience.Patience().ask("s3://x", operation)
+        retries.Retries().call("s3://x", operation)
     assert (len(operation.calls), clock.pauses) == (1, [])
 
 
 def test_a_key_that_never_worked_is_wrong_and_one_that_did_may_work_again(clock):
-    tries = patience.Patience()
+    tries = retries.Retries()
     with pytest.raises(StoreError, match="ACCESS_DENIED"):
-        tries.ask("s3://x", failing(DENIED))
+        tries.call("s3://x", failing(DENIED))
     assert clock.pauses == []
-    tries = patience.Patience()
-    tries.ask("s3://x", lambda: 1)
+    tries = retries.Retries()
+    tries.call("s3://x", lambda: 1)
     other = pickle.loads(pickle.dumps(tries))  # in a worker of Spark
     for one in (tries, other):
-        assert one.ask("s3://x", failing(DENIED, 3)) == 4
+        assert one.call("s3://x", failing(DENIED, 3)) == 4
     clock.now = 0
     with pytest.raises(StoreError, match="ACCESS_DENIED"):
-        tries.ask("s3://x", failing(DENIED))
-    assert 8 < clock.now <= patience.RIGHTS_SECONDS
+        tries.call("s3://x", failing(DENIED))
+    assert 8 < clock.now <= retries.RIGHTS_SECONDS
 
 
 @pytest.mark.parametrize(("text", "again"), [(AWAY, True), (DENIED, False)])
 def test_other_files_are_not_waited_for_after_the_last_try(clock, text, again):
-    tries = patience.Patience()
-    tries.ask("s3://x", lambda: 1)
+    tries = retries.Retries()
+    tries.call("s3://x", lambda: 1)
     with pytest.raises(StoreError):
-        tries.ask("s3://x", failing(text))
+        tries.call("s3://x", failing(text))
     before = list(clock.pauses)
     for _ in range(3):
         with pytest.raises(StoreError):
-            tries.ask("s3://y", failing(text))
+            tries.call("s3://y", failing(text))
     assert clock.pauses == before
-    tries.ask("s3://z", lambda: 1)
+    tries.call("s3://z", lambda: 1)
     if again:
-        assert tries.ask("s3://y", failing(text, 1)) == 2
+        assert tries.call("s3://y", failing(text, 1)) == 2
     else:
         with pytest.raises(StoreError):
-            tries.ask("s3://y", failing(text, 1))
+            tries.call("s3://y", failing(text, 1))
 
 
 def test_ctrl_c_ends_a_pause(clock, monkeypatch):
@@ -119,18 +119,18 @@ def test_ctrl_c_ends_a_pause(clock, monkeypatch):
 
     monkeypatch.setattr(clock, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        patience.Patience().ask("s3://x", failing(AWAY))
+        retries.Retries().call("s3://x", failing(AWAY))
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("2", 2), ("0", 0), ("-1", 0), ("soon", patience.SECONDS)])
+@pytest.mark.parametrize(("text", "seconds"), [("2", 2), ("0", 0), ("-1", 0), ("soon", retries.SECONDS)])
 def test_the_environment_may_say_how_long(clock, monkeypatch, text, seconds):
-    monkeypatch.setenv(patience.VARIABLE, text)
-    assert patience.seconds() == seconds
+    monkeypatch.setenv(retries.VARIABLE, text)
+    assert retries.seconds() == seconds
 
 
 def test_it_is_reported_once_that_there_will_be_other_tries(clock, monkeypatch, capsys):
-    monkeypatch.setattr(patience, "notify", partial(message, "note"))
-    patience.Patience().ask("s3://x", failing(f"{AWAY}\n\x1b]", 5))
+    monkeypatch.setattr(retries, "notify", partial(message, "note"))
+    retries.Retries().call("s3://x", failing(f"{AWAY}\n\x1b]", 5))
     said = capsys.readouterr().err
     assert said == f"note: s3://x: {AWAY}\\x0a\\x1b]; trying again for up to 60 s\n"
 

@@ -1,7 +1,7 @@
-"""Tries at a store over a network: an error is raised only after other tries with pauses, never taken for damage.
+"""Retries operations of a store over a network, with pauses, before an error is raised.
 
-The rules are those of Hadoop's S3A client (``fs.s3a.retry.limit`` 7, ``fs.s3a.retry.interval`` 500 ms, doubled each
-time: about a minute), with an end by the clock instead of a count.
+The pauses are those of Hadoop's S3A client (``fs.s3a.retry.interval``: 500 ms, doubled each time). S3A stops after
+seven retries (``fs.s3a.retry.limit``), about a minute; kdump stops after a time.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ T = TypeVar("T")
 VARIABLE: Final = "KDUMP_STORE_SECONDS"
 """The environment variable that replaces :data:`SECONDS`."""
 SECONDS: Final = 60.0
-"""Seconds after the first error in which an operation is tried again."""
+"""Seconds after the first error in which an operation is retried."""
 RIGHTS_SECONDS: Final = 20.0
-"""The same after an answer that denies access, at most: a key is replaced, or a policy takes effect."""
+"""The most seconds of retries if access is denied: a key may be replaced, or a new policy take effect."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
-"""Seconds between two tries: each pause is twice as long as the one before."""
+"""Seconds between two tries. Each pause is twice as long as the one before."""
 
 
 class ErrorKind(Enum):
@@ -51,7 +51,7 @@ _RIGHTS: Final = re.compile(
 
 
 def kind_of(error: OSError) -> ErrorKind:
-    """Classify an error of ``pyarrow.fs``: its text comes from each store's own client."""
+    """Return the kind of an error of ``pyarrow.fs``, by the text of the store's own client."""
     text = str(error)
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) or _FINAL.search(text):
         return ErrorKind.FINAL
@@ -65,23 +65,23 @@ def _note(text: str) -> None:
 
 
 notify: Callable[[str], None] = _note
-"""Called with a note when an operation is tried again for the first time; a quiet command replaces it."""
+"""Receives a note before the first retry of an operation. A quiet command replaces it."""
 
 
 def seconds() -> float:
-    """Return for how many seconds an operation is tried again."""
+    """Return the seconds in which an operation is retried."""
     try:
         return max(0.0, float(os.environ.get(VARIABLE, SECONDS)))
     except ValueError:
         return SECONDS
 
 
-class Patience:
-    """The tries at one store. Ctrl-C ends a pause.
+class Retries:
+    """Retries the operations of one store. Ctrl-C ends a pause.
 
-    An operation that failed through all its tries is not repeated for other files: they get one try each, after a
-    failure of transport until the store answers again, after a denial of access always. Before the first answer a
-    denial counts at once, since keys that never worked are wrong. Another process inherits that there was an answer.
+    After an operation has failed in all its tries, other operations get one try each. After an error of transport that
+    ends with the next answer of the store; after a denial of access it does not end. Before the first answer a denial
+    is not retried, because keys that never worked are wrong.
     """
 
     def __init__(self) -> None:
@@ -91,8 +91,8 @@ class Patience:
     def __getstate__(self) -> dict[str, object]:
         return {"_has_answered": self._has_answered, "_given_up": set()}
 
-    def ask(self, name: str, what: Callable[[], T]) -> T:
-        """Return the result of ``what``, which raises OSError. Raises StoreError of ``name`` after the last try."""
+    def call(self, name: str, what: Callable[[], T]) -> T:
+        """Return the result of ``what``, which may raise OSError. Raises StoreError for ``name`` after the last try."""
         began: float | None = None
         pause = FIRST_PAUSE
         while True:
