@@ -26,10 +26,10 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
 from kdump.output import parts
 from kdump.output.access import ANY, Access
-from kdump.output.parts import TakenError, identity
+from kdump.output.parts import TakenError, append, create, identity
 from kdump.primitives import signals
 
-__all__ = ["TakenError"]
+__all__ = ["TakenError", "append", "create"]
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -201,20 +201,10 @@ def create_text(path: Path, text: str) -> bool:
     return True
 
 
-def create(path: Path, access: Access) -> BinaryIO:
-    """Create a file in a new folder, open for writing. Raises OSError."""
-    return parts.create(path, access)
-
-
 def fill(path: Path, data: bytes, access: Access) -> None:
     """Write a file in a new folder. Raises OSError."""
     with create(path, access) as file:
         file.write(data)
-
-
-def append(path: Path, access: Access) -> BinaryIO:
-    """Open a file in a new folder to append; create it if it is missing. Raises OSError."""
-    return parts.append(path, access)
 
 
 def flush(file: BinaryIO) -> None:

@@ -149,7 +149,11 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
 
 def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
     """Yield the epochs in the small files of a copy."""
-    for name, highest in ((file_names.QUORUM_STATE, _of_quorum), (file_names.LEADER_EPOCHS, _of_checkpoint)):
+    readers: dict[str, Callable[[bytes], int]] = {
+        file_names.QUORUM_STATE: lambda data: quorum_state.read(data).leader_epoch,
+        file_names.LEADER_EPOCHS: lambda data: max((entry.epoch for entry in leader_epoch.read(data)), default=0),
+    }
+    for name, highest in readers.items():
         try:
             data = copy.file(name)
             if data is not None:
@@ -157,14 +161,6 @@ def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
         except (DamageError, UnreadableError) as error:
             path = posixpath.join(copy.folder, name)
             note(f"{copy.files.shown(path)}: {error}; the epoch of the new snapshot is {ABOVE} above all others")
-
-
-def _of_quorum(data: bytes) -> int:
-    return quorum_state.read(data).leader_epoch
-
-
-def _of_checkpoint(data: bytes) -> int:
-    return max((entry.epoch for entry in leader_epoch.read(data)), default=0)
 
 
 def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> LostCluster:

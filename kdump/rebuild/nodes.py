@@ -12,7 +12,7 @@ from kdump.formats import meta_properties
 from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.metadata.topics import PartitionImage, Topics
 
@@ -191,19 +191,12 @@ def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) 
     old = {number for _, _, state in partitions for number in state.replicas}
     stays = old == set(ids) and wanted is None
     made: Replicas = {}
-    starts = _starts(topics)
+    starts = {topic.id: place for place, (_, topic) in enumerate(sorted(topics.by_name.items()))}
     for topic, number, state in partitions:
         count = replication_of(state, len(ids), wanted)
-        made[topic, number] = tuple(_stay(state)[:count] if stays else _go_round(ids, starts[topic] + number, count))
+        kept = [node for node in state.replicas if node not in state.adding] or state.replicas
+        made[topic, number] = tuple(kept[:count] if stays else _go_round(ids, starts[topic] + number, count))
     return made
-
-
-def _starts(topics: Topics) -> Mapping[bytes, int]:
-    return {topic.id: place for place, (_, topic) in enumerate(sorted(topics.by_name.items()))}
-
-
-def _stay(state: PartitionImage) -> list[int]:
-    return [number for number in state.replicas if number not in state.adding] or state.replicas
 
 
 def _go_round(ids: Sequence[int], leader: int, count: int) -> Iterator[int]:

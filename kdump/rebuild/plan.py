@@ -47,7 +47,9 @@ def choose(
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
     if lost:
         known = known_ends(volumes, lost, {topic.id: name for name, topic in image.topics.by_name.items()})
-        wanted = [one if one.folders else _knowing(one, known) for one in wanted]
+        wanted = [
+            one if one.folders else one._replace(known_end=known.get((one.topic, one.partition), 0)) for one in wanted
+        ]
     plans: list[PartitionPlan] = []
     for plan in _planned(wanted, jobs):
         plans.append(plan)
@@ -83,25 +85,18 @@ def _wanted(
                 topic_id=topic.id,
                 partition=number,
                 folders=folders,
-                is_compacted=name in compacted or (not has_configs and any(map(_is_cleaned, folders))),
+                is_compacted=name in compacted
+                or (not has_configs and any(one.key in one.log_dir.cleaned for one in folders)),
                 is_tiered=image.configs.topic(name).get("remote.storage.enable") == "true"
                 or (not has_configs and has_tiers and any(map(_begins_elsewhere, folders))),
                 committed_only=committed_only,
             )
 
 
-def _is_cleaned(folder: VolumeFolder) -> bool:
-    return folder.key in folder.log_dir.cleaned
-
-
 def _begins_elsewhere(folder: VolumeFolder) -> bool:
     """Return whether a log starts before its first segment, that is, in remote storage."""
     first = min((each.base_offset or 0 for each in folder.partition.segments), default=0)
     return folder.log_start is not None and folder.log_start < first
-
-
-def _knowing(one: WantedPartition, known: Mapping[tuple[str, int], int]) -> WantedPartition:
-    return one._replace(known_end=known.get((one.topic, one.partition), 0))
 
 
 def _planned(wanted: Sequence[WantedPartition], jobs: int) -> Iterator[PartitionPlan]:

@@ -157,10 +157,6 @@ def _duration(data: bytes) -> dict[str, int]:
     return {"months": months, "days": days, "millis": millis}
 
 
-def _duration_parts(data: bytes) -> tuple[int, ...]:
-    return _DURATION.unpack(data)
-
-
 _HELPERS: Final[dict[str, Any]] = {
     "UndecodableError": UndecodableError,
     "b64": base64,
@@ -168,7 +164,7 @@ _HELPERS: Final[dict[str, Any]] = {
     "decimal": _decimal,
     "double": Struct("<d").unpack_from,
     "duration": _duration,
-    "duration_parts": _duration_parts,
+    "duration_parts": _DURATION.unpack,
     "number": number,
     "real": Struct("<f").unpack_from,
     "time_text": time_text,

@@ -129,16 +129,13 @@ class _AvroParser:
         if kind in ("array", "map"):
             inner = self.type_of(_member(found, "items" if kind == "array" else "values", kind), space, level + 1)
             return Array(inner) if kind == "array" else Map(inner)
-        if kind in ("record", "error", "enum", "fixed"):
-            return self._definition(kind, found, space, level)
+        if kind in ("record", "error"):
+            return self._record(found, space, level)
+        if kind in ("enum", "fixed"):
+            return self._enum(found, space) if kind == "enum" else self._fixed(found, space)
         if not isinstance(kind, str):
             raise SchemaError("an object of the schema has no type")
         return Primitive(kind, _logical(found, kind)) if kind in PRIMITIVES else self._by_name(kind, space)
-
-    def _definition(self, kind: str, found: dict[str, Any], space: str, level: int) -> Named:
-        if kind == "enum":
-            return self._enum(found, space)
-        return self._fixed(found, space) if kind == "fixed" else self._record(found, space, level)
 
     def _by_name(self, name: str, space: str) -> AvroType:
         if name in PRIMITIVES:

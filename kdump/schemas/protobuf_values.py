@@ -42,20 +42,7 @@ _SCALARS: Final = {
     "string": "string",
     "bytes": "bytes",
 }
-_WRAPPED: Final = {
-    well_known.PACKAGE + name: kind
-    for name, kind in {
-        "DoubleValue": "double",
-        "FloatValue": "float",
-        "Int64Value": "int64",
-        "UInt64Value": "uint64",
-        "Int32Value": "int32",
-        "UInt32Value": "uint32",
-        "BoolValue": "bool",
-        "StringValue": "string",
-        "BytesValue": "bytes",
-    }.items()
-}
+_WRAPPED: Final = {f"{well_known.PACKAGE}{name}Value": name.lower() for name in well_known.WRAPPERS}
 _TEXTS: Final = frozenset(well_known.PACKAGE + name for name in ("Duration", "FieldMask"))
 """Types that are text in JSON."""
 _JSON: Final = frozenset({ANY, *(well_known.PACKAGE + name for name in ("Struct", "Value", "ListValue"))})

@@ -128,7 +128,9 @@ class SchemaStore:
             version=_int(names.get("version")) if content is None else _version(names, content),
             id=None if content is None else _int(content.get("id")),
             tombstone=content is None,
-            schema_deleted=_is_deleted(content) if names["keytype"] == "SCHEMA" and content is not None else None,
+            schema_deleted=content.get("deleted") is True
+            if names["keytype"] == "SCHEMA" and content is not None
+            else None,
         )
         self.history.append(record)
         self._apply(record, content)
@@ -270,10 +272,6 @@ def _json(text: bytes | None) -> object:
 def _version(names: dict[str, Any], content: dict[str, Any]) -> int | None:
     """Return the version that a record is about: DELETE_SUBJECT has it in its value."""
     return _int(names.get("version")) if "version" in names else _int(content.get("version"))
-
-
-def _is_deleted(content: dict[str, Any]) -> bool:
-    return content.get("deleted") is True
 
 
 def _int(value: object) -> int | None:

@@ -43,10 +43,6 @@ def _fraction(nanos: int) -> str:
     return "." + (digits[:3] if digits.endswith("000000") else digits[:6] if digits.endswith("000") else digits)
 
 
-def _field_mask(plain: dict[str, Any]) -> str:
-    return ",".join(map(_camel_case, plain.get("paths", ())))
-
-
 def _camel_case(path: str) -> str:
     """Return a path of a field mask in camelCase; unchanged if it cannot be converted back."""
     made, upper = "", False
@@ -61,26 +57,22 @@ def _camel_case(path: str) -> str:
     return path if upper else made
 
 
-def _value(plain: dict[str, Any]) -> Any:
-    return next(iter(plain.values()), None)
-
-
 def _only(name: str, empty: Any) -> Converter:
     return lambda plain: plain.get(name, empty)
 
 
 Converter: TypeAlias = "Callable[[dict[str, Any]], Any]"
 """Takes the fields of a message by name, returns the JSON value."""
-_WRAPPERS: Final = ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+WRAPPERS: Final = ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 CONVERTERS: Final[dict[str, Converter]] = {
     PACKAGE + name: convert
     for name, convert in {
         "Duration": _duration,
-        "FieldMask": _field_mask,
+        "FieldMask": lambda plain: ",".join(map(_camel_case, plain.get("paths", ()))),
         "ListValue": _only("values", []),
         "Struct": _only("fields", {}),
         "Timestamp": _timestamp,
-        "Value": _value,
-        **{f"{name}Value": _only("value", None) for name in _WRAPPERS},
+        "Value": lambda plain: next(iter(plain.values()), None),
+        **{f"{name}Value": _only("value", None) for name in WRAPPERS},
     }.items()
 }

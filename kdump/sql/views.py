@@ -99,9 +99,11 @@ class RowView(View):
         shape = batch_schema([column for column in self.columns if column.type not in {"any", "json", "headers"}])
         header = schema.arrow(schema.chosen(["headers"])).field(0).type
         types = {"any": pa.string(), "json": pa.json_(), "headers": header}
-        fields = [pa.field(one.name, types.get(one.type) or shape.field(one.name).type) for one in self.columns]
-        typed = self._typed
-        return pa.schema(fields if typed is None else [_typed_field(typed, field) for field in fields])
+        own = {} if self._typed is None else {name: self._typed.field(name) for name in self._typed.names}
+        return pa.schema(
+            own.get(one.name) or pa.field(one.name, types.get(one.type) or shape.field(one.name).type)
+            for one in self.columns
+        )
 
     @property
     def docs(self) -> Mapping[str, str]:
@@ -139,11 +141,6 @@ class RegistryView(LineView):
 
     def __init__(self, table: LineTable) -> None:
         super().__init__("schemas", table)
-
-
-def _typed_field(typed: TypedColumns, field: pa.Field) -> pa.Field:
-    """Return a field, with its own type if it is a column of a subject."""
-    return typed.field(field.name) if field.name in typed.names else field
 
 
 class FindingView(View):

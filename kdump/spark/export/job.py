@@ -115,7 +115,10 @@ def run(export: Export, listener: Listener) -> Summary:
     with errors():
         began = time.monotonic()
         register(spark)
-        output = _output(spark, export)
+        if export.format in FORMATS:
+            output = Output(spark, export.out, export.format)
+        else:
+            output = Table(spark, export.out, export.format, export.mode)
         with held(output) as hold:
             done = _committed_before(export, output, listener)
             if done is None:
@@ -177,12 +180,6 @@ def _parts(uri: str) -> list[str]:
     return [HADOOP_NAMES.get(scheme, scheme), *filter(None, rest.split("/"))]
 
 
-def _output(spark: SparkSession, export: Export) -> Output:
-    if export.format in FORMATS:
-        return Output(spark, export.out, export.format)
-    return Table(spark, export.out, export.format, export.mode)
-
-
 def _forget(output: Output) -> None:
     """Delete the journal of a run that has reported its result."""
     output.delete(WRITING)
@@ -232,7 +229,7 @@ def _exported(
     """Prepare an export beside its output, publish it, and return its account."""
     with output.staging(listener.note) as (name, staging):
         planned = planning.plan(
-            _surveyed(options),
+            replace(options, surveyed=True),
             listener.note,
             lambda *what: _survey_there(spark, listener, *what),
             inputs,
@@ -260,10 +257,6 @@ def needed(export: Export, columns: tuple[str, ...]) -> list[str]:
     """Return the requested columns, and those for the names of folders."""
     made_of = [column for name in export.partition_by for column in FOLDERS[name][1]]
     return list(dict.fromkeys([*columns, *made_of]))
-
-
-def _surveyed(options: words.SourceOptions) -> words.SourceOptions:
-    return replace(options, surveyed=True)
 
 
 def numbered(planned: list[Planned]) -> list[Planned]:

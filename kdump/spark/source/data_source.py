@@ -244,7 +244,10 @@ class _StreamReader(Carried):
                 "spark.sql.streaming.triggerAvailableNowWrapper.enabled, or use Spark 4.2 or later"
             )
         self._at, self._looked_from = end, None
-        splits = self._planned = streaming.between(self._options, start, end, self._lost, say, self._listings)
+        options = self._options
+        splits = self._planned = streaming.between(
+            options, start, end, lambda text: lose(text, options, say), say, self._listings
+        )
         return [InputPartition(group) for group in planning.group(splits, self._options)]
 
     def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  it is the last one that was planned
@@ -259,9 +262,6 @@ class _StreamReader(Carried):
         if not self._options.fail_on_data_loss:
             for text in reading.vanished(splits):
                 say(text)
-
-    def _lost(self, text: str) -> None:
-        lose(text, self._options, say)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with _harmless():

@@ -132,9 +132,6 @@ def _batch(rows: list[Row]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     if rows:
-        shown = [{**row, **{name: _text(row.get(name)) for name in ("expected", "found")}} for row in rows]
+        texts = ("expected", "found")
+        shown = [{**row, **{name: str(row[name]) for name in texts if row.get(name) is not None}} for row in rows]
         yield pa.RecordBatch.from_pylist(shown, arrow_schema.arrow(schema.FINDINGS))
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
