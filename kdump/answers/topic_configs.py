@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import UsageError
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
-from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.messages import did_you_mean
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats.record import Record
 from kdump.log_reader.batch_selection import RECORD_COST
-from kdump.primitives.java_text import java_utf8
+from kdump.primitives.encodings import java_utf8
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:

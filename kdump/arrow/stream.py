@@ -8,7 +8,7 @@ from kdump.arrow import columns as blocks
 from kdump.arrow import schema
 from kdump.arrow.columns import Rows
 from kdump.errors import UsageError
-from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.messages import did_you_mean
 from kdump.rows import columns
 from kdump.rows.selection import SelectedBatch
 from kdump.segments.lazy_records import in_chunks

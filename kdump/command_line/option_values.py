@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kdump.errors import UsageError
-from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.messages import did_you_mean
 from kdump.primitives.timestamps import iso
 
 if TYPE_CHECKING:

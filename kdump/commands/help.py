@@ -12,7 +12,7 @@ import click
 from kdump.command_line.command_help import WHOLE, shared_options
 from kdump.command_line.usage_hints import HintedUsageError
 from kdump.output.stdout import is_terminal, paged
-from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.messages import did_you_mean
 
 if TYPE_CHECKING:
     from kdump.commands.root import Root

@@ -16,7 +16,7 @@ from kdump.command_line.options import SHOW_SECRETS
 from kdump.errors import SILENT, Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.output.stdout import open_output
-from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.messages import did_you_mean
 from kdump.primitives.timestamps import iso_or_ms
 
 if TYPE_CHECKING:

@@ -236,7 +236,7 @@ class Root(click.Group):
                 suggested = " ".join([f"kdump {command}", *(shell_word(word) for word in args if word != command)])
                 text = f"{args[0]!r} is a path: name a command before it."
                 raise HintedUsageError(text, ctx, suggested) from None
-            from kdump.primitives.near_names import did_you_mean
+            from kdump.primitives.messages import did_you_mean
 
             if args and (line := of_other_tool(args)) is not None:
                 raise HintedUsageError(error.message, ctx, line) from None

@@ -135,7 +135,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
 
 
 def _schema(names: tuple[str, ...], known: dict[str, View], output: str) -> int:
-    from kdump.primitives.near_names import did_you_mean
+    from kdump.primitives.messages import did_you_mean
     from kdump.sql.views import SECOND_NAMES, schema_lines
 
     for name in names:

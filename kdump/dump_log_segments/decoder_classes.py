@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.errors import DamageError, KdumpError
 from kdump.primitives.crc import crc32
-from kdump.primitives.java_text import java_text
+from kdump.primitives.encodings import java_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -46,25 +46,17 @@ def _segment(run: DumpRun, path: str, title: Callable[[], str]) -> None:
 
 
 def _indexes() -> ModuleType:
-    """Import the printer of indexes: most runs have none."""
-    from kdump.dump_log_segments import index_printer
+    from kdump.dump_log_segments import index_printer  # most runs print segments only
 
     return index_printer
-
-
-def _states() -> ModuleType:
-    """Import the printer of the other files beside a log: most runs have none."""
-    from kdump.dump_log_segments import state_printer
-
-    return state_printer
 
 
 DUMP: Final[dict[str, Callable[[DumpRun, str], None]]] = {
     "log": _log,
     "index": lambda run, path: _indexes().dump_offset_index(run, path),
     "timeindex": lambda run, path: _indexes().dump_time_index(run, path),
-    "txnindex": lambda run, path: _states().dump_txn_index(run, path),
-    "snapshot": lambda run, path: _states().dump_snapshot(run, path),
+    "txnindex": lambda run, path: _indexes().dump_txn_index(run, path),
+    "snapshot": lambda run, path: _indexes().dump_snapshot(run, path),
     "checkpoint": _checkpoint,
 }
 """Suffix -> the function that dumps such a file."""

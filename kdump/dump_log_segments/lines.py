@@ -16,7 +16,7 @@ from kdump.errors import DamageError
 from kdump.formats.record import Record
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.parallel.costs import UNKNOWN
-from kdump.primitives.java_text import java_utf8
+from kdump.primitives.encodings import java_utf8
 from kdump.primitives.wire import to_int64
 
 if TYPE_CHECKING:

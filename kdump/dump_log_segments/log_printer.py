@@ -18,7 +18,7 @@ from kdump.output.stdout import is_terminal
 from kdump.parallel import costs
 from kdump.parallel.costs import UNKNOWN, SegmentPart
 from kdump.primitives.compression import NONE
-from kdump.primitives.java_text import java_text, java_text_in_pieces
+from kdump.primitives.encodings import java_text, java_text_in_pieces
 from kdump.primitives.wire import INT32_MAX, to_int64
 from kdump.records import log_entry
 from kdump.records.magic_0_1 import Message

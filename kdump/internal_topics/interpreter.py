@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kdump.errors import DamageError
-from kdump.primitives.java_text import java_utf8
+from kdump.primitives.encodings import java_utf8
 from kdump.primitives.wire import read_unsigned_varint, write_unsigned_varint
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from kdump.log_dirs.file_names import (
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.messages import did_you_mean
 
 if TYPE_CHECKING:
     import re

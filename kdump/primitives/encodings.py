@@ -1,26 +1,36 @@
-"""Bytes as text: keys, values and header values in the encodings that the user may ask for."""
+"""Bytes as text: in the encodings that a user can select for keys and values, and as Java decodes UTF-8."""
 
 from __future__ import annotations
 
 import re
 from binascii import b2a_base64
-from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, NoReturn, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Encoding: TypeAlias = Literal["auto", "utf8", "hex", "base64", "json"]
 ENCODINGS: Final[tuple[Encoding, ...]] = ("auto", "utf8", "hex", "base64", "json")
+# A surrogate in UTF-8 is malformed. Java replaces it once, with the last byte if that continues the sequence; Python
+# replaces each byte. The patterns are compiled on first use.
+_SURROGATE = rb"\xed[\xa0-\xbf][\x80-\xbf]?"
+_REPLACEMENT = "\ufffd".encode()
+_LONE_ESCAPE: Final = (
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
+)
 
 
 class Text(NamedTuple):
-    """Bytes as text, and the encoding they are in: None stands for utf8."""
+    """Bytes as text, and their encoding; None stands for utf8."""
 
     text: str
     encoding: str | None
 
 
 def to_text(data: bytes, encoding: Encoding) -> Text:
-    """Return ``data`` as text. Only ``utf8`` loses something: what is not UTF-8 becomes U+FFFD.
+    """Return ``data`` as text. With ``utf8``, malformed UTF-8 becomes U+FFFD; ``auto`` and ``json`` use base64 for it.
 
-    ``auto`` and ``json`` take base64 for what is not UTF-8. ``json`` marks what is one JSON value as such.
+    With ``json``, a text that is one JSON value has the encoding ``json``.
     """
     if encoding == "hex":
         return Text(data.hex(), "hex")
@@ -42,16 +52,43 @@ def _no_number(word: str) -> NoReturn:
 
 
 def is_json(text: str) -> bool:
-    """Return whether a text is one JSON value (RFC 8259): NaN, Infinity and halves of surrogate pairs are none."""
+    """Return whether a text is one JSON value (RFC 8259). NaN, Infinity and lone surrogates are not accepted."""
     import json  # for --encoding json alone
 
     try:
         json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return False
-    return not _LONE_ESCAPE.search(text)
+    return not re.search(_LONE_ESCAPE, text)
 
 
-_LONE_ESCAPE: Final = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
-)
+def java_utf8(data: bytes) -> str:
+    """Return ``new String(data, UTF_8)`` of Java 17: U+FFFD replaces each malformed part."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return re.sub(_SURROGATE, _REPLACEMENT, data).decode(errors="replace")
+
+
+def java_text_in_pieces(data: bytes, size: int) -> Iterator[bytes]:
+    """Yield the result of :func:`java_text` in pieces of about ``size`` bytes."""
+    from codecs import getincrementaldecoder  # for large payloads alone
+
+    decoder = getincrementaldecoder("utf-8")("replace")
+    begun = b""
+    for at in range(0, len(data), size):
+        piece = begun + data[at : at + size]
+        found = re.search(rb"\xed[\xa0-\xbf]?\Z", piece)
+        begun = b"" if found is None else found[0]
+        piece = piece[: len(piece) - len(begun)]
+        yield decoder.decode(re.sub(_SURROGATE, _REPLACEMENT, piece)).encode()
+    yield decoder.decode(re.sub(_SURROGATE, _REPLACEMENT, begun), final=True).encode()
+
+
+def java_text(data: bytes) -> bytes:
+    """Return the UTF-8 bytes of :func:`java_utf8`."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return java_utf8(data).encode()
+    return data

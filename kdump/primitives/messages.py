@@ -1,8 +1,8 @@
-"""The format of kdump's messages on standard error.
+"""Prints kdump's messages on standard error, and finds names that a user may have meant.
 
-``error:`` makes the exit status, ``warning:`` bounds what an answer means, ``note:`` changes nothing, ``hint:`` is the
-next step. In a pipe or file each is one line. A terminal gets colours, lines no longer than its width, and links to
-the files at the beginning of a line where it supports them (OSC 8).
+An ``error:`` changes the exit status, a ``warning:`` restricts the meaning of an answer, a ``note:`` changes nothing, a
+``hint:`` is the next step. In a pipe or file each message is one line. On a terminal it is coloured and wrapped, and a
+file name at its start is a link if the terminal supports links (OSC 8).
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.primitives.terminal import harmless_line, has_colours, on_terminal, prose_width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Level: TypeAlias = Literal["error", "warning", "note", "hint"]
 STYLES: Final[dict[Level, bytes]] = {"error": b"1;31", "warning": b"1;33", "note": b"1;36", "hint": b"1;32"}
 """Level -> the SGR parameters of its word."""
 LEVEL: Final = re.compile(rf"\A({'|'.join(STYLES)}): ")
-"""The prefixes of lines."""
 COMMANDS: Final = ("kdump ", "pip ", "mv ", "rm ", "sh ", "sudo ")
 """Prefixes of hints with a command to paste: such lines are never wrapped."""
 INDENT: Final = 2
-"""Blanks before the second line of a message, and of those after it."""
+"""Spaces before the second and later lines of a message."""
 _TOGETHER: Final = r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\S*|\S*[/@]\S*|[A-Z]+\b))*"
-"""A command in a sentence, with its paths and options; compiled on terminals alone, as the pattern of paths is."""
+"""A command in a sentence, with its paths and options."""
 _PATH: Final = r"[\w./@%+,=-]*/[\w./@%+,=-]*[\w/]"
-"""A path at the beginning of a message that a link may lead to. Names with other characters get none."""
+"""A path at the beginning of a message. Paths with other characters get no link."""
 _NO_BREAK: Final = "\xa0"
 _LINKING: Final = ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM", "ALACRITTY_WINDOW_ID")
 """Environment variables set by terminals that support links."""
@@ -56,7 +58,7 @@ def _shown(level: Level, text: str) -> str:
 
 
 def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
-    """Return the lines of a message in so many columns. A command, or a word that is longer, stays in one piece."""
+    """Return the lines of a message in ``width`` columns. Commands and longer words are not broken."""
     if len(text) <= width or LEVEL.sub("", text, count=1).startswith(COMMANDS):
         return [text]
     from textwrap import wrap  # for terminals alone
@@ -68,7 +70,7 @@ def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
 
 
 def linked(path: str) -> str:
-    """Return a path as a link to its file, the path itself where there is no such file."""
+    """Return a path as a terminal link to its file, or the path itself if there is no such file."""
     if not re.fullmatch(_PATH, path) or not os.path.lexists(path):
         return path
     from socket import gethostname
@@ -79,9 +81,9 @@ def linked(path: str) -> str:
 
 
 def has_links() -> bool:
-    """Return whether the terminal of standard error shows links, by its environment.
+    """Return whether the terminal of standard error shows links, by environment variables.
 
-    ``FORCE_HYPERLINK`` decides where it is set, 0 for none, as for other tools.
+    ``FORCE_HYPERLINK`` overrides the others; 0 stands for no links.
     """
     forced = os.environ.get("FORCE_HYPERLINK")
     if forced is not None:
@@ -94,3 +96,21 @@ def has_links() -> bool:
         or os.environ.get("TERM_PROGRAM") in _PROGRAMS
         or (vte.isascii() and vte.isdigit() and int(vte) >= _VTE)
     )
+
+
+def did_you_mean(name: str, known: Iterable[str], start: str = "; did") -> str:
+    """Return a question such as ``; did you mean 'txn'?`` for an unknown ``name``; empty if no known name is near.
+
+    ``start`` is the text before " you mean".
+    """
+    near = nearest(name, known)
+    return "" if near is None else f"{start} you mean {near!r}?"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is nearest to ``name``, or None."""
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    alike = [other for other in names if other.lower() == name.lower()]
+    return next(iter(alike or get_close_matches(name, names, 1)), None)

@@ -14,7 +14,7 @@ from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record import Record
-from kdump.primitives.java_text import java_text
+from kdump.primitives.encodings import java_text
 from kdump.primitives.terminal import path_text
 from kdump.rows.redaction import PREFIX
 from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large

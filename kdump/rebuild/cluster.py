@@ -10,7 +10,7 @@ from kdump.answers.metadata.cluster_image import TOPIC_RESOURCE
 from kdump.answers.metadata.records import SCRAM_SINCE
 from kdump.answers.metadata.topics import id_text
 from kdump.errors import Reporter, UsageError
-from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.messages import did_you_mean
 from kdump.rebuild import coordinators, first_start, metadata, plan
 from kdump.rebuild.account import (
     DroppedLine,

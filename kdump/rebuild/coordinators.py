@@ -23,7 +23,7 @@ from kdump.internal_topics import consumer_offsets, share_group_state, transacti
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirState, LogDirStates
 from kdump.log_dirs.partition import Partition
-from kdump.primitives.java_text import java_utf8
+from kdump.primitives.encodings import java_utf8
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.resync import read as read_regions
 

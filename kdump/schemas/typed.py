@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.errors import UsageError
-from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.messages import did_you_mean
 from kdump.schemas.avro import AvroReader
 from kdump.schemas.avro_resolution import ResolvingReader
 from kdump.schemas.errors import MismatchError, SchemaError, UndecodableError

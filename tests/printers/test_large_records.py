@@ -10,8 +10,7 @@ from kdump.dump_log_segments import log_printer
 from kdump.formats import record
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.reader import PartitionReader
-from kdump.primitives.encodings import ENCODINGS, to_text
-from kdump.primitives.java_text import java_text, java_text_in_pieces
+from kdump.primitives.encodings import ENCODINGS, java_text, java_text_in_pieces, to_text
 from kdump.printers import cells, classic_text, format_string, json_text, record_rows, table
 from kdump.printers.format_string import parse
 from kdump.records import magic_2

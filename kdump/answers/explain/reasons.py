@@ -14,7 +14,7 @@ from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
 from kdump.log_dirs.file_names import DELETE_FOLDER, HIGH_WATERMARKS, LOG_STARTS, Name
 from kdump.log_reader.remote_segments import COPIED, COPYING, DELETING
-from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.messages import did_you_mean
 from kdump.primitives.timestamps import iso_or_ms
 
 if TYPE_CHECKING:

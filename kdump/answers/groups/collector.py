@@ -33,7 +33,7 @@ from kdump.internal_topics import cluster_metadata, consumer_offsets, share_grou
 from kdump.internal_topics.decode import decode
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Wanted
-from kdump.primitives.java_text import java_utf8
+from kdump.primitives.encodings import java_utf8
 from kdump.segments.log_end import end_of_log
 from kdump.segments.regions import Damage
 

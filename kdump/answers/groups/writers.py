@@ -10,7 +10,7 @@ from kdump.answers.groups.coordinator_log import OFFSETS, TopicLog, TopicLogs, g
 from kdump.answers.groups.lines import WriterLine
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.internal_topics import consumer_offsets
-from kdump.primitives.java_text import java_utf8
+from kdump.primitives.encodings import java_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

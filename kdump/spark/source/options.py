@@ -21,7 +21,7 @@ from kdump.arrow import schema
 from kdump.dump_log_segments.dialects import known_release
 from kdump.errors import UsageError
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.near_names import did_you_mean
+from kdump.primitives.messages import did_you_mean
 from kdump.rows.columns import TYPED
 from kdump.schemas.decoder import FORMATS
 from kdump.spark.source import kafka_options

@@ -1,6 +1,6 @@
 import pytest
 
-from kdump.primitives.java_text import java_text, java_utf8
+from kdump.primitives.encodings import java_text, java_utf8
 
 R = "\ufffd"
 
