@@ -1,8 +1,8 @@
-"""The compiled hot loops: records of valid batches and entries of indexes, directly to text or columns.
+"""The kernel: compiled loops that convert records of batches to text or columns, and check entries of indexes.
 
-The kernel is compiled or absent, and all its users have a general path in plain Python. It reads well-formed batches
-only. It stops before anything else and the general path continues, so that one place reports what is wrong. A module of
-this package may be imported only if ``COMPILED`` is true.
+The kernel reads well-formed batches only. It stops before all others, and the general path in plain Python continues
+and reports errors. Without the kernel the general path reads everything. A module of this package may be imported only
+if ``COMPILED`` is true.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SHARED: Final = "shared"
 """Cython's own code for memoryviews, compiled once for all modules."""
 MODULES: Final = ("records", "batches", "texts", "digests", "lines", "arrow", "indexes", "internal_topics", "schemas")
 """The compiled modules, each after those that it imports; setup.py and tools.dev.build_kernel read this."""
-VERSION: Final = 22
+VERSION: Final = 23
 """Counts up when the interface of a module changes (``VERSION`` in ``records.pyx``)."""
 
 

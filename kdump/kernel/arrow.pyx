@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.kernel.records import RECORD_NUMBERS
-from kdump.primitives.java_text import java_text
+from kdump.primitives.encodings import java_text
 
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
@@ -61,7 +61,6 @@ cdef class Memory:
         self.least = _FIRST_ROOM
 
     cdef bint reserve(self, Py_ssize_t more) except -1 nogil:
-        """Reserve ``more`` bytes."""
         if self.used + more > self.room:
             self.grow(more)
         return True
@@ -78,14 +77,12 @@ cdef class Memory:
         return True
 
     cdef bint add_long(self, long long value) except -1 nogil:
-        """Add a number of 64 bits."""
         self.reserve(8)
         memcpy(self.start + self.used, &value, 8)
         self.used += 8
         return True
 
     cdef bint add_int(self, int value) except -1 nogil:
-        """Add a number of 32 bits."""
         self.reserve(4)
         memcpy(self.start + self.used, &value, 4)
         self.used += 4
@@ -119,7 +116,6 @@ cdef class Binary:
         self.begin()
 
     cdef bint begin(self) except -1:
-        """Start without a value."""
         self.length = self.nulls = 0
         return self.offsets.add_int(0)
 
@@ -262,7 +258,6 @@ cdef class ArrowColumns(Cursor):
 
     @cython.boundscheck(False)
     cdef bint headers(self) except -1 nogil:
-        """Add the headers of the record that was just read."""
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t left = self.header_count
         while left > 0:
@@ -277,7 +272,6 @@ cdef class ArrowColumns(Cursor):
 
     @cython.boundscheck(False)
     cdef bint is_ascii(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Return whether so many bytes are ASCII."""
         cdef unsigned char bits = 0
         cdef Py_ssize_t end = at + size
         while at < end:

@@ -229,7 +229,6 @@ cdef bint goes_on(const long long* row) noexcept nogil:
 
 
 def _split():
-    """Store the positions of the fields of a header."""
     for field, (start, stop) in enumerate(BATCH_HEADER.spans.values()):
         _STARTS[field], _SIZES[field] = start, stop - start
 

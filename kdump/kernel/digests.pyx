@@ -3,10 +3,9 @@
 
 A keyed hash is HMAC-SHA256; the general path is :mod:`kdump.rows.redaction`.
 
-In tables, a key is a digest of 16 bytes: SipHash-2-4 with 128 bits and a random secret, so that files cannot be made
-whose keys collide. No record and no key becomes an object. A table is one block of memory with open addressing:
-24 bytes a slot for a digest and an offset, at most four fifths of the slots in use. The general path is
-:mod:`kdump.answers.compaction.cleaning`.
+A table of keys stores for each key an offset and a digest of 16 bytes: SipHash-2-4 with 128 bits and a random secret,
+so that no file can be made whose keys collide. It is one block of memory with open addressing, at most four fifths
+full. The general path is :mod:`kdump.answers.compaction.cleaning`.
 """
 
 from kdump.kernel.batches import OTHERS
@@ -75,7 +74,7 @@ cdef class KeyedHash:
         for at in range(2):
             lanes[at].left = 0
             lanes[at].at = -1
-            memcpy(lanes[at].outer + 32, _BEHIND_A_DIGEST, 32)
+            memcpy(lanes[at].outer + 32, _DIGEST_PADDING, 32)
         while True:
             for at in range(2):
                 if lanes[at].left == 0 and begun < self.count:
@@ -100,7 +99,7 @@ cdef inline void start(KeyedHash keyed_hash, Lane* lane, Waiting waiting) noexce
     """Start a hash in a lane."""
     cdef Py_ssize_t rest = waiting.size % _BLOCK
     cdef unsigned long long bits = 8 * <unsigned long long> (_BLOCK + waiting.size)
-    cdef unsigned char* behind
+    cdef unsigned char* end
     cdef int at
     memcpy(lane.state, keyed_hash.inner, 32)
     lane.text = waiting.text
@@ -110,9 +109,9 @@ cdef inline void start(KeyedHash keyed_hash, Lane* lane, Waiting waiting) noexce
     memset(lane.end, 0, 2 * _BLOCK)
     memcpy(lane.end, waiting.text + waiting.size - rest, rest)
     lane.end[rest] = 0x80
-    behind = lane.end + _BLOCK * lane.padded
+    end = lane.end + _BLOCK * lane.padded
     for at in range(8):
-        behind[-1 - at] = <unsigned char> (bits >> (8 * at))
+        end[-1 - at] = <unsigned char> (bits >> (8 * at))
 
 
 cdef inline const unsigned char* next_block(KeyedHash keyed_hash, Lane* lane) noexcept nogil:
@@ -128,10 +127,10 @@ cdef inline const unsigned char* next_block(KeyedHash keyed_hash, Lane* lane) no
     return lane.outer
 
 
-cdef unsigned char[32] _BEHIND_A_DIGEST  # the rest of the block of the outer hash: padding and bits of both blocks
-memset(_BEHIND_A_DIGEST, 0, 32)
-_BEHIND_A_DIGEST[0] = 0x80
-_BEHIND_A_DIGEST[30] = 8 * (64 + 32) >> 8
+cdef unsigned char[32] _DIGEST_PADDING  # the rest of the block of the outer hash: padding and bits of both blocks
+memset(_DIGEST_PADDING, 0, 32)
+_DIGEST_PADDING[0] = 0x80
+_DIGEST_PADDING[30] = 8 * (64 + 32) >> 8
 cdef unsigned int[8] _FIRST = [
     0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19
 ]
@@ -285,7 +284,7 @@ cdef class FactBuffer(Cursor):
         self.count = self.room = self.capacity = self.used = 0
 
     def __init__(self, secret):
-        """Facts without a table; ``secret`` are the 16 bytes of the digests' key."""
+        """``secret`` is the key of the digests, 16 bytes."""
         self.begin_table(0, (0, 1, secret), 3)
 
     def __dealloc__(self):
@@ -315,7 +314,6 @@ cdef class FactBuffer(Cursor):
         self.count = 0
 
     def add(self, offset, size, key, has_value):
-        """Add the facts of a record."""
         cdef const unsigned char[::1] text = key or b"\0"
         cdef Fact* fact
         self.reserve()
@@ -327,7 +325,6 @@ cdef class FactBuffer(Cursor):
         self.count += 1
 
     def end_batch(self, last_offset):
-        """Add the end of a batch."""
         self.reserve()
         self.facts[self.count].offset = last_offset
         self.facts[self.count].kind = _END
@@ -369,7 +366,6 @@ cdef class FactBuffer(Cursor):
         return left == 0 or self.left == 0
 
     cdef bint reserve(self) except -1 nogil:
-        """Reserve memory for another fact."""
         cdef Py_ssize_t room
         cdef Fact* facts
         if self.count == self.room:
@@ -473,7 +469,6 @@ cdef class FactBuffer(Cursor):
         return self.resize(more)
 
     cdef bint resize(self, Py_ssize_t capacity) except -1 nogil:
-        """Move to ``capacity`` slots."""
         cdef Word* old = self.slots
         cdef Word* end = old + self.capacity * self.words
         cdef Word* at = old
@@ -524,7 +519,6 @@ cdef class OffsetTable(FactBuffer):
     cdef long long since
 
     def __init__(self, since, most, keys, part):
-        """Offsets before ``since`` do not count. The table starts with slots for ``keys`` keys."""
         self.begin_table(min(keys, most), part, 3)
         self.since, self.most, self.latest = since, most, since - 1
 
@@ -608,7 +602,6 @@ cdef class SizeTable(FactBuffer):
     cdef Word record
 
     def __init__(self, keys, part):
-        """The table starts with slots for ``keys`` keys."""
         self.begin_table(keys, part, 6)
         self.batch = self.record = 0
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""Compare entries of an index with the batches that they point to: which entries are confirmed. And new entries.
+"""Compares entries of an index with the batches at their positions, and creates the entries of new indexes.
 
-An entry is confirmed if a well-formed batch of magic 2 at its position agrees with it. The caller checks all others by
-the general path, which can report what is wrong.
+An entry is confirmed if a well-formed batch of magic 2 at its position agrees with it. The general path checks the
+others and reports what is wrong.
 """
 
 from kdump.formats.offset_index import OffsetIndex

@@ -69,7 +69,6 @@ cdef Py_ssize_t varint(View* view) except -1:
 
 @cython.final
 cdef class _Field:
-    """A field in one version of a message: a ``Slot``."""
 
     cdef str name
     cdef int kind
@@ -88,7 +87,6 @@ cdef class _Field:
         self.inner = None if slot.struct is None else SchemaReader(slot.struct, sizes, longest)
 
     cdef object read(self, View* view):
-        """Read the field. Raises ValueError."""
         if self.array:
             return self.elements(view)
         if self.kind == _STRUCT_KIND and self.nullable:
@@ -340,7 +338,6 @@ cdef class StructText:
         return literal(self.closing, out)
 
     cdef int elements(self, FieldText field, list values, Lines out) except -1:
-        """Write an array of JSON."""
         cdef bint first = True
         byte(91, out)
         for value in values:
@@ -377,7 +374,6 @@ cdef class StructText:
         return encoded(value, True, out)
 
     cdef int quoted(self, str value, Lines out) except -1:
-        """Write a string of JSON."""
         cdef Py_ssize_t size = 0
         cdef unsigned long long bits = 0
         cdef const char* text = PyUnicode_AsUTF8AndSize(value, &size)
@@ -392,7 +388,6 @@ cdef class StructText:
 
 
 cdef inline int literal(bytes text, Lines out) except -1:
-    """Write bytes unchanged."""
     cdef Py_ssize_t size = PyBytes_GET_SIZE(text)
     reserve(out, size)
     memcpy(&out.out[out.used], PyBytes_AS_STRING(text), size)
@@ -401,7 +396,6 @@ cdef inline int literal(bytes text, Lines out) except -1:
 
 
 cdef inline int byte(unsigned char value, Lines out) except -1:
-    """Write one byte."""
     reserve(out, 1)
     out.out[out.used] = value
     out.used += 1
@@ -409,7 +403,6 @@ cdef inline int byte(unsigned char value, Lines out) except -1:
 
 
 cdef inline int decimal(long long value, Lines out) except -1:
-    """Write a number."""
     reserve(out, _ROOM)
     out.used = number(&out.out[out.used], value) - &out.out[0]
     return 0
@@ -443,7 +436,6 @@ cdef int optional_size(tuple texts, bytes value, Lines out) except -1:
 
 
 cdef int string(str value, Lines out) except -1:
-    """Write a text unchanged."""
     cdef Py_ssize_t size = 0
     cdef const char* text = PyUnicode_AsUTF8AndSize(value, &size)
     reserve(out, size)
@@ -522,7 +514,6 @@ cdef class Payloads(Lines):
         self.known = {}
 
     cdef bint field(self, int slot) except -1 nogil:
-        """Write a slot that is not a number."""
         if slot == _SLOT:
             return self.record()
         if self.header_count > 0:

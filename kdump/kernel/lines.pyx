@@ -23,7 +23,7 @@ from kdump.formats.record_layout import CODEC_MASK, LOG_OVERHEAD, MESSAGE_HEADER
 from kdump.kernel.records import FAR, NUMBERS, RECORD_NUMBERS, slots as slots_of_numbers
 from kdump.kernel.texts import escapes
 from kdump.primitives.crc import CRC32
-from kdump.primitives.java_text import java_text
+from kdump.primitives.encodings import java_text
 
 cimport cython
 from cpython.bytearray cimport PyByteArray_Resize
@@ -351,7 +351,6 @@ cdef class Lines(Cursor):
     @cython.final
     @cython.boundscheck(False)
     cdef bint line(self) except -1 nogil:
-        """Write one line: that of the record, or of its batch."""
         cdef const unsigned char* literal
         cdef int slot
         if self.used + self.need > self.room:
@@ -387,7 +386,6 @@ cdef class Lines(Cursor):
         return True
 
     cdef bint field(self, int slot) except -1 nogil:
-        """Write a slot that is not a number."""
         if slot == _KEY:
             self.text(_KEY, self.key_at, self.values[_KEY_SIZE])
         elif slot == _VALUE:
@@ -545,14 +543,12 @@ cdef inline unsigned char* up_to_four(unsigned char* out, unsigned int value) no
 
 
 cdef inline void eight(unsigned char* out, unsigned int value) noexcept nogil:
-    """Write eight digits."""
     cdef unsigned int upper = value // 10000
     four(out, upper)
     four(out + 4, value - upper * 10000)
 
 
 cdef inline void four(unsigned char* out, unsigned int value) noexcept nogil:
-    """Write four digits."""
     cdef unsigned int upper = value // 100
     memcpy(out, _PAIRS + 2 * upper, 2)
     memcpy(out + 2, _PAIRS + 2 * (value - upper * 100), 2)
@@ -705,11 +701,8 @@ cdef class Messages(Lines):
         return checksum(&self.data[at], self.stop - at) == self.values[_CRC]
 
 
-def stretch(data, at, most):
-    """Return the end of the consecutive messages at ``at`` in ``data``: complete, not compressed, of magic 0 or 1.
-
-    A message has at most ``most`` bytes.
-    """
+def end_of_messages(data, at, most):
+    """Return the end of the complete uncompressed messages of magic 0 and 1 from ``at`` on, of ``most`` bytes or less."""
     cdef const unsigned char[::1] text = data
     cdef Py_ssize_t start = at
     cdef Py_ssize_t end = text.shape[0]
@@ -924,7 +917,6 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint field(self, int slot) except -1 nogil:
-        """Write a slot that is not a number of ``values``."""
         if slot < _PAYLOADS:
             return Lines.field(self, slot)
         if slot >= _LEFT:
@@ -1475,7 +1467,6 @@ cdef class RowLines(Lines):
         )
 
     cdef bint write(self, bytes shown):
-        """Write a text of the general path."""
         self.grow(len(shown))
         self.buffer[self.used : self.used + len(shown)] = shown
         self.used += len(shown)
@@ -1494,7 +1485,6 @@ cdef bint _is_framed(const unsigned char* payload, Py_ssize_t size) noexcept nog
 
 
 cdef void _two(unsigned char* out, long long value) noexcept nogil:
-    """Write two digits."""
     out[0] = <unsigned char> (48 + value // 10)
     out[1] = <unsigned char> (48 + value % 10)
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""The records of consecutive magic 2 batches: their numbers, objects, sizes, and how many a filter takes.
+"""Reads the records of consecutive magic 2 batches: as objects, as sizes, or to count those that a filter takes.
 
-:mod:`kdump.records.magic_2` has the layout. :class:`Cursor` reads a batch, and the classes of the other modules that
-take records extend it. Its C interface is in ``records.pxd``.
+:mod:`kdump.records.magic_2` has the layout. :class:`Cursor` reads records; the other modules extend it with an output.
+Its C interface is in ``records.pxd``.
 """
 
 import sys
@@ -14,7 +14,7 @@ from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 cimport cython
 from libc.string cimport memcmp
 
-VERSION = 22
+VERSION = 23
 """The same number as in ``kdump/kernel/__init__.py``; it counts up when their interface changes."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. They are first in ``values``, then come those of the batch's header, then the others."""
@@ -64,16 +64,14 @@ cdef int _COUNT = _slot("records_count")
 cdef long long _APPENDED = TIMESTAMP_TYPE_FLAG
 cdef long long _FAR = FAR
 cdef long long _MOST = (1 << 63) - 1
-cdef Py_ssize_t _BEHIND = sys.maxsize >> 1  # after all data: nothing can be read there
+cdef Py_ssize_t _PAST_END = sys.maxsize >> 1  # after all data: nothing can be read there
 
 
 def keep_freed_memory():
-    """As the package's function of this name."""
     keep_freed()
 
 
 def reserve(int file, long long size):
-    """As the package's function of this name."""
     with nogil:
         set_aside(file, size)
 
@@ -128,7 +126,7 @@ cdef class Cursor:
         self.left = self.values[_COUNT]
         return True
 
-    def stack(self, block, table, width, first, behind):
+    def stack(self, block, table, width, first, stop):
         """Start at the uncompressed batches of some rows of ``table`` in ``block``.
 
         A row has ``width`` numbers: start and end of the records in ``block``, those of the header, and those of the
@@ -139,9 +137,9 @@ cdef class Cursor:
         self.size = len(block)
         self.left = 0
         self.row = first
-        self.rows = behind
+        self.rows = stop
         self.width = width
-        if not (2 <= width <= 2 + NUMBERS - len(RECORD_NUMBERS) and 0 <= first <= behind <= len(table) // width):
+        if not (2 <= width <= 2 + NUMBERS - len(RECORD_NUMBERS) and 0 <= first <= stop <= len(table) // width):
             raise ValueError("the table does not have these rows, or they have more numbers than there are slots")
 
     @cython.final
@@ -231,7 +229,6 @@ cdef class Cursor:
 
     @cython.final
     cdef bint agree(self) except -1 nogil:
-        """As :meth:`agrees`."""
         cdef long long last = self.base_offset - 1
         cdef long long highest = -1
         if self.left == 0:
@@ -310,7 +307,6 @@ cdef class Cursor:
 
 
 cdef inline Py_ssize_t header_at(Cursor self, Py_ssize_t at) noexcept nogil:
-    """As :meth:`Cursor.header`."""
     cdef long long size = varint(self, &at, 28)
     if size & 1:
         return -2
@@ -354,20 +350,20 @@ cdef long long longer(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
     For a varint that the end of the data truncates, return a null size after all data, which is never valid. Also for
     one that the general reader would refuse, or truncate to the type.
     """
-    cdef Py_ssize_t behind = at[0]
+    cdef Py_ssize_t position = at[0]
     cdef long long value = 0
     cdef long long byte
     cdef int shift = 0
-    at[0] = _BEHIND
-    while shift <= last and behind < self.data.shape[0]:
-        byte = self.data[behind]
-        behind += 1
+    at[0] = _PAST_END
+    while shift <= last and position < self.data.shape[0]:
+        byte = self.data[position]
+        position += 1
         value |= (byte & 127) << shift
         shift += 7
         if byte < 128:
             if last == 28 and value >> 32:
                 return 1
-            at[0] = behind
+            at[0] = position
             return value
     return 1
 
@@ -428,7 +424,6 @@ cdef class Records(Cursor):
         )
 
     cdef record(self):
-        """Return the current record."""
         key_size, value_size = self.values[_KEY_SIZE], self.values[_VALUE_SIZE]
         return _new(
             Record,
@@ -462,7 +457,6 @@ cdef class Records(Cursor):
 
     @cython.boundscheck(False)
     cdef bytes bytes_at(self, Py_ssize_t at, Py_ssize_t size):
-        """Return ``size`` bytes of the record."""
         return (<char*> &self.data[at])[:size]
 
 

@@ -66,11 +66,9 @@ cdef class JsonText:
         self.at, self.end, self.used = position, len(payload), 0
 
     cdef object made(self):
-        """Return the buffer."""
         return PyBytes_FromStringAndSize(<char*> self.out, self.used)
 
     cdef bint reserve(self, Py_ssize_t size) except False:
-        """Reserve ``size`` more bytes."""
         cdef unsigned char* grown
         if self.used + size > self.room:
             grown = <unsigned char*> PyMem_Realloc(self.out, 2 * (self.used + size))
@@ -198,14 +196,12 @@ cdef class JsonText:
         self.used += digits
 
     cdef void two(self, long long value, unsigned char after) noexcept:
-        """Write two digits and a character after them."""
         self.out[self.used] = <unsigned char> (48 + value // 10)
         self.out[self.used + 1] = <unsigned char> (48 + value % 10)
         self.out[self.used + 2] = after
         self.used += 3
 
     cdef int date(self, long long day) noexcept:
-        """Write a day since 1970."""
         if not _FIRST_DAY <= day <= _LAST_DAY:
             return False
         cdef Date date = date_of(day)
@@ -218,7 +214,6 @@ cdef class JsonText:
         return True
 
     cdef void digits(self, long long value) noexcept:
-        """Write a whole number."""
         cdef unsigned char[24] reverse
         cdef int count = 0
         cdef unsigned long long left = <unsigned long long> value
@@ -370,7 +365,6 @@ cdef class AvroText(JsonText):
         return self.binary(node, size)
 
     cdef int items(self, Node* node, int level) except -1:
-        """Write an array or a map."""
         cdef long long count
         cdef long long size
         cdef Py_ssize_t done = 0
@@ -861,7 +855,6 @@ cdef class ProtobufText(JsonText):
         return self.value(value, end, level + 1)
 
     cdef int value(self, Field* field, Py_ssize_t end, int level) except -1:
-        """Write the value of a field at ``at``."""
         cdef unsigned long long bits = 0
         cdef Py_ssize_t after = 0
         cdef unsigned int word

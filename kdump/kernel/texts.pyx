@@ -221,7 +221,6 @@ cdef Py_ssize_t _LONGEST = 4000  # digits of a number
 
 
 cdef void _pair(char* pairs, const char* each, int count) noexcept:
-    """Write all pairs of ``count`` letters, in order."""
     cdef int number
     for number in range(count * count):
         pairs[2 * number] = each[number // count]
@@ -233,7 +232,6 @@ _pair(_PAIRS, _LETTERS, 64)
 
 
 cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Write two digits for each byte."""
     cdef Py_ssize_t at
     for at in range(hex_in_sixteens(out, text, size), size):
         memcpy(out + 2 * at, _HEX + 2 * text[at], 2)
@@ -261,7 +259,6 @@ cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssi
 
 
 def is_json(const unsigned char[::1] text):
-    """Return the result of json_value() for a text."""
     return json_value(&text[0], text.shape[0]) if text.shape[0] else 0
 
 
@@ -275,30 +272,30 @@ cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
     cdef Py_ssize_t at = 0
     cdef bint named
     while True:
-        at = behind_spaces(text, at, size)
+        at = after_spaces(text, at, size)
         if at == size:
             return 0
         if text[at] == 123 or text[at] == 91:
             named = text[at] == 123
             if depth == _DEEPEST:
                 return -1
-            at = behind_spaces(text, at + 1, size)
+            at = after_spaces(text, at + 1, size)
             if at < size and text[at] == (125 if named else 93):
                 at += 1
             else:
                 depth += 1
                 objects = objects << 1 | named
                 if named:
-                    at = behind_name(text, at, size)
+                    at = after_name(text, at, size)
                     if at < 0:
                         return <int> at + 1
                 continue
         else:
-            at = behind_scalar(text, at, size)
+            at = after_scalar(text, at, size)
             if at < 0:
                 return <int> at + 1
         while True:  # a value ends here, and perhaps its parents
-            at = behind_spaces(text, at, size)
+            at = after_spaces(text, at, size)
             if depth == 0:
                 return at == size
             if at == size:
@@ -306,7 +303,7 @@ cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
             if text[at] == 44:
                 at += 1
                 if objects & 1:
-                    at = behind_name(text, behind_spaces(text, at, size), size)
+                    at = after_name(text, after_spaces(text, at, size), size)
                     if at < 0:
                         return <int> at + 1
                 break
@@ -317,25 +314,25 @@ cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
             objects >>= 1
 
 
-cdef inline Py_ssize_t behind_spaces(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+cdef inline Py_ssize_t after_spaces(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
     """Return the position after the white space between tokens."""
     while at < size and (text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9):
         at += 1
     return at
 
 
-cdef inline Py_ssize_t behind_name(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+cdef inline Py_ssize_t after_name(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
     """Return the position after a name and its colon; -1 if there is none, -2 for the general path."""
     if at >= size or text[at] != 34:
         return -1
-    at = behind_string(text, at, size)
+    at = after_string(text, at, size)
     if at < 0:
         return at
-    at = behind_spaces(text, at, size)
+    at = after_spaces(text, at, size)
     return at + 1 if at < size and text[at] == 58 else -1
 
 
-cdef inline Py_ssize_t behind_string(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+cdef inline Py_ssize_t after_string(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
     """Return the position after a string in quotes; -1 if there is none, -2 for the general path."""
     cdef int digit
     at += 1
@@ -375,18 +372,18 @@ cdef inline bint is_escape(unsigned char byte) noexcept nogil:
     return byte in (34, 92, 47, 98, 102, 110, 114, 116)
 
 
-cdef inline Py_ssize_t behind_digits(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+cdef inline Py_ssize_t after_digits(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
     while at < size and 48 <= text[at] <= 57:
         at += 1
     return at
 
 
-cdef Py_ssize_t behind_scalar(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+cdef Py_ssize_t after_scalar(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
     """Return the position after a string, a number or a word; -1 if there is none, -2 for the general path."""
     cdef Py_ssize_t first = at
     cdef Py_ssize_t end
     if text[at] == 34:
-        return behind_string(text, at, size)
+        return after_string(text, at, size)
     if text[at] == 116:
         return at + 4 if size - at >= 4 and text[at + 1] == 114 and text[at + 2] == 117 and text[at + 3] == 101 else -1
     if text[at] == 110:
@@ -398,12 +395,12 @@ cdef Py_ssize_t behind_scalar(const unsigned char* text, Py_ssize_t at, Py_ssize
         ) else -1
     if text[at] == 45:
         at += 1
-    end = behind_digits(text, at, size)
+    end = after_digits(text, at, size)
     if end == at or (text[at] == 48 and end > at + 1):
         return -1
     at = end
     if at < size and text[at] == 46:
-        end = behind_digits(text, at + 1, size)
+        end = after_digits(text, at + 1, size)
         if end == at + 1:
             return -1
         at = end
@@ -411,7 +408,7 @@ cdef Py_ssize_t behind_scalar(const unsigned char* text, Py_ssize_t at, Py_ssize
         at += 1
         if at < size and (text[at] == 43 or text[at] == 45):
             at += 1
-        end = behind_digits(text, at, size)
+        end = after_digits(text, at, size)
         if end == at:
             return -1
         at = end

@@ -1,18 +1,16 @@
-"""Compression codecs and their framings, with a limit of the decompressed size.
+"""Compresses and decompresses the codecs of batches, with a limit of the decompressed size.
 
 A batch has its codec in the lowest three bits of its attributes (KIP-98; zstd: KIP-110). Framings:
 
 * gzip: RFC 1952, members one after the other; bytes after the last member are ignored (java.util.zip).
 * snappy: the chunked stream of snappy-java (16-byte header, then chunks after a 4-byte big-endian size), or, without
   that header, one raw snappy block (as librdkafka may write).
-* lz4: the LZ4 frame format with independent blocks; before magic 2 its header checksum was wrong (KAFKA-3160) and is
-  not looked at, as in ``Lz4BlockInputStream``.
+* lz4: the LZ4 frame format with independent blocks. In magic 0 the header checksum was wrong (KAFKA-3160) and is not
+  verified, as in ``Lz4BlockInputStream``.
 * zstd: RFC 8878 frames, one after the other.
 
-Libraries are imported when a batch first needs them: start-up cost is a feature. Except for
-zstd, a usual stream is decompressed in one call. If that has no clean end, the stream is read in steps, which find
-damage. isal decompresses gzip in half the time of zlib, on machines for which it has a wheel. zlib decides what is
-damage.
+Libraries are imported on first use. The streams of usual clients are decompressed in one call; any other stream is read
+in steps, which find damage. isal decompresses gzip twice as fast as zlib, where it is installed. zlib reports damage.
 """
 
 from __future__ import annotations
@@ -37,35 +35,33 @@ DEFAULT_LIMIT: Final = 256 << 20
 """Default limit of the decompressed size of a batch, in bytes."""
 
 LIMIT_OPTION: Final = "--max-batch-bytes sets it"
-"""The option that changes the limit; messages name it."""
-
 SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 _SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest compatible version
 LZ4_FRAME_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_HEADER: Final = LZ4_FRAME_MAGIC + b"\x60\x40\x82"
 """The header that Kafka's clients write: independent blocks of up to 64 KiB, no checksums."""
 _LZ4_AROUND: Final = len(_LZ4_HEADER) + 8
-"""Bytes of a frame of one block around it: the header, the size of the block, the end mark."""
+"""Bytes of a one-block frame outside the block: header, block size, end mark."""
 _SNAPPY_AROUND: Final = _SNAPPY_JAVA_HEADER.size + 4
-"""Bytes of a stream of one chunk before it."""
+"""Bytes of a one-chunk stream before the chunk."""
 _LZ4_BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 _ZSTD_STEP: Final = 1 << 10
-"""Bytes given to zstd at a time, which may stand for 32 MiB: a block of 4 bytes for 128 KiB."""
+"""Bytes given to zstd at a time; they decompress to 32 MiB at most (128 KiB for a block of 4 bytes)."""
 _SNAPPY_GREATEST_RATIO: Final = 22
-"""A copy of 3 bytes stands for 64 bytes at most."""
+"""Upper limit of the compression ratio: a copy of 3 bytes decompresses to at most 64 bytes."""
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEAD: Final = 9
-"""Bytes of the smallest frame: its head and that of a block without content."""
+"""Size of the smallest frame in bytes: its header and an empty block."""
 _ZSTD_RLE, _ZSTD_COMPRESSED = 1, 2
-"""The kinds of blocks that are not plain."""
+"""Block types other than raw."""
 _ZSTD_BLOCK: Final = 1 << 17
-"""Bytes of a block, at most (RFC 8878)."""
+"""Largest block in bytes (RFC 8878)."""
 _ZSTD_AT_ONCE: Final = 4 << 20
-"""Bytes that a frame may decompress to so that it is decompressed in one go."""
+"""Largest decompressed size in bytes of a frame that is decompressed in one call."""
 _ZSTD_SOURCE: Final = 131075
-"""Bytes that zstd-jni reads at a time. It forgives a cut-off frame when a whole one ends in the same read."""
+"""Bytes that zstd-jni reads at a time. It accepts a truncated frame if a complete one ends in the same read."""
 _GZIP_STEP: Final = 1 << 14
-"""Bytes given to zlib at a time: what a member leaves over is copied, and there may be one per 20 bytes."""
+"""Bytes given to zlib at a time. The unused rest after a member is copied, so that steps must be small."""
 _GZIP_PLAIN_HEADER: Final = b"\x1f\x8b\x08" + bytes(7)
 _GZIP_HEADER_CRC, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT, _GZIP_RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
 """Flags in the fourth byte of a gzip header (RFC 1952)."""
@@ -75,7 +71,7 @@ _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> bytes:
     """Return the decompressed ``data``.
 
-    Raises DamageError when it is not a valid stream of that codec, LimitError when more than ``limit`` bytes come out.
+    Raises DamageError if it is not a valid stream of the codec, LimitError if it has more than ``limit`` bytes.
     """
     if codec == LZ4:
         return _lz4(data, limit, magic)
@@ -87,9 +83,9 @@ LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
 
 
 def compress(codec: int, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
-    """Return ``data`` in the framing that Kafka's Java clients write (magic 0: with the wrong LZ4 header checksum).
+    """Return ``data`` in the framing that Kafka's Java clients write (in magic 0 with the wrong LZ4 header checksum).
 
-    ``level`` is one of LEVELS, by default the usual one of the codec.
+    ``level`` is in the range of LEVELS; None is the codec's default.
     """
     if codec == GZIP:
         packer = zlib.compressobj(-1 if level is None else level, wbits=31)
@@ -129,13 +125,12 @@ def _none(data: Bytes, _limit: int) -> bytes:
 
 @cache
 def _library(name: str) -> Any:
-    """Return a module, imported when it is first needed. Raises ImportError."""
     return import_module(name)
 
 
 @cache
 def _isal() -> Any:
-    """Return isal's counterpart of zlib, or None if it is not installed."""
+    """Return isal's module like zlib, or None if it is not installed."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -149,7 +144,7 @@ def _gzip(data: Bytes, limit: int) -> bytes:
         member = isal.decompressobj(wbits=31)
         try:
             whole: bytes = member.decompress(data, limit + 1)
-        except isal.error:  # zlib says what is wrong
+        except isal.error:  # zlib reports the error
             return _gzip_by_zlib(data, limit)
         if member.eof and not member.unused_data and len(whole) <= limit:
             return whole
@@ -184,10 +179,7 @@ def _gzip_by_zlib(data: Bytes, limit: int) -> bytes:
 
 
 def _gzip_header_end(data: Bytes, start: int) -> int:
-    """Return the position after the header of a gzip member that has reserved flags.
-
-    Java reads on (GZIPInputStream); zlib refuses them.
-    """
+    """Return the end of the header of a gzip member with reserved flags: Java ignores them, zlib refuses them."""
     flags = data[start + 3]
     position = start + len(_GZIP_PLAIN_HEADER)
     if data[start : start + 3] != _GZIP_PLAIN_HEADER[:3]:
@@ -262,7 +254,7 @@ def _snappy_block(block: Bytes, position: int, limit: int) -> bytes:
 
 
 class _Lz4Header(NamedTuple):
-    """The header of an LZ4 frame: its flags, the most bytes of a block, and where the first block begins."""
+    """The header of an LZ4 frame: flags, largest block in bytes, and the position of the first block."""
 
     flags: int
     largest: int
@@ -287,9 +279,9 @@ def _lz4_header(data: Bytes, magic: int) -> _Lz4Header:
 
 
 class UnpackedLz4(NamedTuple):
-    """Decompressed LZ4, and the rising positions in it of empty blocks of the stream.
+    """Decompressed LZ4, and the rising positions of empty blocks in it.
 
-    Such a block is one byte, a token without literals. No writer makes them.
+    An empty block is one byte, a token without literals. No known writer creates one.
     """
 
     data: bytes
@@ -377,7 +369,7 @@ def _xxh32(data: Bytes) -> int:
 
 @cache
 def _of_thread() -> threading.local:
-    """Return the decompressors of this thread: two threads must not share one."""
+    """Return the storage for the decompressor of each thread."""
     from threading import local  # needed for zstd alone
 
     return local()
@@ -394,7 +386,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
         try:
             plain: bytes = decompressor.decompress(data, max_output_size=most)
         except zstandard.ZstdError:
-            pass  # it is reported below, in words of its own
+            pass  # it is reported below
         else:
             return plain
     parts: list[bytes] = []
@@ -422,15 +414,15 @@ def _zstd(data: Bytes, limit: int) -> bytes:
 
 
 def _zstd_most(data: Bytes) -> int:
-    """Return how many bytes a frame decompresses to at most, as the heads of its blocks say (RFC 8878).
+    """Return an upper limit of the decompressed size of a frame, from its block headers (RFC 8878).
 
-    It is 0 for what is not one whole frame alone, and where its head says that it decompresses to nothing or to more
-    than that: the library would trust it.
+    It is 0 unless the data is exactly one frame whose header has no content size, or one from 1 to this limit: the
+    library trusts that size.
     """
     if len(data) < _ZSTD_HEAD or data[:4] != _ZSTD_MAGIC:
         return 0
     flags = data[4]
-    is_single = flags >> 5 & 1  # there is no size of a window then, but always that of the content
+    is_single = flags >> 5 & 1  # Single_Segment_flag: content size instead of window size
     start = 6 - is_single + (0, 1, 2, 4)[flags & 3]
     position = start + (is_single, 2, 4, 8)[flags >> 6]
     announced = int.from_bytes(data[start:position], "little") + (256 if flags >> 6 == 1 else 0)

@@ -1,7 +1,4 @@
-"""Checksums: the only place that knows a backend.
-
-CRC-32C (Castagnoli) guards magic 2 batches and producer snapshots, CRC-32 (zlib's) messages of magic 0 and 1.
-"""
+"""Checksums: CRC-32C (Castagnoli) of magic 2 batches and producer snapshots, CRC-32 of messages of magic 0 and 1."""
 
 from __future__ import annotations
 
@@ -17,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Checksum(Protocol):
-    """An unsigned 32-bit checksum of bytes, after others that have the checksum ``before``."""
+    """A function that returns the unsigned 32-bit checksum of ``data``, after bytes with the checksum ``before``."""
 
     def __call__(self, data: Bytes, before: int = 0, /) -> int: ...
 
 
 def _fastest() -> Checksum:
-    """Return the CRC-32C of the package crc32c, or where it has no wheel crcmod's, which is slower and the same.
+    """Return the CRC-32C of the package crc32c, or else the slower one of crcmod.
 
-    Its compiled part alone is loaded where it can be: the package itself looks up its own version when it is imported,
-    which takes longer than everything else that a small file needs.
+    Only the compiled module of crc32c is loaded if possible: the package's import takes longer than reading a small
+    file.
     """
     if (
         (package := find_spec("crc32c"))
@@ -49,12 +46,11 @@ def _fastest() -> Checksum:
 
 
 crc32c: Final = _fastest()
-"""CRC-32C; no function of Python stands between: batches may be small and many."""
 crc32: Final[Checksum] = zlib.crc32
 
 
 class Kind(NamedTuple):
-    """A checksum: the function, and its polynomial with the bits in reverse order."""
+    """A checksum function and its polynomial with reversed bits."""
 
     of: Checksum
     polynomial: int
@@ -65,9 +61,9 @@ CRC32: Final = Kind(crc32, 0xEDB88320)
 
 
 def combine(kind: Kind, first: int, second: int, size: int) -> int:
-    """Return the checksum of two ranges from that of each; ``size`` is that of the second, in bytes.
+    """Return the checksum of two adjacent ranges from the checksum of each; ``size`` is the second's size in bytes.
 
-    After ``size`` more bytes the first counts as its remainder times x to the power of 8 * size.
+    The first checksum is multiplied by x to the power of 8 * size, modulo the polynomial.
     """
     power, place = _ONE, 0
     while size:
@@ -80,21 +76,21 @@ def combine(kind: Kind, first: int, second: int, size: int) -> int:
 
 
 _ONE: Final = 1 << 31
-"""1 as a remainder, the bits in reverse order."""
+"""The polynomial 1 with reversed bits."""
 _X8: Final = 1 << 23
-"""x to the power of 8 in the same form."""
+"""x to the power of 8 with reversed bits."""
 
 
 @cache
 def _power(polynomial: int, place: int, byte: int) -> int:
-    """Return x to the power of 8 * byte * 256 ** place as a remainder."""
+    """Return x to the power of 8 * byte * 256 ** place, modulo the polynomial."""
     if byte > 1:
         return _times(_power(polynomial, place, byte - 1), _power(polynomial, place, 1), polynomial)
     return _times(_power(polynomial, place - 1, 255), _power(polynomial, place - 1, 1), polynomial) if place else _X8
 
 
 def _times(one: int, other: int, polynomial: int) -> int:
-    """Multiply two remainders modulo the polynomial, all with the bits in reverse order."""
+    """Return the product of two remainders modulo the polynomial, all with reversed bits."""
     product = 0
     while one:
         if one & _ONE:

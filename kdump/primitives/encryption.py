@@ -1,8 +1,8 @@
-"""The encryption of segments in remote storage: AES in GCM, whose keys are encrypted by RSA.
+"""Decrypts segments in remote storage: AES-GCM with keys that are encrypted by RSA.
 
 Sources: Aiven's ``AesEncryptionProvider`` (12 bytes of IV, the encrypted bytes, 16 bytes of tag) and
-``RsaEncryptionProvider`` (OAEP with SHA3-512, MGF1 with it too). The library is ``cryptography``, an extra; its
-OAEP has no SHA3, so the padding is taken off here (RFC 8017, 7.1.2).
+``RsaEncryptionProvider`` (OAEP and MGF1 with SHA3-512). The library is the optional ``cryptography``. Its OAEP does not
+support SHA3, so the padding is removed here (RFC 8017, 7.1.2).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from kdump.errors import DamageError, UsageError
 
 IV: Final = 12
 TAG: Final = 16
-"""Bytes before and after the encrypted bytes."""
+"""Sizes in bytes of the initialization vector before the encrypted bytes, and of the tag after them."""
 DIGEST: Final = 64
-"""Bytes of a SHA3-512."""
+"""Size of a SHA3-512 digest in bytes."""
 KEY_SIZES: Final = (16, 24, 32)
-"""Bytes of an AES key."""
+"""Sizes of AES keys in bytes."""
 
 
 class PrivateKey:
-    """The private key of an RSA key pair."""
+    """The private key of an RSA key pair, read from PEM text."""
 
     def __init__(self, pem: bytes, name: str) -> None:
         """Raise UsageError if ``pem`` holds no unencrypted RSA key."""
@@ -42,7 +42,7 @@ class PrivateKey:
         self._modulus, self._exponent = numbers.public_numbers.n, numbers.d
 
     def data_key(self, encrypted: bytes) -> bytes:
-        """Return the AES key that was encrypted with the public key. Raises DamageError."""
+        """Return a decrypted AES key. Raises DamageError."""
         size = self._modulus.bit_length() + 7 >> 3
         number = int.from_bytes(encrypted, "big")
         found = None
@@ -76,7 +76,7 @@ def _xor(left: bytes, right: bytes) -> bytes:
 
 
 def decrypt(data: bytes, key: bytes, aad: bytes) -> bytes:
-    """Decrypt with ``key``, and verify ``aad``. Raises DamageError."""
+    """Return the decrypted bytes. Raises DamageError if the tag does not fit them, ``key`` and ``aad``."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

@@ -1,8 +1,8 @@
-"""The order in which Java and Scala collections give their keys back, by the keys' hashes.
+"""The iteration order of Java's and Scala's hash collections.
 
-Releases report on files, members of a group and partitions in the order of a hash map's table. Each function takes
-keys in order of insertion, repeated where they are put again, and returns them in the order of iteration. Source:
-``java.util.HashMap`` and ``scala.collection.mutable.HashMap`` of the Scala versions that the releases were built with.
+DumpLogSegments prints files, members of a group and partitions in the order of a hash table. Each function is called
+with keys in insertion order, with repeated insertions, and returns them in iteration order. Source:
+``java.util.HashMap`` and ``scala.collection.mutable.HashMap`` of the Scala versions of the releases.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SMALLEST_SET: Final = 32
 
 
 def java_hash(text: str) -> int:
-    """Return ``String.hashCode``: 31 times the hash so far plus the next UTF-16 unit, in 32 bits, unsigned."""
+    """Return ``String.hashCode``, unsigned."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):
@@ -35,7 +35,7 @@ def partition_hash(partition: tuple[str, int]) -> int:
 
 
 def uuid_hash(uuid: bytes) -> int:
-    """Return ``Uuid.hashCode`` of Kafka, unsigned: the four words of a UUID in one."""
+    """Return ``Uuid.hashCode`` of Kafka, unsigned."""
     return (
         int.from_bytes(uuid[:4], "big")
         ^ int.from_bytes(uuid[4:8], "big")
@@ -55,12 +55,12 @@ def _byteswap32(value: int) -> int:
 
 
 def scala_2_9(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashMap`` of Scala 2.9: new keys before a chain, the last chain first."""
+    """Return the order of ``mutable.HashMap`` of Scala 2.9: last slot first, in each slot the newest key first."""
     return _scala(keys, hash_of, rotation=0)
 
 
 def scala_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashMap`` of Scala 2.10 to 2.12: that of 2.9 with mixed hashes rotated."""
+    """Return the order of ``mutable.HashMap`` of Scala 2.10 to 2.12: as in 2.9, with rotated hashes."""
     return _scala(keys, hash_of, rotation=SMALLEST_TABLE.bit_length() - 1)
 
 
@@ -81,11 +81,11 @@ def _scala(keys: Iterable[Key], hash_of: Callable[[Key], int], rotation: int) ->
 
 
 def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashMap`` and ``HashSet`` of Scala 2.13: chains by their signed hash."""
+    """Return the order of ``mutable.HashMap`` and ``HashSet`` of Scala 2.13: in each slot by signed hash."""
     size = SMALLEST_TABLE
     distinct: dict[Key, None] = {}
     for key in keys:
-        if len(distinct) + 1 >= size * 3 // 4:  # asked before it is known whether the key is there
+        if len(distinct) + 1 >= size * 3 // 4:  # the table grows even if the key is already in it
             size *= 2
         distinct[key] = None
 
@@ -93,10 +93,10 @@ def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 
 
 def scala_2_12_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashSet`` of Scala 2.10 to 2.12 to which immutable sets were added in turn.
+    """Return the order of ``mutable.HashSet`` of Scala 2.10 to 2.12 after adding immutable sets one after the other.
 
-    An open table of 32 slots, doubled when 45 of 100 are taken: the place is the top bits of the mixed hash, rotated by
-    their number, or the next free one.
+    It has 32 slots of one key and doubles when 45 % are taken. A key is in the slot of its mixed hash's highest bits,
+    or in the next free one.
     """
     table: list[list[Key]] = [[] for _ in range(SMALLEST_SET)]
 
@@ -119,7 +119,7 @@ def scala_2_12_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]
 
 
 def _immutable_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of an immutable Set: up to four as they came, more by five bits of the hash, lowest first."""
+    """Return the order of an immutable Set: insertion order up to four keys, else by groups of five hash bits."""
     distinct = list(dict.fromkeys(keys))
     if len(distinct) <= 4:
         return distinct
@@ -136,10 +136,10 @@ def _immutable_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[
 
 
 def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashSet`` of Scala 2.13 to which immutable sets were added in turn.
+    """Return the order of ``mutable.HashSet`` of Scala 2.13 after adding immutable sets one after the other.
 
-    A set of more than four elements resizes the table once, for its own size, and may fill it beyond three quarters.
-    For a smaller set each key, even a repeated one, may double the table.
+    A set of more than four keys resizes the table once, by the size of the set alone. Each key of a smaller set, even a
+    repeated one, may double the table.
     """
     distinct: dict[Key, None] = {}
     size = SMALLEST_TABLE
@@ -158,16 +158,16 @@ def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]
 
 
 def _place_2_13(value: int, size: int) -> tuple[int, int]:
-    """Return the slot of a hash in a table of Scala 2.13, and its sort key within a chain."""
+    """Return the slot of a hash in a table of Scala 2.13, and the sort key within the slot."""
     mixed = value ^ value >> 16
     return mixed & (size - 1), mixed - ((mixed & 0x80000000) << 1)
 
 
 def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: new keys before a chain.
+    """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: in each slot the newest key first.
 
-    The table grows when any key comes after the one that filled it. Chains of eight keys, which become trees, are not
-    followed.
+    The table grows at the insertion after the one that filled it. Slots with eight keys, which become trees, are not
+    imitated.
     """
     size = SMALLEST_TABLE
     distinct: dict[Key, None] = {}
@@ -185,9 +185,9 @@ def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 
 
 def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMALLEST_TABLE) -> list[Key]:
-    """Return the order of ``java.util.HashMap`` filled by ``put``: new keys at the end of a chain.
+    """Return the order of ``java.util.HashMap`` filled by ``put``: in each slot the oldest key first.
 
-    ``size`` is the length of its first table; it grows when a key fills more than three quarters.
+    ``size`` is the length of the first table, which doubles when more than three quarters are filled.
     """
     distinct = list(dict.fromkeys(keys))
     while len(distinct) > size * 3 // 4:
@@ -201,27 +201,23 @@ def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMA
 
 
 def java_put_all(groups: Iterable[Sequence[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of an empty ``java.util.HashMap`` after ``putAll`` of each group: the first sizes the table."""
+    """Return the order of a ``java.util.HashMap`` after ``putAll`` of each group; the first one sets the table size."""
     filled = [group for group in groups if group]
     first = 4 * len(filled[0]) // 3 + 1 if filled else 1
     return java_put((key for group in filled for key in group), hash_of, 1 << (first - 1).bit_length())
 
 
 def scala_2_9_files(paths: Iterable[str]) -> list[str]:
-    """Return paths in the order of :func:`scala_2_9`."""
     return scala_2_9(paths, java_hash)
 
 
 def scala_2_12_files(paths: Iterable[str]) -> list[str]:
-    """Return paths in the order of :func:`scala_2_12`."""
     return scala_2_12(paths, java_hash)
 
 
 def scala_2_13_files(paths: Iterable[str]) -> list[str]:
-    """Return paths in the order of :func:`scala_2_13`."""
     return scala_2_13(paths, java_hash)
 
 
 def java_files(paths: Iterable[str]) -> list[str]:
-    """Return paths in the order of :func:`java`."""
     return java(paths, java_hash)

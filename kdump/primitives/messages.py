@@ -39,14 +39,12 @@ _VTE: Final = 5000
 
 
 def message(level: Level, text: object, *hints: str) -> None:
-    """Print a message, and a line for each hint."""
     for word, each in ((level, str(text)), *(("hint", hint) for hint in hints)):
         sys.stderr.write(_shown(word, harmless_line(each)))
     sys.stderr.flush()
 
 
 def _shown(level: Level, text: str) -> str:
-    """Return the lines of a message for standard error."""
     if not on_terminal(sys.stderr, 2):
         return f"{level}: {text}\n"
     first, *others = folded(f"{level}: {text}", prose_width())

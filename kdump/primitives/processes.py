@@ -1,4 +1,4 @@
-"""Spread work over several workers, such as forked processes, and return the results in order."""
+"""Distributes tasks over forked processes, and returns the results in order."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _MUCH = 1 << 18
 
 
 class GoneError(Exception):
-    """The process that should send or receive has ended. ``status`` is that of a child which this ends."""
+    """The process at the other end of a pipe has ended. A child that raises it exits with ``status``."""
 
     def __init__(self, status: int = 1) -> None:
         self.status = status
 
 
 class Children:
-    """Processes, by their numbers from 0, and the results that they send.
+    """Forked processes, numbered from 0, and the results that they send.
 
-    A call reads the results of all: a process whose pipe is full would wait, and others would wait for it.
+    Each call receives the results of all processes, because a process with a full pipe would block the others.
     """
 
     def __init__(self, started: Sequence[tuple[int, int]], ended: dict[int, int]) -> None:
-        """``started`` has the process id of each and the pipe of its results; ``ended`` gets exit statuses."""
+        """``started`` has process id and result pipe of each process. Exit statuses are added to ``ended``."""
         self._processes = [process for process, _ in started]
         self._ended = ended
         self._received: list[deque[Any]] = [deque() for _ in started]
@@ -57,7 +57,7 @@ class Children:
         return results.popleft()
 
     def next_result(self) -> Any:
-        """Return the next result of any process. Raises GoneError with the status of one that has failed."""
+        """Return the next result of any process. Raises GoneError with the exit status of a failed process."""
         while True:
             for results in self._received:
                 if results:
@@ -67,7 +67,7 @@ class Children:
                 raise GoneError(*failed[:1])
 
     def _receive(self) -> list[int]:
-        """Wait until a process sends results. Return the processes that have ended."""
+        """Wait for results of any process; return the numbers of the processes that have ended."""
         through = []
         for reader, _ in self._waiting.poll():
             number = self._sending[reader]
@@ -79,7 +79,7 @@ class Children:
         return through
 
     def let_end(self) -> None:
-        """Wait until all have sent everything, which is dropped."""
+        """Wait until all processes have ended; drop their results."""
         while self._sending:
             for reader, _ in self._waiting.poll():
                 if not os.read(reader, _MUCH):
@@ -90,7 +90,7 @@ class Children:
         del self._sending[reader]
 
     def status(self, number: int) -> int:
-        """Return the exit status of a process that ends, -9 where that signal ended it."""
+        """Wait for the end of a process; return its exit status, or the negative number of the signal that ended it."""
         process = self._processes[number]
         if process not in self._ended:
             self._ended[process] = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -99,15 +99,15 @@ class Children:
 
 @contextmanager
 def children(count: int, work: Callable[[int, list[object], Callable[[], None]], None]) -> Iterator[Children]:
-    """Fork processes that each do ``work``. At the end none is left.
+    """Fork ``count`` processes that run ``work``. They are killed at the end of the block.
 
-    ``work`` is called with the number of its process, a list of results, and a function that sends and empties the
-    list. At its end the rest of the list is sent, with the KdumpError, OSError or MemoryError that ``work`` raises. The
-    process shows any other error: it is a bug. Raises OSError where the system starts no more processes.
+    ``work`` is called with the number of its process, a list for results, and a function that sends and empties the
+    list. After ``work`` the rest of the list is sent, with the KdumpError, OSError or MemoryError that ``work`` raised.
+    Any other exception is a bug; the process prints it. Raises OSError if the system starts no more processes.
     """
     started: list[tuple[int, int]] = []
     ended: dict[int, int] = {}
-    gc.freeze()  # else the first collection of each process would touch, and so copy, all that they share
+    gc.freeze()  # a garbage collection in a child would copy all shared memory pages
     try:
         with _uninterrupted():
             for number in range(count):
@@ -123,12 +123,12 @@ def children(count: int, work: Callable[[int, list[object], Callable[[], None]],
 
 
 def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Start a process that runs ``child`` with a pipe for its results. Return its id and the pipe's reading end.
+    """Fork a process that runs ``child`` with the pipe for its results; return its id and the pipe's reading end.
 
     Raises OSError.
     """
     parent = os.getpid()
-    is_main = threading.current_thread() is threading.main_thread()  # the system counts the end of a thread as well
+    is_main = threading.current_thread() is threading.main_thread()  # prctl also reacts to the end of a thread
     reader, writer = os.pipe()
     try:
         process = os.fork()
@@ -147,13 +147,12 @@ def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) 
 
 
 def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], None], results: int) -> NoReturn:
-    """Do the work of one process, and end it, whatever happens."""
     status = 1
     news: list[object] = []
 
     def send_news() -> None:
         sent = news[:]
-        news.clear()  # what cannot be sent is not sent again
+        news.clear()  # before it is sent: unsendable results are not sent again
         send(results, sent)
 
     try:
@@ -163,13 +162,13 @@ def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], 
             status = 0
         except (KdumpError, OSError, MemoryError) as failure:
             news.append(failure)
-        except GoneError as gone:  # the parent says so
+        except GoneError as gone:  # the parent reports it
             status = gone.status
         if news:
             send_news()
     except GoneError:  # the parent has ended
         pass
-    except BaseException:  # a bug: the parent says that a process ended
+    except BaseException:  # a bug: the parent reports the end of a process
         status = 1
         sys.excepthook(*sys.exc_info())
     finally:
@@ -181,7 +180,7 @@ def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], 
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and the like wait until new processes are listed: else they would go on alone."""
+    """Block SIGINT, SIGTERM and SIGHUP until all new processes are listed, so that none is left running."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
     try:
         yield
@@ -201,12 +200,11 @@ def failure(status: int) -> BaseException:
 
 
 def no_process(reason: OSError) -> KdumpError:
-    """Return the error of a system that starts no more processes."""
     return KdumpError(f"the system starts no more processes ({reason.strerror}): --jobs 1 reads with this one alone")
 
 
 def send(end: int, what: object) -> None:
-    """Send an object through a pipe. Raises GoneError where its other end is closed."""
+    """Send an object through a pipe. Raises GoneError if the other end is closed."""
     data = pickle.dumps(what)
     try:
         for part in (len(data).to_bytes(_SIZE, "big"), data):
@@ -218,7 +216,7 @@ def send(end: int, what: object) -> None:
 
 
 def receive(end: int) -> Any:
-    """Return the next object out of a pipe. Raises GoneError where its other end is closed."""
+    """Return the next object from a pipe. Raises GoneError if the other end is closed."""
     return pickle.loads(_read(end, int.from_bytes(_read(end, _SIZE), "big")))  # noqa: S301  kdump's own
 
 
@@ -242,27 +240,24 @@ class Workers(Protocol):
 
     @property
     def count(self) -> int:
-        """How many tasks are done at a time."""
+        """The number of tasks at a time."""
 
     def results(
         self, work: Callable[[T], R], tasks: Sequence[T], merge: Callable[[R, R], R] | None = None
     ) -> Iterator[R]:
-        """Yield the result of ``work`` for each task, in order. Raises KdumpError if a worker ends without one.
+        """Yield the result of ``work`` for each task, in order. Raises KdumpError if a worker ends without a result.
 
-        With ``merge`` the results of tasks in a row may come as one.
+        With ``merge`` the results of consecutive tasks may be merged.
         """
 
 
 _AHEAD = 512
-"""Most tasks in the queue: a pipe takes so many numbers at once."""
+"""Most tasks in the queue: their numbers must fit into a pipe."""
 _NUMBER = 8
 
 
 class Processes:
-    """At most ``count`` forked processes, which inherit the work, the tasks and open files from their parent.
-
-    Each takes the next task.
-    """
+    """At most ``count`` forked processes, which take tasks from a queue and inherit open files from their parent."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -275,7 +270,7 @@ class Processes:
     ) -> Iterator[R]:
         """Yield the result of ``work`` for each task, in order.
 
-        Raises KdumpError, OSError and MemoryError as ``work`` does, and KdumpError where a process has no result.
+        Raises the KdumpError, OSError or MemoryError of ``work``, and KdumpError if a process ends without a result.
         """
 
         def child(_: int, news: list[object], send_news: Callable[[], None]) -> None:

@@ -1,8 +1,8 @@
-"""SIGINT, SIGTERM and SIGHUP: what they do to a run of the command line, and when.
+"""Handles SIGINT, SIGTERM and SIGHUP in a run of the command line.
 
-SIGTERM and SIGHUP end a run at once, with the status that a shell reports for them (143 and 129), unless there is
-something to clean up: then they raise :class:`EndedBySignal`, as Ctrl-C raises KeyboardInterrupt. Where something must
-be done whole, all three wait. A signal that kdump was started to ignore (``nohup``) stays ignored.
+SIGTERM and SIGHUP end a run at once, with the status that a shell reports for them (143 and 129). Inside
+:func:`cleaned_up` they raise :class:`EndedBySignal`, as Ctrl-C raises KeyboardInterrupt. Inside :func:`held` all three
+are delayed. A signal that kdump was started to ignore (``nohup``) stays ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that ask a program to end."""
 BY_SIGNAL: Final = 128
-"""What a shell adds to the number of the signal that ended a program."""
+"""A shell's exit status for a program that a signal ended is this plus the signal's number."""
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -32,15 +32,15 @@ class EndedBySignal(SystemExit):
 
 class _State:
     cleaning: ClassVar[list[Callable[[], None]]] = []
-    """Callbacks at the ends of blocks."""
+    """Callbacks at the ends of :func:`cleaned_up` blocks."""
     held = 0
-    """The number of open blocks that must not be interrupted."""
+    """The number of open :func:`held` blocks."""
     waiting: int | None = None
-    """The first signal that came in such a block."""
+    """The first signal that was received in a :func:`held` block."""
 
 
 def heed(numbers: Iterable[int]) -> None:
-    """Let these signals do what this module says."""
+    """Install the handler of this module for these signals."""
     for number in numbers:
         signal.signal(number, _end)
 
@@ -62,7 +62,7 @@ def _raise(number: int) -> None:
 
 @contextmanager
 def cleaned_up(clean: Callable[[], None]) -> Iterator[None]:
-    """Call ``clean`` when the block ends, be it by SIGTERM and SIGHUP, which raise EndedBySignal in the block."""
+    """Call ``clean`` when the block ends. SIGTERM and SIGHUP raise EndedBySignal in the block."""
     _State.cleaning.append(clean)
     try:
         yield
@@ -74,7 +74,7 @@ def cleaned_up(clean: Callable[[], None]) -> Iterator[None]:
 
 
 def clean_up() -> None:
-    """Call what blocks have not called at their ends: a signal may come in the midst of those."""
+    """Call the callbacks of blocks whose end was interrupted by a signal."""
     while _State.cleaning:
         _State.cleaning.pop()()
 
@@ -93,7 +93,7 @@ def held() -> Iterator[None]:
 
 
 def by_default() -> None:
-    """Let the signals of ``ENDING`` end this forked process as they end any program. Ignored ones stay ignored."""
+    """Restore the default action of the signals of ``ENDING`` in this forked process. Ignored ones stay ignored."""
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -101,9 +101,9 @@ def by_default() -> None:
 
 
 def end_with(parent: int) -> None:
-    """Let the system kill this process when the process ``parent``, which forked it, ends, however that ends.
+    """Let Linux kill this forked process when its parent process ends.
 
-    Only Linux does. Elsewhere it is noticed where results are sent.
+    On other systems the process ends when it sends its next result.
     """
     from ctypes import CDLL
 

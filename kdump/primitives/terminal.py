@@ -1,6 +1,6 @@
-"""Text that people see: nothing in it steers a terminal, and the commands in it can be pasted into a shell.
+"""Escapes text for terminals and shells: names in files must not control a terminal, and commands must be pastable.
 
-Every word of a command line that a message suggests goes through ``shell_word`` or one of its kind.
+Every word of a suggested command line is quoted by ``shell_word``, ``shell_path``, ``shell_pattern`` or ``shell_text``.
 """
 
 from __future__ import annotations
@@ -12,45 +12,45 @@ from contextlib import suppress
 from typing import IO, Final
 
 BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
-"""Characters beyond ASCII that a terminal obeys: C1, line separators, marks and controls of the writing direction.
+"""Control characters beyond ASCII, as a set of a regular expression: C1, line separators, writing direction.
 
-As a set of a regular expression. ``_is_harmless`` of the kernel (``lines.pyx``) knows them too.
+``_is_harmless`` of the kernel (``lines.pyx``) has the same set.
 """
 _CONTROL: Final = f"[\x00-\x08\x0b-\x1f\x7f{BEYOND_ASCII}]"
 _UNSHOWN: Final = rf"(?:[\x00-\x1f\x7f{BEYOND_ASCII}\ud800-\udfff]|\\x[89a-f][0-9a-f])+"
-"""Characters in a path that cannot be typed; :func:`path_text` may have escaped them."""
+"""Characters in a path that cannot be typed, and their escapes by :func:`path_text`."""
 
 
 def path_text(path: str) -> str:
-    """Return a path as text: bytes of it that are not UTF-8 are escaped."""
+    """Return a path as text; bytes that are not UTF-8 are escaped."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def harmless(text: str) -> str:
-    """Return ``text`` with the characters escaped that make a terminal do something; tab and newline stay."""
+    """Return ``text`` with escaped control characters, except tab and newline."""
     return re.sub(
         _CONTROL, lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text
     )
 
 
 def harmless_line(text: str) -> str:
-    """The same for one line: names of files may hold newlines, and bytes that are not UTF-8."""
-    if text.isascii() and text.isprintable():  # most are, and it is ten times as fast
+    """Return ``text`` as one line, with escaped control characters and bytes that are not UTF-8."""
+    if text.isascii() and text.isprintable():  # most texts; ten times as fast
         return text
     return harmless(path_text(text)).replace("\n", "\\x0a")
 
 
 def say(text: object) -> None:
-    """Print a line of kdump amid those of other programs, such as Spark's log, to standard error."""
+    """Print a line with the prefix ``kdump:`` to standard error, between lines of other programs such as Spark."""
     print(f"kdump: {harmless_line(str(text))}", file=sys.stderr, flush=True)
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal: those of COLUMNS, else of the first standard stream on one; 80 without."""
+    """Return the terminal's number of columns: COLUMNS, else that of a standard stream's terminal, else 80."""
     named = os.environ.get("COLUMNS", "")
     if named.isascii() and named.isdigit() and int(named):
         return int(named)
-    for descriptor in (0, 2, 1):  # a pager may stand in the place of the last two
+    for descriptor in (0, 2, 1):  # the last two may be pipes to a pager
         with suppress(OSError):
             if (columns := os.get_terminal_size(descriptor).columns) > 0:
                 return columns
@@ -58,25 +58,24 @@ def terminal_width() -> int:
 
 
 MEASURE: Final = 72
-"""Columns of sentences, as in a book. A terminal of 60 columns takes at most 1.2 times the lines."""
+"""Most columns of sentences."""
 
 
 def prose_width() -> int:
-    """Return the columns of sentences on the terminal."""
     return min(terminal_width(), MEASURE)
 
 
 PAGED: Final[set[int]] = set()
-"""The descriptors of standard streams that lead to a terminal through a pager."""
+"""The descriptors of standard streams that are connected to a terminal through a pager."""
 
 
 def on_terminal(out: IO[str], descriptor: int) -> bool:
-    """Return whether a standard stream goes to a terminal, directly or through a pager."""
+    """Return whether a standard stream is a terminal or a pager on one."""
     return out.isatty() or descriptor in PAGED
 
 
 def has_colours(out: IO[str], descriptor: int) -> bool:
-    """Return whether such a terminal has colours, which ``NO_COLOR`` turns off."""
+    """Return whether a standard stream is a terminal with colours and ``NO_COLOR`` is not set."""
     return (
         on_terminal(out, descriptor)
         and not os.environ.get("NO_COLOR")
@@ -85,20 +84,20 @@ def has_colours(out: IO[str], descriptor: int) -> bool:
 
 
 def shell_path(path: str) -> str:
-    """Return a path as a word of a shell's command line, which is no option. See :func:`shell_word`."""
+    """Return :func:`shell_word` of a path; a leading dash does not make it an option."""
     return shell_word(f"./{path}" if path.startswith("-") and path != "-" else path)
 
 
 def shell_word(text: str) -> str:
-    """Return a text as a word of a shell's command line; ``*`` stands for what cannot be shown or typed.
+    """Return a text quoted for a shell. ``*`` replaces characters that cannot be shown or typed.
 
-    The shell, or kdump where it finds none, puts the name of the file in its place.
+    The shell replaces the pattern by the file's name, or else kdump does.
     """
-    from shlex import quote  # which takes long to import, and few runs need it
+    from shlex import quote  # slow to import, and few runs need it
 
     if not re.search(_UNSHOWN, text):
         return quote(text)
-    parts = re.split(rf"(?:{_UNSHOWN}|[*?\[])+", text)  # a glob of kdump knows no quotes
+    parts = re.split(rf"(?:{_UNSHOWN}|[*?\[])+", text)  # kdump's globs have no quoting
     return "*".join(quote(part) if part else "" for part in parts)
 
 

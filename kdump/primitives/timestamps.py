@@ -1,4 +1,4 @@
-"""Timestamps in ms: the clock's, and as text."""
+"""The current time, and timestamps (ms since 1970) as text."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ def _second(seconds: int) -> str:
 
 
 def now() -> int:
-    """Return the current time in ms since 1970."""
     return int(time.time() * 1000)
 
 
 def iso_or_ms(timestamp: int) -> str:
-    """Return a timestamp in ms as ISO 8601 in UTC, as a number of ms where that has no name for it."""
+    """Return a timestamp as ISO 8601 in UTC, or as ``N ms`` outside of the years 1 to 9999."""
     return iso(timestamp) or f"{timestamp} ms"
 
 
 def for_people(timestamp: int | None) -> str | None:
-    """Return a timestamp in ms for a table: None for none, -1; a number of ms where ISO 8601 has no name for it."""
+    """Return :func:`iso_or_ms` for a table; None for None and -1."""
     return None if timestamp is None or timestamp == NONE else iso_or_ms(timestamp)
 
 
 def iso(timestamp: int) -> str | None:
-    """Return a timestamp in ms as ISO 8601 in UTC; None for -1, which is none, and outside the years 1 to 9999."""
+    """Return a timestamp as ISO 8601 in UTC; None for -1 and outside of the years 1 to 9999."""
     if timestamp == NONE or not FIRST <= timestamp < LAST:
         return None
     seconds, rest = divmod(timestamp, 1000)
@@ -45,6 +44,6 @@ def iso(timestamp: int) -> str | None:
 
 
 def span(ms: int) -> str:
-    """Return a length of time in ms for people: its largest unit, rounded down."""
+    """Return a duration in ms as text in its largest unit, rounded down."""
     size, unit = next(((size, unit) for size, unit in _UNITS if abs(ms) >= size), (1, "ms"))
     return f"{ms // size} {unit}" if ms >= 0 else f"-{-ms // size} {unit}"

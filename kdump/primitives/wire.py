@@ -1,8 +1,8 @@
-"""Kafka's primitive types, big endian, and fixed layouts made of them.
+"""Kafka's primitive types (big endian), and fixed layouts of them.
 
-A layout is a NamedTuple whose fields are annotated with wire types, as words; struct, size and offsets are derived from
-it, so that each layout fact stands once, in the order of the format. Source of the primitives: the protocol guide's
-"Protocol Primitive Types" and ``org.apache.kafka.common.utils.ByteUtils`` (variable-length integers, KIP-98).
+A layout is declared as a NamedTuple whose fields are annotated with the types; sizes and offsets are derived from it.
+Source: the protocol guide's "Protocol Primitive Types", and ``org.apache.kafka.common.utils.ByteUtils`` for
+variable-length integers (KIP-98).
 """
 
 from __future__ import annotations
@@ -23,20 +23,17 @@ Int32: TypeAlias = int
 Int64: TypeAlias = int
 UInt32: TypeAlias = int
 _CODES: Final = {"Int8": "b", "Int16": "h", "Int32": "i", "Int64": "q", "UInt32": "I"}
-"""What struct calls them, by the word that annotates a field."""
+"""Annotation -> its code in :mod:`struct`."""
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_END: Final = 1 << 63
-"""Greater than any Int64 by one, at least: no offset, time or position lies after it."""
+"""The largest Int64 plus 1."""
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class Layout(Generic[T]):
-    """The fixed layout of a NamedTuple: ``size`` in bytes, ``offsets`` by field name, reading and writing.
-
-    ``spans`` holds where each field begins and ends.
-    """
+    """The fixed layout of a NamedTuple: ``size`` in bytes, ``offsets`` and ``spans`` (start, end) by field name."""
 
     def __init__(self, fields: type[T]) -> None:
         codes = {name: _CODES[word.__forward_arg__] for name, word in fields.__annotations__.items()}
@@ -45,7 +42,7 @@ class Layout(Generic[T]):
         self.size = self.struct.size
         self.offsets: dict[str, int] = {}
         self.spans: dict[str, tuple[int, int]] = {}
-        self._new: Any = tuple.__new__  # what the constructor of a NamedTuple comes down to
+        self._new: Any = tuple.__new__  # faster than the constructor of the NamedTuple
         offset = 0
         for name, code in codes.items():
             self.offsets[name] = start = offset
@@ -53,7 +50,7 @@ class Layout(Generic[T]):
             self.spans[name] = start, offset
 
     def read(self, buffer: Bytes, position: int = 0) -> T:
-        """Read one at ``position``. Raises DamageError when the buffer ends inside it."""
+        """Return the value at ``position``. Raises DamageError if the buffer ends inside it."""
         try:
             made: T = self._new(self.fields, self.struct.unpack_from(buffer, position))
         except struct.error:
@@ -64,11 +61,10 @@ class Layout(Generic[T]):
         return made
 
     def write(self, value: T) -> bytes:
-        """Return the bytes of ``value``."""
         return self.struct.pack(*value)
 
     def write_all(self, *columns: Sequence[int]) -> bytes:
-        """Return the bytes of consecutive values; each field is given as a column."""
+        """Return the bytes of consecutive values. There is one column for each field."""
         codes = self.struct.format[1:]
         numbers = [0] * (len(codes) * len(columns[0]))
         for at, column in enumerate(columns):
@@ -84,10 +80,9 @@ class Read(NamedTuple):
 
 
 def read_unsigned_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
-    """Read an unsigned varint of at most ``bits`` bits (5 or 10 bytes), least significant group first.
+    """Read an unsigned varint of ``bits`` bits (at most 5 or 10 bytes), least significant group first.
 
-    Raises DamageError when it is truncated or longer than the type allows. Bits beyond the type are dropped, as Java's
-    shifts do.
+    Raises DamageError if it is truncated or too long. As in Java, bits beyond the type are dropped.
     """
     value = shift = 0
     start = position
@@ -116,14 +111,14 @@ def read_unsigned_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
 
 def read_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
     """Read a zigzag varint (``bits=32``, ByteUtils.readVarint) or varlong (``bits=64``)."""
-    if position < len(buffer) and (byte := buffer[position]) < 0x80:  # one byte, as most have
+    if position < len(buffer) and (byte := buffer[position]) < 0x80:  # most have one byte
         return Read((byte >> 1) ^ -(byte & 1), position + 1)
     raw, position = read_unsigned_varint(buffer, position, bits)
     return Read((raw >> 1) ^ -(raw & 1), position)
 
 
 def write_unsigned_varint(value: int) -> bytes:
-    """Return the shortest varint of a value that is not negative."""
+    """Return the shortest varint of a value from 0 on."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
