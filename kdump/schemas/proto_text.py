@@ -79,6 +79,7 @@ class _ProtoParser:
     _level: int = 0
 
     def __post_init__(self) -> None:
+        self.text = self.text.removeprefix("\ufeff")  # a byte order mark, which protoc ignores, too
         self._tokens = _tokens(self.text)
 
     # Tokens.

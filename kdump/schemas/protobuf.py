@@ -103,7 +103,7 @@ class _Plan:
         tag = found.number << 3 | (GROUP if found.group else BYTES)
         if kind.is_map_entry:
             self.maps.append(name)
-            self.puts[tag] = _map(name, kind, reader)
+            self.puts[tag] = _map(name, kind, reader, found.number)
         elif found.repeated:
             if not found.extension:
                 self.lists.append(name)
@@ -232,14 +232,20 @@ def _merge(name: str, kind: MessageType, reader: ProtobufReader, group: int, oth
     return put
 
 
-def _map(name: str, kind: MessageType, reader: ProtobufReader) -> _Put:
+def _map(name: str, kind: MessageType, reader: ProtobufReader, field_number: int) -> _Put:
+    """Return the setter of a map. An entry with unknown fields is an unknown field itself, as in protobuf's upb."""
     key, value = kind.fields
     empty_key: Any = map_key(DEFAULTS.get(key.type, 0))
     inner = value.resolved if isinstance(value.resolved, MessageType) else None
 
     def put(out: dict[str, Any], data: bytes, position: int, end: int, walk: _Walk) -> int:
         begin, after = span(data, position, end)
+        known = len(walk.unknown)
         entry = reader.plain(kind, data, begin, after, walk)
+        if len(walk.unknown) > known and (inner is None or reader.has_unknown_fields(kind, data, begin, after)):
+            del walk.unknown[known:]
+            walk.unknown.append(field_number)
+            return after
         if "value" in entry:
             made = entry["value"]
         else:
@@ -439,6 +445,16 @@ class ProtobufReader:
             walk.unknown.append(tag >> 3)
         walk.level -= 1
         return made
+
+    def has_unknown_fields(self, kind: MessageType, data: bytes, begin: int, end: int) -> bool:
+        """Return whether a message that :meth:`plain` has read has unknown fields, those of its parts left out."""
+        puts, position = self._plans[id(kind)].puts, begin
+        while position < end:
+            tag, position = varint(data, position, end)
+            if tag not in puts:
+                return True
+            position = skip(data, position, end, tag & 7, tag >> 3)
+        return False
 
 
 @cache

@@ -101,3 +101,7 @@ def test_editions_decide_about_presence(option, presence):
 def test_editions_may_write_messages_as_groups():
     text = 'edition = "2023"; option features.message_encoding = DELIMITED; message A { A a = 1; int32 x = 2; }'
     assert [one.group for one in parse(text).messages[0].fields] == [True, False]
+
+
+def test_a_byte_order_mark_is_ignored():
+    assert [each.name for each in parse("\ufeffmessage M {}").messages] == ["M"]

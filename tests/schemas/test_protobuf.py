@@ -233,6 +233,32 @@ def test_well_known_types_that_come_twice_are_merged():
     assert hexed(reader, "0a02 0801 0a05 1080ade204").value == {"t": "1970-01-01T00:00:01.010Z"}
 
 
+ENTRIES = """syntax = "proto2"; package m;
+message M { map<string, M> of = 1; map<string, E> by = 2; map<string, int32> plain = 3; optional int32 x = 4;
+enum E { A = 0; } }"""
+
+
+@pytest.mark.parametrize(
+    ("payload", "unknown"),
+    [
+        ("0a 05 0a 01 61 28 07", (1,)),  # field 5 of the entry itself
+        ("0a 07 0a 01 61 12 02 28 07", (5,)),  # field 5 of the entry's value
+        ("0a 09 0a 01 61 12 02 28 07 28 07", (1,)),  # both
+        ("0a 05 28 07 0a 01 61", (1,)),
+        ("12 05 0a 01 61 10 07", (2,)),  # a closed enum without this number
+        ("1a 07 0a 01 61 10 07 28 07", (3,)),
+        ("1a 05 0a 01 61 10 07", ()),
+        ("0a 07 0a 01 61 12 02 20 07", ()),
+    ],
+)
+def test_a_map_entry_with_unknown_fields_is_one(payload, unknown):
+    data = bytes.fromhex(payload)
+    kind, _, pool = messages(ENTRIES, "m.M")
+    found = ProtobufReader(ENTRIES).read(data, 0, [0])
+    assert found.value == expected(kind.FromString(data), pool)
+    assert found.unknown_fields == unknown
+
+
 def test_unknown_fields_are_named():
     found = hexed(ProtobufReader(LINE), "4801 5201ff 0801 4b 4c 4d00000000")
     assert found.value["x"] == 1

@@ -1,11 +1,12 @@
-"""Feed mutated payloads and schemas to the decoder: each gives a value or a reason, and the kernel what Python gives.
+"""Feed mutated payloads and schemas to the decoder: each gives a value or a reason, the value that the library gives.
 
     python -m tools.fuzz.decoding [--count N] [--schemas N] [--seed N]
 
 Payloads are those of golden/registries.tar.xz, with bytes flipped, removed, repeated, or a length made huge. Records of
 its `_schemas` are changed too, and other payloads are decoded with the changed schemas. The exit status is 1 with the
-first input that fails. An input fails if it raises something else, or the kernel and the general path differ. More than
-a second of processor time, or 1 GiB more memory than at the start, is a failure too.
+first input that fails. An input fails if it raises something else, if the kernel and the general path differ, or if
+fastavro or protobuf read another value. More than a second of processor time, or 1 GiB more memory than at the start,
+is a failure too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tarfile
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import kdump
 from kdump import kernel
@@ -28,6 +29,7 @@ from kdump.schemas.decoder import PayloadDecoder
 from kdump.schemas.store import SchemaStore
 from testing import GOLDEN
 from tools import arguments
+from tools.fuzz.library_values import Libraries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +68,7 @@ def main() -> int:
         decoder = decoder_of(number % len(clusters), schemas)
         one = rng.choice(all_payloads)
         changed = one._replace(data=mutated(rng, one.data))
-        check(decoder, changed, found, one.data)
+        check(decoder, changed, found, one.data, _LIBRARIES[number % len(clusters)])
     print(f"{given.count:,} payloads: {shown(found)}")
     found.clear()
     for number in range(given.schemas):
@@ -89,12 +91,15 @@ def shown(found: dict[str, int]) -> str:
 
 
 _DECODERS: dict[int, PayloadDecoder] = {}
+_LIBRARIES: dict[int, Libraries] = {}
 
 
 def decoder_of(number: int, schemas: list[tuple[int, int, bytes | None, bytes | None]]) -> PayloadDecoder:
     """Return the decoder of a cluster, made once."""
     if number not in _DECODERS:
-        _DECODERS[number] = PayloadDecoder(store_of(schemas))
+        store = store_of(schemas)
+        _DECODERS[number] = PayloadDecoder(store)
+        _LIBRARIES[number] = Libraries(store)
     return _DECODERS[number]
 
 
@@ -143,8 +148,10 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
     return bytes(made)
 
 
-def check(decoder: PayloadDecoder, one: Payload, found: dict[str, int], sound: bytes) -> None:
-    """Decode a payload in both ways. Exits with 1 where one of them does what it must not.
+def check(
+    decoder: PayloadDecoder, one: Payload, found: dict[str, int], sound: bytes, libraries: Libraries | None = None
+) -> None:
+    """Decode a payload in both ways, and by the libraries. Exits with 1 where one of them does what it must not.
 
     ``sound`` is a payload with which the kernel learns the schema.
     """
@@ -164,15 +171,31 @@ def check(decoder: PayloadDecoder, one: Payload, found: dict[str, int], sound: b
             pair_text = f'{text},"value":null' if one.side == "key" else f'null,"value":{text}'
             if made != (b"" if side is None else f',"decoded":{{"key":{pair_text}}}'.encode()):
                 raise ValueError(f"the kernel writes {made!r}, the general path {text!r}")
+        took = time.process_time() - begun
+        differs = None if libraries is None or side is None else compared(libraries, one, side, found)
+        if differs:
+            raise ValueError(f"kdump reads {differs}")
     except Exception as reason:
         print(f"{one.topic} {one.side} {one.data.hex()}: {type(reason).__name__}: {reason}")
         raise SystemExit(1) from reason
-    took = time.process_time() - begun
     if took > SECONDS:
         print(f"{one.topic} {one.side} {one.data.hex()}: {took:.1f} s")
         raise SystemExit(1)
     what = "without a frame" if side is None else side.get("problem", "decoded")
     found[what] = found.get(what, 0) + 1
+
+
+def compared(libraries: Libraries, one: Payload, side: dict[str, Any], found: dict[str, int]) -> str | None:
+    """Return how a library's value differs, and count the comparison. A library may refuse what kdump reads in part."""
+    try:
+        differs = libraries.difference(one.data, side) if "subject" in side else None
+    except Exception as reason:
+        if "problem" in side:
+            return None
+        raise ValueError(f"the library refuses it: {type(reason).__name__}: {reason}") from reason
+    if differs == "":
+        found["equal to the library's value"] = found.get("equal to the library's value", 0) + 1
+    return differs
 
 
 if __name__ == "__main__":
