@@ -1,1 +1,1 @@
-"""The clone of kafka-dump-log.sh (``DumpLogSegments``), in the words of every release."""
+"""The clone of kafka-dump-log.sh (``DumpLogSegments``), with the output of every release from 0.8.0 on."""

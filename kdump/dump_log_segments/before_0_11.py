@@ -1,7 +1,6 @@
-"""The lines of a segment as releases before 0.11 print them: one per message, whatever its magic.
+"""Prints a segment as releases before 0.11 do: one line per message of magic 0 or 1.
 
-Those releases read every entry as a message of magic 0, later also 1. Newer batches print nonsense or end the run, at
-the same places as in the original.
+These releases read batches of magic 2 as messages, and print wrong values or end the run, as does this module.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
-    """Print the lines of one segment. Raises the error that ends the original, after the same lines."""
+    """Print one segment. Raises the error that ends the original's run, after the same lines."""
     options = run.options
     with LocalFile(path) as source:
         printer = MessagePrinter(run, path, decoders)
@@ -57,10 +56,9 @@ def walk(
     *,
     limit: int = compression.DEFAULT_LIMIT,
 ) -> Iterator[Message | Trailing]:
-    """Yield the messages of a segment as the release finds them, then the trailing bytes. Raises DamageError.
+    """Yield the messages from ``start`` to ``end`` (bytes) as the release finds them, then the trailing bytes.
 
-    ``start`` and ``end`` are positions in bytes. Some releases stop at a message above ``max_size`` bytes, kdump at one
-    above ``limit``.
+    Raises DamageError, in some releases for a message above ``max_size`` bytes, and for one above ``limit`` bytes.
     """
     end = source.size if end is None else end
     window = Window(source, end)
@@ -110,14 +108,13 @@ class MessagePrinter:
         self.key_size = line(run.dialect.message_key_size)
 
     def entry(self, entry: Message) -> None:
-        """Print an entry, or the messages inside it."""
+        """Print an entry, or the messages inside a wrapper."""
         options, dialect = self.run.options, self.run.dialect
         deep = options.deep_iteration or (options.print_data_log and dialect.print_is_deep)
         for message in unwrapped(entry, dialect, options.max_batch_bytes) if deep else (entry,):
             self.message(message)
 
     def message(self, message: Message) -> None:
-        """Print one message."""
         plain = codec_of(message, self.run.dialect) == compression.NONE
         if plain and self.last_offset != -1 and message.offset != to_int64(self.last_offset + 1):
             self.run.gaps.setdefault(absolute(self.path), []).append((self.last_offset, message.offset))
@@ -140,7 +137,6 @@ class MessagePrinter:
         write(b"\n")
 
     def content(self, message: Message) -> Iterator[bytes]:
-        """Yield the texts of key and value."""
         dialect = self.run.dialect
         if self.run.parser is not None:
             from kdump.dump_log_segments.decoders.texts import parsed
@@ -190,7 +186,7 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
 
 
 def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterator[Frame]:
-    """Yield the messages inside a wrapper. Raises DamageError at the first of another magic than the wrapper's."""
+    """Yield the messages inside a wrapper. Raises DamageError at a message whose magic is not the wrapper's."""
     for frame in found:
         magic = Message(data[frame.start : frame.end], frame.offset, wrapper.position).magic
         if magic != wrapper.magic:
@@ -205,7 +201,7 @@ def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterat
 
 
 def _inner(message: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
-    """Yield one message inside a wrapper as a release reads it. Raises DamageError."""
+    """Yield a message inside a wrapper, or those inside it if it is a wrapper too. Raises DamageError."""
     if dialect.nested_wrappers == "unpacked":
         yield from unwrapped(message, dialect, limit)
         return
@@ -217,7 +213,7 @@ def _inner(message: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
 
 
 def codec_of(message: Message, dialect: Dialect) -> int:
-    """Return the id of a message's codec. Raises DamageError when the release does not know it."""
+    """Return the id of a message's codec. Raises DamageError for a codec that the release does not have."""
     codec = message.attributes & dialect.codec_mask
     if codec >= len(dialect.codecs):
         raise DamageError("codec", f"this release has no compression codec {codec}", found=codec)

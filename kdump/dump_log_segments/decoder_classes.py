@@ -1,6 +1,6 @@
-"""The original's own decoder classes for keys and values, by name.
+"""The original's decoder classes for keys and values, by name.
 
-They lived in ``kafka.serializer`` until 3.9 and live in ``org.apache.kafka.tools.api`` since 3.8.
+Their package is ``kafka.serializer`` up to 3.9, and ``org.apache.kafka.tools.api`` from 3.8 on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _number(size: int) -> Decoder:
 
 
 def _identity(data: bytes) -> bytes:
-    """Java prints the identity hash of the array, which no run repeats; a checksum at least distinguishes them."""
+    """Return a CRC-32 in the form of Java's output, which is an array's identity hash and differs in each run."""
     return f"[B@{crc32(data):x}".encode()
 
 
@@ -48,9 +48,9 @@ class Decoders(NamedTuple):
     key: Decoder
     value: Decoder
     spelling: str = ""
-    """The kernel's own format for both: hex, base64 or hash; empty: the decoders are used."""
+    """The kernel's format for both: hex, base64 or hash. Empty: the decoders are used."""
     prefix: bytes = b""
-    """The bytes before each."""
+    """The text before each key and value."""
     secret: bytes = b""
     """The secret of the hash (HMAC-SHA256)."""
 
@@ -64,9 +64,9 @@ class Decoders(NamedTuple):
 
 
 def find(dialect: Dialect, options: Options, say: Callable[[str], None]) -> Decoders:
-    """Return the decoders of the classes that the options name; ``say`` prints the release's warning on old names.
+    """Return the decoders of the classes in the options. ``say`` prints the release's warning about old names.
 
-    Raises KdumpError when the release has no such class. With a decoder switch every release ignores the classes.
+    With a decoder switch the classes are ignored. Raises KdumpError if the release has no such class.
     """
     if options.decoder_switch:
         return Decoders(java_text, java_text)

@@ -1,4 +1,4 @@
-"""Selects the printer of a file by its suffix, and dumps a list of files."""
+"""Dumps a list of files, each by the printer of its suffix."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ DUMP: Final[dict[str, Callable[[DumpRun, str], None]]] = {
 
 
 def dump_files(run: DumpRun, files: list[str]) -> None:
-    """Dump each file in turn, then print the reports."""
+    """Dump the files, then print the reports of mismatches and gaps."""
     if not run.dialect.decoders_made_per_log:
         decoder_classes.find(run.dialect, run.options, run.print)
     for name in files:

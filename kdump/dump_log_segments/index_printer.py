@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     Hold = Callable[[EntryCheck, int, int, bytearray], None]
 
 AT_ONCE: Final = 512
-"""Entries that are checked between two chances for Ctrl-C."""
+"""Entries that the kernel checks per call: Ctrl-C waits for the end of a call."""
 NEAR: Final = 1 << 18
-"""The greatest distance of two entries, in bytes of log, up to which the bytes between are read ahead."""
+"""Largest average distance of two entries, in bytes of log, at which the log is read ahead."""
 
 
 def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
-    """Return the end of a log and its largest accepted batch size (bytes), for checks that read only headers.
+    """Return the end of a log and the largest accepted batch (bytes), for checks by batch headers alone.
 
-    The end is 0 for a release that needs more than the last offset of a batch.
+    The end is 0 if the release compares entries with more than the last offset of a batch.
     """
     most = run.options.max_message_size
     usable = most > 0 and not run.state.names_first_offset and not run.dialect.message
@@ -60,7 +60,7 @@ def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
 
 
 def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
-    """Return a byte for each entry of an ``.index``: 0 for a confirmed entry, else 1."""
+    """Return a byte for each entry of an ``.index``: 0 for an entry that the kernel confirmed, else 1."""
     end, most = readable(run, log)
     if not end or not kernel.COMPILED:
         return bytearray(b"\1") * index.count
@@ -77,9 +77,9 @@ def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
 
 
 def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> bytearray:
-    """Return a byte for each entry of a ``.timeindex``: 0 for a confirmed entry, else 1.
+    """Return a byte for each entry of a ``.timeindex``: 0 for an entry that the kernel confirmed, else 1.
 
-    ``offsets`` is the ``.index`` through which the release finds the batches: it must rise to its end for this.
+    The batches are found through the ``.index`` ``offsets``. If its entries do not rise, none is confirmed.
     """
     most = min(log.size, run.options.max_batch_bytes + LOG_OVERHEAD.size)
     if run.dialect.message or not kernel.COMPILED or offsets.zero_tail or not offsets.rises():
@@ -105,7 +105,7 @@ def _doubtful(log: LocalFile, end: int, most: int, index: OffsetIndex | TimeInde
 
 
 def slots(flags: bytearray, *, every: bool) -> Iterator[int]:
-    """Yield the slots of all entries, or of the doubtful ones alone."""
+    """Yield the slots of all entries, or of the unconfirmed ones (1 in ``flags``) only."""
     if every:
         yield from range(len(flags))
         return
@@ -116,7 +116,7 @@ def slots(flags: bytearray, *, every: bool) -> Iterator[int]:
 
 
 MARK_EVERY: Final = 1 << 16
-"""Bytes of log after which the position of a batch is kept."""
+"""Bytes of log between two stored positions of batches."""
 
 
 def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> None:
@@ -165,7 +165,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
 class OffsetEntries:
     """Compares the entries of an offset index with the log, and adds mismatches to the reports of the run.
 
-    ``doubtful`` has a byte for each entry, 0 for one that the compiled kernel has confirmed.
+    ``doubtful`` has a byte for each entry: 0 for an entry that the kernel confirmed, else 1.
     """
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
@@ -174,7 +174,7 @@ class OffsetEntries:
         self.doubtful = by_offset(run, log, index)
 
     def check(self, offset: int, position: int) -> None:
-        """Hold an entry against the batch at its position. Raises DamageError."""
+        """Compare an entry with the batch at its position. Raises DamageError if there is none."""
         found = self._heads.last_offset(position)
         if found is None:
             found = _offset_at(self._run, self._log, position, self._window)
@@ -183,9 +183,9 @@ class OffsetEntries:
 
 
 class TimeEntries:
-    """Compares the entries of a time index with the log, which is found through the offset index.
+    """Compares the entries of a time index with the log, through the offset index.
 
-    ``doubtful`` has a byte for each entry, 0 for one that the compiled kernel has confirmed.
+    ``doubtful`` has a byte for each entry: 0 for an entry that the kernel confirmed, else 1.
     """
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:
@@ -197,7 +197,7 @@ class TimeEntries:
         self.doubtful = by_time(run, log, index, offsets)
 
     def _start(self, entry: TimestampOffset) -> int:
-        """Return the position from which the release looks for an entry's batch. Raises DamageError."""
+        """Return the position from which the release searches an entry's batch. Raises DamageError."""
         state = self._run.state
         start = self._offsets.lookup(entry.offset, among=self._offsets.count, warm=state.warm_section).position
         if start < 0 or (start > self._log.size and state.refuses_beyond_log):
@@ -207,7 +207,7 @@ class TimeEntries:
     def _read_on(self, start: int) -> None:
         """Read all batches from ``start`` on, as the release does for each entry. Raises DamageError.
 
-        Some of their positions are kept: batches that lead there need not be followed again.
+        Some positions are stored, so that later calls stop at bytes that were read before.
         """
         last = -BLOCK
         for batch in _batches(self._run, self._log, start, self._log.size, self._window):
@@ -218,9 +218,9 @@ class TimeEntries:
                 last = batch.position
 
     def check(self, entry: TimestampOffset, previous: int) -> bool:
-        """Hold an entry against its batch and the timestamp before (ms); return whether a batch ends at its offset.
+        """Compare an entry with its batch and the ``previous`` timestamp (ms). Raises DamageError.
 
-        Raises DamageError.
+        Return whether a batch ends at the entry's offset.
         """
         reports = self._run.reports
         start = self._start(entry)
@@ -244,7 +244,7 @@ def _add(report: Report, path: str, indexed: int, found: int) -> None:
 
 
 class Heads:
-    """The last offsets of batches of magic 2, from their headers, for releases that need no more."""
+    """Reads the last offsets of magic 2 batches from their headers, for releases that compare nothing else."""
 
     def __init__(self, run: DumpRun, log: LocalFile) -> None:
         self._log = log
@@ -252,7 +252,7 @@ class Heads:
         self._expected = 0
 
     def last_offset(self, position: int) -> int | None:
-        """Return the last offset of the batch at ``position``; None for all that :func:`_offset_at` has to judge."""
+        """Return the last offset of the batch at ``position``; None if :func:`_offset_at` must read the batch."""
         if not 0 <= position < self._end:
             return None
         if position >= self._expected:
@@ -269,9 +269,9 @@ class Heads:
 
 
 def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:
-    """Return the first offset of the records at ``position``, or the last offset of the batch there.
+    """Return the first offset of the records at ``position`` or, in newer releases, the last offset of the batch.
 
-    Only batches within --max-message-size bytes count. Raises DamageError when there is none.
+    Only batches within --max-message-size bytes count. Raises DamageError if there is none.
     """
     state, most = run.state, run.options.max_message_size
     if position < 0 or position > log.size:
@@ -305,7 +305,7 @@ def _refuse(log: LocalFile, position: int) -> NoReturn:
 def _batches(run: DumpRun, log: LocalFile, start: int, end: int, window: Window) -> Iterator[RecordBatch]:
     """Yield the batches of a log as the release finds them. Raises DamageError.
 
-    What one entry of an index has read stays in ``window`` for the next ones, which mostly follow it closely.
+    ``window`` is shared by all entries: the next entry usually points to bytes in it.
     """
     old = run.dialect.message
     limit = run.options.max_batch_bytes
@@ -322,7 +322,7 @@ def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
     if run.dialect.message and isinstance(batch, Message):
         return before_0_11.unwrapped(batch, run.dialect, run.options.max_batch_bytes)
     codec_name(run.dialect, batch.codec)
-    if isinstance(batch, Message):  # whose key and value are not read here: their sizes may lie
+    if isinstance(batch, Message):  # messages, not records: their key and value sizes may be wrong
         return batch.messages(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
     # of magic 2
     return cast("Batch", batch).records(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
@@ -334,7 +334,7 @@ SANE: Final = "{path} passed sanity check."
 
 
 def dump_offset_index(run: DumpRun, path: str) -> None:
-    """Print an ``.index`` and hold each entry against the log beside it."""
+    """Print an ``.index``, and compare each entry with the log beside it."""
     base, state = offset_in_name(path), run.state
     with LocalFile(f"{absolute(path).split('.')[0]}.{LOG}" if state.log_up_to_first_dot else sibling(path, LOG)) as log:
         index = OffsetIndex(content(path), base)
@@ -364,7 +364,7 @@ def _offset_entries(run: DumpRun, entries: OffsetEntries, index: OffsetIndex) ->
 
 
 def dump_time_index(run: DumpRun, path: str) -> None:
-    """Print a ``.timeindex`` and hold each entry against the log, which is found through the ``.index``."""
+    """Print a ``.timeindex``, and compare each entry with the log, through the ``.index``."""
     base = offset_in_name(path)
     with LocalFile(sibling(path, LOG)) as log:
         offsets = OffsetIndex(content(sibling(path, INDEX)), base)
@@ -398,7 +398,7 @@ ABORTED_TXN: Final = (
 
 
 def dump_txn_index(run: DumpRun, path: str) -> None:
-    """Print a ``.txnindex``. A missing one counts as empty."""
+    """Print a ``.txnindex``. A missing file counts as empty."""
     offset_in_name(path)
     try:
         data = content(path)
@@ -406,7 +406,7 @@ def dump_txn_index(run: DumpRun, path: str) -> None:
         if isinstance(error.__cause__, FileNotFoundError):
             return
         raise
-    aborted = list(txn_index.entries(data))  # the original too reads all of them before it prints the first
+    aborted = list(txn_index.entries(data))  # the original too reads all entries before it prints the first
     for number, entry in enumerate(aborted):
         version = entry.version if run.state.txn_version_as_stored else entry.shown_version
         if version > txn_index.CURRENT_VERSION or (run.state.txn_version_as_stored and version < 0):
@@ -422,7 +422,7 @@ def dump_txn_index(run: DumpRun, path: str) -> None:
 
 
 def dump_snapshot(run: DumpRun, path: str) -> None:
-    """Print the producers of a ``.snapshot``; a broken one is reported, and in one release ends the run."""
+    """Print the producers of a ``.snapshot``. A malformed file is reported; in one release it ends the run."""
     parts = producer_snapshot.inspect(content(path))
     state = run.state
     fault = _structure_fault(run, parts)

@@ -1,4 +1,4 @@
-"""Parses file names as the original does."""
+"""Parses paths and file names as the original does, and reads files beside a log."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 255
-"""Digits of a number in a file's name, at most."""
+"""Most digits of a number in a file name."""
 
 
 def java_path(name: str) -> str:
-    """Return a path as ``java.io.File`` writes it: repeated and final slashes go, dots stay."""
+    """Return a path as ``java.io.File`` does: without repeated and final slashes, with dots."""
     while "//" in name:
         name = name.replace("//", "/")
     return name[:-1] if len(name) > 1 and name.endswith("/") else name
 
 
 def absolute(path: str) -> str:
-    """Return the absolute path as ``File.getAbsolutePath`` does, without resolving links or ``..``."""
+    """Return ``File.getAbsolutePath``: links and ``..`` are not resolved."""
     return path if path.startswith("/") else f"{os.getcwd()}/{path}"  # noqa: PTH109  pathlib is slow to import
 
 
 def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
-    """Return a report by path as the release shows it: by absolute path or by name, in the order of its hash map."""
+    """Return a report with the release's names of files (absolute path or name), in the order of its hash map."""
     merged: dict[str, list[Found]] = {}
     for path, found in report.items():
         file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)
@@ -54,7 +54,7 @@ def java_split(text: str) -> list[str]:
 
 
 def offset_in_name(path: str) -> int:
-    """Return the number before the first dot of a file's name. Raises UnreadableError when there is none."""
+    """Return the number before the first dot of a file name. Raises UnreadableError if there is none."""
     return number(path, posixpath.basename(path).split(".")[0], 64)
 
 
@@ -65,10 +65,7 @@ def sibling(path: str, suffix: str) -> str:
 
 
 def snapshot_id(path: str) -> tuple[int, int]:
-    """Return end offset and epoch from fixed positions in the name of a snapshot of the metadata log.
-
-    Raises UnreadableError if there are no numbers.
-    """
+    """Return end offset and epoch in the name of a snapshot of the metadata log. Raises UnreadableError."""
     name = posixpath.basename(path)
     return number(path, name[:20] if len(name) >= 20 else "", 64), number(path, name[21:31], 32)
 
@@ -87,9 +84,9 @@ def number(path: str, text: str, bits: int) -> int:
 
 
 def content(path: str) -> bytes:
-    """Return the bytes of a file. It is never created, as the original does with a missing index.
+    """Return the bytes of a file. Raises UnreadableError, also for 2 GiB or more, which Java cannot map.
 
-    Raises UnreadableError, also for a file that Java could not map or hold.
+    A missing index is not created, although the original does that.
     """
     with LocalFile(path) as file:
         if file.size > INT32_MAX:

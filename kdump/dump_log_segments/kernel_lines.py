@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 CHUNK: Final = 1 << 20
-"""Bytes of output after which an uncompressed batch's lines go out."""
+"""Bytes of lines that are made per call."""
 WHOLE: Final = 1 << 18
-"""A decompressed batch up to this size (bytes) is formatted at once, so that a broken one prints no lines."""
+"""Largest decompressed batch in bytes whose lines are made in one call: a malformed one prints no lines."""
 SLOTS: Final = slots(OTHERS)
 OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
-"""The slots of fields; the others are the same in all batches of a kind: same attributes, soundness, delete horizon."""
+"""Field -> slot. All other fields are equal in batches of one kind: same attributes, crc_valid and delete horizon."""
 OF_RECORD: Final = {name: slot for name, slot in OF_BATCH.items() if name != "crc"}
 OF_RECORDS: Final = {"is_valid": True, "crc": None}
-"""Values of a record of magic 2 that differ from those of its batch: a record has no checksum."""
+"""Values of a record of magic 2, which has no checksum, in place of its batch's values."""
 
 
 OF_MESSAGE: Final = {name: MESSAGE_SLOTS[name] for name in ("offset", "timestamp", "key_size", "value_size", "crc")}
@@ -55,12 +55,12 @@ OF_ENTRY: Final = {
     "position": MESSAGE_SLOTS["position"],
     "size": MESSAGE_SLOTS["size"],
 }
-"""The positions of the numbers of an uncompressed message (an entry of the log itself)."""
+"""Field -> slot, for an uncompressed message that is an entry of the log."""
 OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()
 
 
 class KernelLines:
-    """Prints batches of magic 2 through the kernel, as far as it supports them."""
+    """Prints batches of magic 2 through the kernel."""
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
@@ -70,13 +70,13 @@ class KernelLines:
         self.shapes = printer.run.shapes
 
     def end(self) -> None:
-        """Print no more: let go of the memory of lines."""
+        """Release the memory of lines."""
         del self.ahead, self.kernel
 
     def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
-        """Print a batch, its own line only with ``head``; return None when all of it is printed.
+        """Print a batch, with its own line if ``head``; return None if all of it is printed.
 
-        A number n > 0: the line of the batch and n of its records are printed; 0: nothing is.
+        Otherwise return the number of printed records; with 0 the batch line is not printed either.
         """
         header = batch.header
         if batch.size < BATCH_HEADER.size:
@@ -90,7 +90,7 @@ class KernelLines:
             data, start = batch.payload(limit, in_chunks=in_chunks) if deep and header.records_count else (b"", 0)
         except DamageError:
             return 0
-        if len(data) >= LARGE_BATCH and _holds_large(batch, data, start):  # before the kernel keeps a hold on them
+        if len(data) >= LARGE_BATCH and _holds_large(batch, data, start):
             return 0
         printer, kernel = self.printer, self.kernel
         others = (batch.last_offset, batch.last_sequence, batch.position, batch.size)
@@ -111,10 +111,10 @@ class KernelLines:
     def print_batches(
         self, batches: Run, first: int, stop: int, made: MadeLines | None, *, head: bool, deep: bool
     ) -> tuple[int, int]:
-        """Print batches of a run from row ``first`` to before ``stop`` as far as possible; ``made`` are first lines.
+        """Print batches of a run from row ``first`` to before ``stop``; ``made`` are their first lines.
 
-        Return the row after the completely printed batches, and the number of records printed of its batch. If that is
-        not 0, the line of the batch is printed too.
+        Return the row of the first batch that is not printed completely, and the number of its printed records. If that
+        is not 0, the line of the batch is printed too.
         """
         shapes = self._shapes(batches.first, deep=deep)
         if shapes is None:
@@ -133,12 +133,12 @@ class KernelLines:
         return kernel.row - 1, batches.batch(kernel.row - 1).count - kernel.left
 
     def make(self, batches: Run, *, head: bool) -> MadeLines | None:
-        """Return the first lines of batches and their records for :meth:`print_batches`; a thread may call this."""
+        """Return the first lines of a run for :meth:`print_batches`. Any thread may call this."""
         shapes = self._shapes(batches.first, deep=True)
         return None if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
 
     def _shapes(self, batch: Batch, *, deep: bool) -> tuple[Shape, Shape] | None:
-        """Return the shapes of batches like ``batch``, or None if the kernel cannot print them."""
+        """Return the shapes for the kind of ``batch``, or None if the kernel cannot print it."""
         if deep and batch.is_control:
             return None
         try:
@@ -156,7 +156,7 @@ class KernelLines:
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
-        """Print the records of the batch that the kernel has turned to."""
+        """Print the batch that the kernel has begun; return as :meth:`batch` does."""
         printer, kernel = self.printer, self.kernel
         while True:
             lines = kernel.lines(head, shape, limit)
@@ -171,7 +171,7 @@ class KernelLines:
                 return count - int(kernel.left)
 
     def compile(self, key: tuple[int, bool, int | None], batch: Batch) -> tuple[Shape, Shape]:
-        """Return the shapes of batch and record lines; values that all batches of this kind share are literal."""
+        """Return and cache the shapes of batch and record lines of a kind of batches."""
         printer = self.printer
         value = printer.fields(batch)
         contents = [[(b"", "decoded")]] * 4 if self.decodes and printer.run.options.print_data_log else printer.contents
@@ -193,7 +193,7 @@ class KernelLines:
 
 
 class KernelEntries:
-    """Prints messages as far as the kernel supports them."""
+    """Prints messages of magic 0 and 1 through the kernel."""
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
@@ -202,16 +202,16 @@ class KernelEntries:
         self.inner: dict[tuple[int, int, int], Shape] = {}
         names = {part.name for line in printer.legacy_record_line for part in line.parts if not isinstance(part, str)}
         self.lasting = printer.run.options.skip_record_metadata or not names & OF_WRAPPER
-        """Whether lines of inner messages are independent of the wrapper."""
+        """Whether lines of inner messages do not depend on the wrapper, so that they can be cached."""
 
     def end(self) -> None:
-        """Print no more: let go of the memory of lines."""
+        """Release the memory of lines."""
         del self.kernel
 
     def print_messages(self, messages: Entries, *, head: bool, deep: bool) -> Iterator[Message]:
-        """Print consecutive messages, their lines with ``head`` and their records when ``deep``.
+        """Print consecutive messages: their batch lines if ``head``, their records if ``deep``.
 
-        A message that the kernel cannot print is yielded; the caller prints it before it continues.
+        Yield each message that the kernel cannot print; the caller prints it.
         """
         kernel = self.kernel
         by_hand = deep and self.printer.run.parser is not None
@@ -228,7 +228,7 @@ class KernelEntries:
                 kernel.skip(entry.size)
 
     def wrapper(self, batch: Message) -> int | None:
-        """Print messages inside a wrapper, from the first on; return how many are printed, None when all are."""
+        """Print the first messages inside a wrapper; return their number, or None if all are printed."""
         run = self.printer.run
         if batch.codec == NONE or batch.magic not in (0, 1) or run.parser is not None:
             return 0
@@ -236,7 +236,7 @@ class KernelEntries:
         in_chunks = run.dialect.reads_lz4_in_chunks
         try:
             data = batch.unpacked(batch.codec, run.options.max_batch_bytes, in_chunks=in_chunks)
-        except DamageError:  # the general path meets it too
+        except DamageError:  # raised again by the general path
             return 0
         try:
             kernel.turn_to(data, 0, len(data))
@@ -257,18 +257,18 @@ class KernelEntries:
                 if message.magic != batch.magic or message.codec != NONE:
                     break
                 self.print(self.of_inner(batch, message), message, CHUNK, deep=True)
-        except DamageError:  # the same, in its place
+        except DamageError:  # raised again by the general path
             pass
         return int(kernel.done) if kernel.position() < len(data) else None
 
     def print(self, shape: Shape, first: Message, limit: int, *, deep: bool) -> None:
-        """Print the next messages of the same kind as ``first``."""
+        """Print the next messages of the kind of ``first``."""
         self.printer.lead(self.kernel)
         lines = self.kernel.lines_like(shape, first.magic, first.attributes & 0xFF, limit, deep=deep)
         self.printer.follow(self.kernel, lines)
 
     def of_entry(self, key: tuple[int, int], entry: Message, *, head: bool, deep: bool) -> Shape:
-        """Return the lines of an entry of the log; values that all entries of its kind share are literal."""
+        """Return and cache the lines of a kind of log entries."""
         printer = self.printer
         own = [*parts(printer.legacy_batch_line, OF_ENTRY, printer.fields(entry)), b"\n"] if head else []
         value = printer.record_fields(entry, entry)
@@ -276,7 +276,7 @@ class KernelEntries:
         return shape
 
     def of_inner(self, batch: Message, message: Message) -> Shape:
-        """Return the line of a message inside a wrapper. Raises DamageError when a field of that cannot be read."""
+        """Return the line of a message inside a wrapper. Raises DamageError if a field cannot be read."""
         key = (batch.magic, batch.attributes, message.attributes)
         shape = self.inner.get(key) if self.lasting else None
         if shape is None:
@@ -287,7 +287,7 @@ class KernelEntries:
         return shape
 
     def records(self, value: FieldValues, slots: Mapping[str, int], *, deep: bool) -> list[list[Part]]:
-        """Return the line of a record for each way in which key and value can be null."""
+        """Return the line of a record for each combination of a null key and value."""
         if not deep:
             return [[]] * 4
         printer = self.printer
@@ -297,14 +297,12 @@ class KernelEntries:
 
 
 def parts(lines: list[Line], slots: Mapping[str, int], value: FieldValues) -> list[Part]:
-    """Return the literals and slots of ``lines``, as :func:`kdump.dump_log_segments.lines.split` does. The
-    checksum is right.
-    """
+    """Return the literals and slots of lines of messages, whose checksums are right."""
     return encoded(split(lines, slots, lambda name: name == "is_valid" or value(name)))
 
 
 def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
-    """Return whether some records of a large batch are large: the general path prints them in pieces."""
+    """Return whether a large batch has large records, which the general path prints in pieces."""
     from kdump.segments.lazy_records import BatchRecords, holds_large  # few batches are
 
     return holds_large(BatchRecords(batch, data, start))
@@ -316,13 +314,12 @@ def encoded(parts: Iterable[str | int]) -> list[Part]:
 
 
 def shown(content: Iterable[tuple[bytes, str]], decoders: Decoders) -> list[Part]:
-    """Return the parts for pairs of literal text and the field after it (key or value)."""
+    """Return the parts of a line for the pairs of :func:`kdump.dump_log_segments.lines.contents`."""
     way = f"{decoders.spelling}_" if decoders.spelling else ""
     return [part for text, name in content for part in (text + decoders.prefix, SLOTS_OF_TEXTS[way + name])]
 
 
 def _decoding(run: DumpRun, parser: Parser) -> Lines:
-    """Return the kernel's writer of records under a decoder switch."""
 
     def general(offset: int, key: bytes | None, value: bytes | None) -> bytes:
         return b"".join(parser(offset, key, value).parts(*run.fronts))

@@ -1,9 +1,8 @@
-"""Output lines as data, and the value of each field of a batch, a record, a key or a value.
+"""The notation of output lines, and the values of their fields for batches and records.
 
-``"| offset: {offset} isControl: {is_control:bool}"`` is parsed once into literals and fields. The word after the
-colon is the field's type, which is how Java writes it: ``bool`` (true, false), ``optional`` (OptionalLong),
-``option`` (Scala's Option), ``int`` (the number, or -1 without one), ``long`` (the number, or null without one;
-this is also the default type).
+A text such as ``"| offset: {offset} isControl: {is_control:bool}"`` is parsed into literals and fields. The word after
+the colon is the type that Java prints: ``bool``, ``optional`` (OptionalLong), ``option`` (Scala's Option), ``int`` (-1
+for None), ``long`` (null for None; the default).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Field(NamedTuple):
-    """One field of a line: its name, and the type that says how to write it."""
+    """One field of a line: its name and its type in the notation."""
 
     name: str
     type: str
@@ -46,7 +45,7 @@ class Line(NamedTuple):
     parts: tuple[str | Field, ...]
 
     def render(self, value: Callable[[str], object]) -> str:
-        """Return the text; ``value`` returns each field's value by name, in order."""
+        """Return the text. ``value`` is called with the names of the fields, in order."""
         return "".join(part if isinstance(part, str) else WRITE[part.type](value(part.name)) for part in self.parts)
 
 
@@ -80,15 +79,15 @@ WRITE: Final[dict[str, Callable[[object], str]]] = {
 }
 
 _BRACE: Final = "\0"
-"""Replaces a literal brace while the text is parsed."""
+"""Stands for a literal brace while a text is parsed."""
 NUMBERS: Final = {"", "long", "int"}
-"""The types that need no conversion."""
+"""The types that the kernel can write."""
 KINDS: Final = 64
-"""Kinds of lines that a printer keeps with their literals filled in, at most."""
+"""Most kinds of batches for which a printer caches its lines."""
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
-    """Yield the literals and field slots of ``lines``. Fields without a slot are literal, from ``value``."""
+    """Yield the literals and field slots of ``lines``. Fields without a slot become literals of their ``value``."""
     for line in lines:
         for part in line.parts:
             if isinstance(part, str):
@@ -121,14 +120,14 @@ RECORD_FIELDS = frozenset({"offset", "timestamp", "key_size", "value_size", "seq
 
 
 def codec_name(dialect: Dialect, codec: int) -> str:
-    """Return the release's name of a codec. Raises DamageError when it does not know it."""
+    """Return the release's name of a codec. Raises DamageError for a codec that the release does not have."""
     if codec >= len(dialect.codecs):
         raise DamageError("codec", f"this release has no compression codec {codec}", found=codec)
     return dialect.codecs[codec]
 
 
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
-    """Return pairs for key and value: a text, and the name of the field after it."""
+    """Return the printed parts of a record's content: the text before a field, and ``key`` or ``value``."""
     options, dialect = run.options, run.dialect
     if not options.print_data_log or (dialect.key_needs_value and null_value):
         return []
@@ -143,13 +142,13 @@ def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes
 
 
 class LineValues:
-    """The values for the lines of one segment; it keeps the last offset.
+    """The values of fields for the lines of one segment. It keeps the last offset, to find gaps.
 
-    ``lead`` and ``follow`` hand over to the kernel and take up again after it.
+    Before the kernel prints lines, :meth:`lead` copies the last offset to it; :meth:`follow` copies it back.
     """
 
     whole_batches = False
-    """Whether a batch of a run is printed only if it can be printed completely."""
+    """Whether a batch of a run is printed only if the kernel can print all of it."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         dialect = run.dialect
@@ -166,11 +165,14 @@ class LineValues:
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
 
     def lead(self, kernel: Lines) -> None:
-        """Hand the state over to the kernel."""
+        """Copy the last offset to the kernel."""
         kernel.last_offset, kernel.armed = self.last_offset, self.armed
 
     def follow(self, kernel: Lines, lines: Bytes) -> None:
-        """Print lines that the kernel made, and continue after them. They may follow lines unknown to the kernel."""
+        """Print lines of the kernel, and take over their last offset and gaps.
+
+        UNKNOWN in their gaps stands for the last offset before them.
+        """
         for last, current in kernel.gaps:
             if last != UNKNOWN:
                 self.gap(last, current)
@@ -179,10 +181,10 @@ class LineValues:
         kernel.gaps.clear()
         if kernel.last_offset != UNKNOWN:
             self.last_offset = kernel.last_offset
-        self.out.write(lines)  # last: a wrong guess ends it, and the kernel must not keep gaps of what is dropped then
+        self.out.write(lines)  # last: it may raise WrongAssumptionError, and dropped lines must leave no gaps
 
     def gap(self, last: int, current: int) -> None:
-        """Note that an offset does not follow the last one. They are Java's: the smallest follows the largest."""
+        """Add a gap unless ``current`` follows ``last``. As in Java, the smallest Int64 follows the largest."""
         if current != to_int64(last + 1):
             self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
 

@@ -1,4 +1,4 @@
-"""The lines of a segment in a dialect: batches, records, trailing bytes."""
+"""Prints a segment as releases from 0.11 on do: batches, records, trailing bytes."""
 
 from __future__ import annotations
 
@@ -44,10 +44,7 @@ if kernel.COMPILED:
 
 
 def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> None:
-    """Print the lines of a part of a segment; then set the end of the part in ``part``.
-
-    Raises the error that ends the original, after the same lines.
-    """
+    """Print a part of a segment; then set ``part.reached``. Raises the error that ends the original's run."""
     run, path = printer.run, printer.path
     options = run.options
     deep = is_deep(run)
@@ -70,7 +67,7 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
 def _regions(
     revocable: read_ahead.RevocableSource, printer: LogPrinter, part: SegmentPart, *, deep: bool
 ) -> Generator[tuple[Region, MadeLines | None], None, None]:
-    """Yield the regions of a part, with lines made ahead. Headers are printed sooner than a thread hands them over."""
+    """Yield the regions of a part, each with lines that threads made ahead or None. For headers none are made."""
     options = printer.run.options
     end = end_of(revocable.size, options)
     window = Window(revocable, end)
@@ -88,13 +85,13 @@ def _regions(
 
 
 def is_deep(run: DumpRun) -> bool:
-    """Return whether records are printed, not batches alone."""
+    """Return whether records are printed."""
     options = run.options
     return options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
 
 
 def end_of(size: int, options: Options) -> int:
-    """Return the position to stop at in a segment of ``size`` bytes; the largest --max-bytes means no limit."""
+    """Return the end of the printed bytes of a segment of ``size`` bytes; the largest --max-bytes is no limit."""
     return size if options.max_bytes == INT32_MAX else min(size, options.max_bytes)
 
 
@@ -109,22 +106,22 @@ class LogPrinter(LineValues):
 
     @property
     def entries(self) -> KernelEntries:
-        """Prints messages of magic 0 and 1 through the kernel: few logs have any."""
+        """The printer of messages of magic 0 and 1 through the kernel, created on first use."""
         if self._entries is None:
             self._entries = KernelEntries(self)
         return self._entries
 
     def end(self) -> None:
-        """End the printer: cyclic references would keep the kernel's memory until a garbage collection."""
+        """Release the kernel's memory, which cyclic references would keep until a garbage collection."""
         if kernel.COMPILED:
             self.fast.end()
         if self._entries is not None:
             self._entries.end()
 
     def batches(self, batches: Run, row: int, stop: int, made: MadeLines | None = None, *, deep: bool) -> None:
-        """Print batches of a run from ``row`` to before ``stop``, and their records when ``deep``.
+        """Print batches of a run from ``row`` to before ``stop``, with their records if ``deep``.
 
-        ``made`` are the first lines of the run if they are made.
+        ``made`` are the first lines of the run if a thread made them.
         """
         head = not deep or self.run.dialect.batches_beside_records
         while row < stop:
@@ -138,26 +135,26 @@ class LogPrinter(LineValues):
                 row += 1
 
     def make(self, run: Run) -> MadeLines | None:
-        """Return the first lines of a run; a thread may call this."""
+        """Return the first lines of a run. Any thread may call this."""
         return self.fast.make(run, head=self.run.dialect.batches_beside_records)
 
     def messages(self, messages: Entries, *, deep: bool) -> None:
-        """Print messages of magic 0 and 1 in a row, and their records when ``deep``."""
+        """Print consecutive messages of magic 0 and 1, with their records if ``deep``."""
         head = not deep or self.run.dialect.batches_beside_records
         for message in self.entries.print_messages(messages, head=head, deep=deep):
             self.batch(message, deep=deep)
 
     def batch(self, batch: RecordBatch, *, deep: bool) -> None:
-        """Print a batch, and its records when ``deep``."""
+        """Print a batch, with its records if ``deep``."""
         head = not deep or self.run.dialect.batches_beside_records
         if not head and isinstance(batch, Message) and batch.magic < 0 and batch.codec == NONE:
-            batch = batch.read_as(1)  # only the line of a batch, which is not printed here, minds the magic
+            batch = batch.read_as(1)  # only the batch line, which is not printed here, depends on the magic
         done = self.fast.batch(batch, head=head, deep=deep) if kernel.COMPILED and isinstance(batch, Batch) else 0
         if done is not None:
             self.rest(batch, done, head=head, deep=deep)
 
     def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
-        """Print the rest of a batch whose own line and first ``done`` records are printed."""
+        """Print the rest of a batch after its first ``done`` records; 0: also its own line."""
         try:
             if head and not done:
                 self.header(batch)
@@ -179,9 +176,9 @@ class LogPrinter(LineValues):
             raise placed from damage
 
     def overflow(self, source: Source, position: int, *, deep: bool) -> None:
-        """Raise the original's error for a batch whose end is negative in 32 bits, and so not after the file's end.
+        """Raise DamageError for a truncated batch whose end is above 2 GiB, after the first part of its line.
 
-        The first part of its line, which needs only the header, is printed. For another batch do nothing.
+        Releases with ``sizes_overflow`` compute the end in 32 bits: it is negative, and the batch seems complete.
         """
         head = source.read(position, BATCH_HEADER.size)
         if len(head) < record_layout.UP_TO_MAGIC:
@@ -204,14 +201,12 @@ class LogPrinter(LineValues):
         )
 
     def header(self, batch: RecordBatch) -> None:
-        """Print the line of a batch."""
         value = self.fields(batch)
         for part in self.legacy_batch_line if isinstance(batch, Message) else self.batch_line:
             self.out.write(part.render(value).encode())
         self.out.write(b"\n")
 
     def record(self, batch: RecordBatch, entry: Record | Message) -> None:
-        """Print one record."""
         options = self.run.options
         offset = entry.offset
         if (self.last_offset != -1 or self.armed) and offset != self.last_offset + 1:
@@ -234,7 +229,7 @@ class LogPrinter(LineValues):
         write(b"\n")
 
     def _write_large(self, entry: Record | Message) -> None:
-        """Print key and value of a large record, in pieces unless a decoder class needs the whole."""
+        """Print key and value of a large record in pieces, unless a decoder class needs the whole value."""
         from kdump.rows.pieces import PIECE, parts  # few records are
 
         for text, name in self.contents[(entry.key_size < 0) + 2 * (entry.value_size < 0)]:
@@ -250,7 +245,7 @@ class LogPrinter(LineValues):
                 self.out.write(piece)
 
     def content(self, entry: Record | Message) -> Iterator[bytes]:
-        """Yield the texts of key and value. They are printed together: a value that cannot be read hides its key."""
+        """Yield the texts of key and value. The caller joins them: before an unreadable value no key is printed."""
         if self.run.parser is not None:
             from kdump.dump_log_segments.decoders.texts import parsed
 
@@ -263,16 +258,16 @@ class LogPrinter(LineValues):
 
 
 class LinesSoFar(NamedTuple):
-    """The state after a part: where the next one starts, the last offset that was printed, and the gaps up to it."""
+    """The state after a part: the start of the next part, and the last printed offset."""
 
     start: int = 0
     last_offset: int = -1
 
 
 class PartLines(NamedTuple):
-    """The result of a part: the start of the next one, the last printed offset, and the gaps.
+    """The result of a part: the start of the next part, the last printed offset, and the gaps.
 
-    UNKNOWN stands for the last offset before the part, and for the last offset of a part without lines.
+    UNKNOWN in a gap stands for the last offset before the part. It is also the last offset of a part without records.
     """
 
     reached: int
@@ -281,7 +276,7 @@ class PartLines(NamedTuple):
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
-    """Print the lines of one segment. Raises the error that ends the original, after the same lines."""
+    """Print one segment. Raises the error that ends the original's run, after the same lines."""
     with LocalFile(path) as source:
         end = end_of(source.size, run.options)
         jobs = costs.processes_of_segment(run.jobs, end, lambda: costs.is_packed(source))
@@ -311,19 +306,18 @@ def _share(run: DumpRun, printer: LogPrinter, source: LocalFile, pieces: list[Se
 
 
 class PartPrinting:
-    """The work of processes that print a part at a time."""
+    """The work of processes that print one part at a time."""
 
     def __init__(self, printer: LogPrinter, source: LocalFile) -> None:
         self._printer, self._source = printer, source
 
     def assume(self, part: SegmentPart) -> int | None:
-        """Assume that a part begins with the first credible batch in it, if there is one."""
+        """Return the position of the first valid batch in a part, or None."""
         from kdump.segments import resync
 
         return resync.guess(self._source, part) if part.start else 0
 
     def make(self, part: SegmentPart, start: int, turn: OutputTurn[LinesSoFar]) -> PartLines:
-        """Print a part."""
         read_ahead.start_no_threads()
         printer, run = self._printer, self._printer.run
         printer.out = run.out = turn.file
@@ -337,7 +331,6 @@ class PartPrinting:
         return PartLines(rest.reached, printer.last_offset, run.gaps.get(absolute(printer.path), []))
 
     def carry(self, before: LinesSoFar, made: PartLines) -> LinesSoFar:
-        """Return the state after a part."""
         last = before.last_offset if made.last_offset == UNKNOWN else made.last_offset
         return LinesSoFar(made.reached, last)
 
@@ -346,7 +339,7 @@ def _gaps(printer: LogPrinter, last: int, made: PartLines) -> list[tuple[int, in
     """Return the gaps of a part with UNKNOWN replaced by ``last``, the last offset before the part."""
     if made.last_offset == UNKNOWN:
         return []
-    gaps, first = made.gaps, UNKNOWN + 1  # the one offset that is no gap after UNKNOWN
+    gaps, first = made.gaps, UNKNOWN + 1  # the only offset that follows UNKNOWN
     if gaps and gaps[0][0] == UNKNOWN:
         first, gaps = gaps[0][1], gaps[1:]
     is_gap = (last != -1 or printer.armed) and first != to_int64(last + 1)

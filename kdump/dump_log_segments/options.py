@@ -19,13 +19,12 @@ class Options(NamedTuple):
     index_sanity_check: bool = False
     skip_record_metadata: bool = False
     max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
-    """Bytes."""
     max_bytes: int = INT32_MAX
-    """Bytes of a segment that are looked at."""
+    """Bytes of a segment that are read."""
     max_batch_bytes: int = compression.DEFAULT_LIMIT
-    """Bytes that a batch may have, and may decompress to. Not the original's."""
+    """Largest batch accepted in bytes, compressed or decompressed. Only kdump has this option."""
     key_decoder_class: str | None = None
     """The name as given; "" for the default class."""
     value_decoder_class: str | None = None
     decoder_switch: str | None = None
-    """The decoder of one of Kafka's own topics, named without its dashes; it overrides the classes."""
+    """A decoder switch such as ``offsets-decoder``, which overrides the decoder classes."""

@@ -1,7 +1,7 @@
-"""The output of DumpLogSegments: one run over a list of files, in a dialect.
+"""One run of DumpLogSegments over a list of files, with the output of one release.
 
-Standard output is equal to the original's to the byte. Where the original ends with an exception, this raises a
-DamageError or UnreadableError with the reason, after the same output.
+Standard output is equal to the original's to the byte. Where the original ends with an exception, DamageError or
+UnreadableError is raised after the same output.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class DumpRun:
     """One run: its options, its output, and the reports at its end.
 
-    ``gaps`` has by absolute path the pairs of offsets that are not consecutive, in order of discovery.
+    ``gaps`` has the pairs of offsets that are not consecutive, by absolute path of the file.
     """
 
     def __init__(
@@ -41,9 +41,10 @@ class DumpRun:
         release: str | None = None,
         jobs: int | None = 1,
     ) -> None:
-        """``release`` selects the output for records of Kafka's own topics and for other files; None: the newest.
+        """Create a run with the output of ``release`` (None: the newest).
 
-        ``jobs`` processes print a large segment (None: as many as pay off); then ``out`` is standard output.
+        ``jobs`` processes print a large segment; None stands for the fastest number. With several processes ``out``
+        must be standard output.
         """
         self.dialect, self.options, self.out = dialect, options, out
         self.release, self.jobs = release, jobs
@@ -55,14 +56,14 @@ class DumpRun:
 
     @cached_property
     def state(self) -> StateDialect:
-        """The words and rules for the files beside a log."""
+        """The release's output for the files beside a log."""
         from kdump.dump_log_segments.dialects import state
 
         return state.NEWEST if self.release is None else state.find(self.release)
 
     @cached_property
     def payloads(self) -> PayloadDialect:
-        """The words and rules for records of Kafka's own topics, and control records: most logs hold neither."""
+        """The release's output for control records and records of Kafka's own topics."""
         from kdump.dump_log_segments.dialects import payload
 
         return payload.NEWEST if self.release is None else payload.find(self.release)
@@ -73,11 +74,11 @@ class DumpRun:
         return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
 
     def print(self, text: str) -> None:
-        """Print a line in UTF-8; other bytes of file names are kept."""
+        """Print a line in UTF-8. Bytes of file names that are not UTF-8 are printed unchanged."""
         self.out.write(text.encode(errors="surrogateescape") + b"\n")
 
     def trailing(self, source: LocalFile, size: int) -> None:
-        """Report the bytes after the last complete batch, as many as a file that became shorter still has."""
+        """Report the ``size`` bytes after the last complete batch, minus those that the file lost while it was read."""
         if size > source.lost:
             name = posixpath.basename(source.name)
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
@@ -95,7 +96,7 @@ class DumpRun:
         print_error(text)
 
     def report(self) -> None:
-        """Print mismatches of indexes and gaps between offsets, by file in the order of the release."""
+        """Print mismatches of indexes, then gaps between offsets."""
         for text in self.reports.lines(self.state, self.dialect):
             print_error(text)
         for file, pairs in by_file(self.dialect, self.gaps):
@@ -105,14 +106,13 @@ class DumpRun:
 
 
 def _parser(payloads: PayloadDialect, switch: str) -> Parser:
-    """Return the parser of a decoder switch, named without its dashes."""
     from kdump.dump_log_segments.decoders import PARSERS
 
     return PARSERS[switch](payloads)
 
 
 def print_error(text: str) -> None:
-    """Print a line to standard error. A terminal gets no control characters of file names."""
+    """Print a line to standard error. On a terminal, control characters in file names are escaped."""
     print(harmless(text) if sys.stderr.isatty() else text, file=sys.stderr)
 
 
@@ -126,18 +126,18 @@ MISSING: Final = "Indexed offset: {0}, found log offset: {1}"
 
 
 class Pair(NamedTuple):
-    """A value of an index, and that of the log or of the entry before."""
+    """A value of an index entry, and the value in the log or in the entry before."""
 
     indexed: int
     found: int
 
 
 Report: TypeAlias = dict[str, list[Pair]]
-"""By path as given, each in order of discovery."""
+"""Path as given -> pairs in order of discovery."""
 
 
 class Reports:
-    """Mismatches in offset indexes, and in time indexes: timestamps, their order, offsets."""
+    """Mismatches in offset indexes, and the three kinds of mismatches in time indexes."""
 
     def __init__(self) -> None:
         self.mismatches: Report = {}
@@ -146,7 +146,6 @@ class Reports:
         self.missing: Report = {}
 
     def lines(self, state: StateDialect, dialect: Dialect) -> Iterator[str]:
-        """Yield the report: offset indexes; then the three of time indexes, oldest first."""
         for file, pairs in by_file(dialect, self.mismatches):
             yield state.mismatches_title.format(file=file)
             by_offset = sorted(dict(pairs).items(), reverse=True) if state.mismatches_by_offset else reversed(pairs)

@@ -1,4 +1,4 @@
-"""The decoders of coordinators before they printed JSON: of offsets (up to 3.7), of transactions (up to 4.0)."""
+"""The decoder switches of coordinators before they printed JSON: offsets up to 3.7, transactions up to 4.0."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from kdump.internal_topics.schema import MessageSchema, Release, Values
 
     _TextsOfType: TypeAlias = Callable[[int, Reader, int, bytes | None], Texts | None]
-    """Takes the type in a key, the reader after it, the record's offset and value; None for another type."""
+    """Type in a key, reader after it, offset and value of a record -> its texts; None for another type."""
 
 
 CONSUMER: Final = "consumer"
 """The protocol type whose member bytes are decoded."""
 ASSIGNMENT: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolAssignment"]
 NEWEST_ASSIGNMENT: Final = 3
-"""The version as which newer ones are read: none of its layouts differs."""
+"""The version in which newer ones are read: their layouts are equal."""
 SUBSCRIPTION: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolSubscription"].struct(0)
 
 
@@ -56,7 +56,7 @@ def offsets_parser(words: OffsetsWords, release: Release) -> Parser:
 
 
 def _parsed(unknown_key: str, texts: _TextsOfType, offset: int, key: bytes | None, value: bytes | None) -> Texts:
-    """Return the texts of a record by the type that its key begins with."""
+    """Return the texts of a record. Raises DamageError for an unreadable one, and in some releases an unknown type."""
     if key is None:
         raise no_key(offset)
     reader = Reader(key)
@@ -119,7 +119,7 @@ def _group(words: OffsetsWords, release: Release, offset: int, value: bytes | No
 
 
 def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None:
-    """Raise the damage of a group that names a member, or an instance of a static one, twice where it must not."""
+    """Raise DamageError if a group has a member id or an instance id twice and the release refuses that."""
     names = [member["memberId"] for member in members[:-1]]
     if words.members_once and len(set(names)) < len(names):
         raise DamageError("payload", f"the record at offset {offset}: a member of the group stands there twice")
@@ -129,7 +129,7 @@ def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None
 
 
 def _check_subscriptions(subscriptions: list[bytes]) -> None:
-    """Check the subscriptions of members, up to a truncated one. Raises PayloadError for a broken one."""
+    """Raise PayloadError for a malformed subscription. A truncated one ends the check without an error."""
     try:
         for data in subscriptions:
             reader = Reader(data)

@@ -1,4 +1,4 @@
-"""The decoders that print the records of a coordinator as JSON: a key's type, a value's version, and their fields."""
+"""The decoder switches that print a coordinator's records as JSON: the key's type, the value's version, all fields."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 CONSUMER: Final = "consumer"
 """The protocol type whose member bytes are decoded."""
 STATUS: Final = "transactionStatus"
-"""The field that is the number of a transaction's state."""
+"""The field with the number of a transaction's state."""
 GROUP: Final = "GroupMetadataValue"
 KEYS: Final = 1 << 12
-"""Texts of keys that are kept: the same few keys come again and again."""
+"""Most texts of keys that are cached."""
 MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 
 
@@ -40,7 +40,7 @@ class CoordinatorParser(SkippingParser):
         self.struct = lru_cache(self._struct)
 
     def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> Texts:
-        """Return the texts of a record. Raises DamageError where it has no key."""
+        """Return the texts of a record. Raises DamageError if it has no key."""
         if key is None:
             raise no_key(offset)
         try:
@@ -58,7 +58,6 @@ class CoordinatorParser(SkippingParser):
             return self.skipped(offset, error.said)
 
     def skipped(self, offset: int, said: str | None) -> Texts:
-        """Return the error as the text of the key."""
         return Texts(f"Error at offset {offset}, skipping. {'null' if said is None else said}", None)
 
     def value_head(self, version: int) -> str:
@@ -66,9 +65,8 @@ class CoordinatorParser(SkippingParser):
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:
-        """Return the values for printing. Bytes of a group's members are decoded if they are valid.
-
-        The status of a transaction may be the name of the state, or a quoted number for an unknown state.
+        """Return the values for printing: valid bytes of a group's members decoded, and in some releases the status of
+        a transaction as the name of its state.
         """
         if self.words.names_states and STATUS in values:
             status = cast("int", values[STATUS])

@@ -1,4 +1,4 @@
-"""The decoders of the metadata log, which print JSON, and of remote log metadata, which prints ``toString``."""
+"""The decoder switches of the metadata log, as JSON, and of remote log metadata, in the format of ``toString``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ class FramedParser(SkippingParser):
         self.types = by_type(messages, "Record", release)
 
     def __call__(self, offset: int, _key: bytes | None, value: bytes | None) -> Texts:
-        """Return the text of a value."""
         try:
             struct, version, values = _read(self.types, self.words, self.release, value, limited=self.limited)
             return Texts(None, self.text(struct, version, values))
@@ -42,11 +41,10 @@ class FramedParser(SkippingParser):
             return self.skipped(offset, error.said)
 
     def skipped(self, offset: int, said: str | None) -> Texts:
-        """Return the error as the text of the payload."""
         return Texts(None, f"Error at {self.place}{offset}, skipping. {'null' if said is None else said}")
 
     def text(self, struct: Struct, _version: int, values: Values) -> str:
-        """Return the text of a message. Raises PayloadError for values that make no sense."""
+        """Return the text of a message. Raises PayloadError for invalid values."""
         raise NotImplementedError
 
 
@@ -56,12 +54,11 @@ class MetadataParser(FramedParser):
     place = ""
 
     def text(self, struct: Struct, _version: int, values: Values) -> str:
-        """Return JSON."""
         return f"{metadata_head(struct, _version)}{java.json(struct, values)}}}"
 
 
 class RemoteLogParser(FramedParser):
-    """Prints remote log metadata; with ``txn_index`` the release prints the state of transaction indexes."""
+    """Prints remote log metadata; ``txn_index`` is whether the release prints ``txnIdxEmpty``."""
 
     place = "offset "
 
@@ -78,7 +75,6 @@ class RemoteLogParser(FramedParser):
         self.txn_index = txn_index
 
     def text(self, struct: Struct, _version: int, values: Values) -> str:
-        """Return the text of ``toString``."""
         return remote_log_text(struct.name, values, txn_index=self.txn_index)
 
 
@@ -90,7 +86,7 @@ def metadata_head(struct: Struct, version: int) -> str:
 def _read(
     types: dict[int, MessageSchema], words: FrameWords, release: Release, value: bytes | None, *, limited: bool
 ) -> tuple[Struct, int, Values]:
-    """Read a framed message; return its fields, its stated version and its values."""
+    """Return the struct, the version and the values of a framed message. Raises PayloadError."""
     if value is None:
         raise PayloadError(words.null_value, "the value is null", 0)
     reader = Reader(value, limited=limited)
@@ -164,11 +160,10 @@ TEXTS: Final = {
 """Message or struct -> its text."""
 CUSTOM: Final = "customMetadata"
 CUSTOM_TEXTS: Final = ("Optional.empty", "Optional[CustomMetadata{", " bytes}]")
-"""Instead of null, and around the number of bytes."""
+"""The text of null, and the texts before and after the number of bytes."""
 START: Final = "startOffset"
 END: Final = "endOffset"
 TXN_INDEX: Final = "txnIndexEmpty"
-"""The field that not every release prints."""
 EPOCHS: Final = "segmentLeaderEpochs"
 """The field that is a map of offsets by leader epoch."""
 NAMES: Final = {
@@ -180,10 +175,7 @@ NAMES: Final = {
 
 
 def remote_log_text(name: str, values: Values, *, txn_index: bool) -> str:
-    """Return the text of a message, with ``txnIdxEmpty`` if the release has it.
-
-    Raises PayloadError with the message of the class that rejects the values.
-    """
+    """Return the text of a message. Raises PayloadError with the message of Kafka's class for invalid values."""
     if name in FIRST_CHECKS:
         FIRST_CHECKS[name](values)
     texts = {key: FIELDS[key](value) if key in FIELDS else value for key, value in values.items()}
@@ -250,7 +242,7 @@ FIRST_CHECKS: Final[dict[str, Callable[[Values], object]]] = {
     "RemoteLogSegmentMetadataRecord": _check_offsets,
     "RemoteLogSegmentMetadataSnapshotRecord": lambda values: _segment_state(values["remoteLogSegmentState"]),
 }
-"""Message -> the check of its class before that of the leader epochs."""
+"""Message -> the check that its class makes before it checks the leader epochs."""
 
 FIELDS: Final[dict[str, Callable[[Value], str]]] = {
     "remoteLogSegmentId": _segment_id,
@@ -262,4 +254,4 @@ FIELDS: Final[dict[str, Callable[[Value], str]]] = {
     "remotePartitionDeleteState": _partition_state,
     TXN_INDEX: lambda value: NAMES[TXN_INDEX][bool(value)],
 }
-"""Field -> its text, if that differs from the plain number."""
+"""Field -> the function that returns its text. Other fields are plain numbers."""

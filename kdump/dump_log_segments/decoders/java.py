@@ -1,4 +1,4 @@
-"""Values as Java and Jackson write them."""
+"""Values of messages as Java and Jackson print them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ SPECIAL: Final = re.compile(r'["\\\x00-\x1f]')
 
 
 class Json(str):
-    """A text that is JSON already, and is not quoted."""
+    """A text that is JSON already and is printed without quotes."""
 
     __slots__ = ()
 
 
 def string(text: str) -> str:
-    """Return a JSON string with the escapes of Jackson's compact writer: other characters are unchanged."""
+    """Return a JSON string with the escapes of Jackson's compact writer."""
     return '"' + SPECIAL.sub(lambda found: ESCAPES.get(found[0], f"\\u{ord(found[0]):04X}"), text) + '"'
 
 
 def double(value: float) -> str:
-    """Return ``Double.toString``: with a point always, and an exponent outside of 10^-3 .. 10^7."""
+    """Return ``Double.toString``: always with a point, and with an exponent outside of 10^-3 to 10^7."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -41,7 +41,7 @@ def double(value: float) -> str:
 
     mantissa, _, exponent = f"{Decimal(repr(abs(value))):e}".partition("e")
     if "." not in mantissa:
-        mantissa, _, exponent = f"{abs(value):.1e}".partition("e")  # Java looks for the nearest number of two digits
+        mantissa, _, exponent = f"{abs(value):.1e}".partition("e")  # Java prints the nearest number of two digits
     digits = mantissa.replace(".", "").rstrip("0")
     point = int(exponent) + 1
     if -3 < point <= 7:
@@ -57,7 +57,7 @@ def uuid(value: bytes) -> str:
 
 
 def json(struct: Struct, values: Values) -> str:
-    """Return the JSON of a message: fields in order of declaration, tagged ones unless they have their default."""
+    """Return the JSON of a message: fields in order of declaration, without tagged fields that have their default."""
     parts = []
     for head, slot, write in _writers(struct):
         value = values[slot.name]
@@ -68,7 +68,7 @@ def json(struct: Struct, values: Values) -> str:
 
 @lru_cache
 def _writers(struct: Struct) -> list[tuple[str, Slot, Callable[[Value], str]]]:
-    """Return for each field: the text before it, the field, and the writer of values that are not null."""
+    """Return for each field the text before it, the field, and the writer of non-null values."""
     return [(f'"{slot.name}":', slot, _writer(slot)) for slot in struct.slots]
 
 
@@ -81,7 +81,6 @@ def _writer(slot: Slot) -> Callable[[Value], str]:
 
 
 def field(slot: Slot, value: Value) -> str:
-    """Return the JSON of one field."""
     return "null" if value is None else _writer(slot)(value)
 
 
@@ -112,5 +111,5 @@ SCALARS: Final[dict[str, Callable[[Value], str]]] = {
 
 
 def hex_number(data: bytes) -> str:
-    """Return bytes as one upper-case hexadecimal number, without leading zeros; empty for no bytes."""
+    """Return bytes as an upper-case hexadecimal number without leading zeros; empty for no bytes."""
     return f"{int.from_bytes(data, 'big'):X}" if data else ""

@@ -1,6 +1,6 @@
-"""The texts of the decoders for the kernel (:mod:`kdump.kernel.internal_topics`): the fast branch of the parsers.
+"""Describes the output of decoder switches for the kernel (:mod:`kdump.kernel.internal_topics`), the fast path.
 
-The parsers handle the rest: releases that print their own texts, and versions that a release does not know.
+The parsers print the rest: releases before JSON, and message versions that a release does not have.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Fronts(NamedTuple):
 
 
 def payloads(parser: Parser, fronts: Fronts, general: General) -> Payloads:
-    """Return the kernel's writer of the records of ``parser``; ``general`` writes those that the kernel cannot."""
+    """Return the kernel's writer for a parser. It calls ``general`` for records that the kernel cannot write."""
     match parser:
         case CoordinatorParser():
             return _coordinator(parser, fronts, general)
@@ -98,7 +98,7 @@ def _framed(parser: MetadataParser | RemoteLogParser, fronts: Fronts, general: G
 def _find(
     messages: dict[int, MessageSchema], parser: CoordinatorParser | FramedParser, text: Callable[[Struct, int], Message]
 ) -> Find:
-    """Return a function that finds a message by type and version; None for one that the release does not know."""
+    """Return a function that returns the message of a type and version, or None if the release does not have it."""
 
     def find(kind: int, version: int) -> Message | None:
         versions = messages[kind].versions(parser.release) if kind in messages else None
@@ -113,10 +113,10 @@ def _find(
 def json(
     struct: Struct, before: str = "", after: str = "", *, embedded: Release | None = None, states: bool = False
 ) -> StructText:
-    """Return a writer of a struct like :func:`kdump.dump_log_segments.decoders.java.json`, with text around it.
+    """Return a writer of a struct in the format of :func:`.java.json`, between two texts.
 
     With ``embedded`` the bytes of a group's members are decoded as in that release. With ``states`` the status of a
-    transaction is written by name.
+    transaction is a name.
     """
     fields = [
         FieldText(f'"{STATUS}":'.encode(), STATUS, "name", STATE_NAMES)
@@ -142,7 +142,7 @@ def _json_field(slot: Slot, embedded: Release | None) -> FieldText:
 
 
 def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, StructText]]:
-    """Return the reader and writer of a group member's bytes, by version."""
+    """Return the readers and writers of a group member's bytes, one for each version."""
     message = consumer_offsets.MEMBER_MESSAGES[MEMBER_BYTES[name]]
     versions = message.versions(release)
     structs = [message.struct(version, release) for version in range(versions.highest + 1)] if versions else []

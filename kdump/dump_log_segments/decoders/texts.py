@@ -1,4 +1,4 @@
-"""The common part of the record parsers."""
+"""The texts of a record under a decoder switch, the base class of the parsers, and the text of control records."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DELETE: Final = "<DELETE>"
 
 
 class Texts(NamedTuple):
-    """The texts of a key and a payload; None if nothing is printed."""
+    """The texts of a key and a payload, or None if nothing is printed."""
 
     key: str | None
     payload: str | None
 
     def parts(self, prefix: str, bare_payload: str) -> Iterator[bytes]:
-        """Yield the printed texts: ``prefix`` before a key, ``bare_payload`` before a payload without a key."""
+        """Yield the printed texts, with ``prefix`` before a key and ``bare_payload`` before a payload without a key."""
         if self.key is not None:
             yield f"{prefix}key: {self.key}".encode()
         if self.payload is not None:
@@ -36,28 +36,28 @@ class Texts(NamedTuple):
 
 
 Parser: TypeAlias = "Callable[[int, bytes | None, bytes | None], Texts]"
-"""Offset, key and value of a record -> its texts. Raises DamageError where the original's run ends."""
+"""Offset, key and value of a record -> its texts. Raises DamageError if the original's run ends."""
 
 
 class SkippingParser:
-    """A parser that prints why a record cannot be read, and continues with the next one."""
+    """A parser that prints the error of an unreadable record, and continues with the next one."""
 
     reads_key: ClassVar[bool] = True
-    """Whether the key is read, which must be there, or the value alone."""
+    """Whether the key is read and required."""
 
     def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> Texts:
-        """Return the texts of a record. Raises DamageError where the original's run ends."""
+        """Return the texts of a record. Raises DamageError if the original's run ends."""
         raise NotImplementedError
 
     def skipped(self, offset: int, said: str | None) -> Texts:
-        """Return the texts of a record that cannot be read; ``said`` is the message of Java's exception, or None."""
+        """Return the texts of an unreadable record; ``said`` is the message of Java's exception, or None."""
         raise NotImplementedError
 
     def read(self, entry: Record | Message) -> Texts:
-        """Return the texts of a record, also when a message of magic 0 or 1 has a key or value size that is too large.
+        """Return the texts of a record. A key or value size above its message (magic 0 and 1) is an unreadable record.
 
-        Source: ``DumpLogSegments``: the parsers call ``record.key()`` and ``record.value()`` inside their ``try``, and
-        ``record.hasKey()`` before it. ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
+        Source: the parsers of ``DumpLogSegments`` call ``record.key()`` and ``record.value()`` inside their ``try``
+        and ``record.hasKey()`` before it. ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
         """
         if self.reads_key and entry.key_size < 0:
             raise no_key(entry.offset)
@@ -72,7 +72,7 @@ class SkippingParser:
 
 
 def parsed(parser: Parser, entry: Record | Message) -> Texts:
-    """Return the texts of a record under a decoder switch. Raises DamageError where the original's run ends."""
+    """Return the texts of a record under a decoder switch. Raises DamageError if the original's run ends."""
     if isinstance(parser, SkippingParser):
         return parser.read(entry)
     key = entry.key if entry.key_size >= 0 else None
@@ -80,31 +80,30 @@ def parsed(parser: Parser, entry: Record | Message) -> Texts:
         value = entry.value if entry.value_size >= 0 else None
     except DamageError as damage:
         try:
-            return parser(entry.offset, key, b"")  # of an unknown type the key is printed, and the value is not read
+            return parser(entry.offset, key, b"")  # for an unknown type the value is not read
         except DamageError:
             raise damage from None
     return parser(entry.offset, key, value)
 
 
 def no_key(offset: int) -> DamageError:
-    """Return the damage of a record without a key."""
     return DamageError(
         "payload", f"the record at offset {offset} has no key: the type of the record should stand there"
     )
 
 
 def unknown(what: str, version: int, offset: int) -> DamageError:
-    """Return the damage for a type or version that the release does not know."""
+    """Return the error for a type or version that the release does not have."""
     return DamageError("payload", f"the record at offset {offset} has an unknown {what}", found=version)
 
 
 def broken(error: PayloadError, what: str) -> DamageError:
-    """Return the damage for a record with an unreadable key or value; its position is relative to the payload."""
+    """Return the error for a malformed key or value."""
     return DamageError("payload", error.within(what).reason)
 
 
 def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect) -> str:
-    """Return the text of a control record. Raises DamageError where the original's run ends."""
+    """Return the text of a control record. Raises DamageError if the original's run ends."""
     kind = control.read_key(key).type
     if kind in control.MARKERS:
         marker = control.read_marker(value)
@@ -118,13 +117,13 @@ def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect
 
 
 def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
-    # most logs hold no such record, and need no schemas
+    # few logs have such records and need the schemas
     from kdump.dump_log_segments.decoders import java
     from kdump.internal_topics.control_records import MESSAGES
     from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 
     message, reader = MESSAGES[name], Reader(value, limited=dialect.limited)
-    try:  # the version that the message says it has is not looked at before all is read as version 0
+    try:  # as in Kafka, the message is read in version 0, whatever version it has
         values = read_fields(message.struct(0, dialect.definitions), reader)
     except PayloadError as error:
         raise broken(error, f"{name} of a control record") from None
@@ -134,7 +133,7 @@ def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
 
 
 def _completed(struct: Struct, values: Values) -> Values:
-    """Return ``values`` with the default of each field that the version which was read does not have."""
+    """Return ``values`` with the defaults of fields that ``struct`` has and the version that was read has not."""
     completed: Values = {}
     for slot in struct.slots:
         value = values.get(slot.name, slot.default())

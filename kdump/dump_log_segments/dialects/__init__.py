@@ -25,11 +25,11 @@ class Dated(Protocol):
 D = TypeVar("D", bound=Dated)
 
 LAST_MINORS: Final = {0: 11, 1: 1, 2: 8, 3: 9, 4: 4}
-"""The last minor release of each major one."""
+"""Major release -> its last minor release."""
 
 
 def parse_release(text: str) -> tuple[int, ...]:
-    """Return "3.6.1" as (3, 6, 1). Raises UsageError when it is no release number."""
+    """Return "3.6.1" as (3, 6, 1). Raises UsageError for any other text."""
     parts = text.split(".")
     if not all(part.isdecimal() and len(part) < 10 for part in parts):
         raise UsageError(f"{text!r} is no Kafka release: a release looks like 4.4, 3.9.2 or 0.8.2.1")
@@ -37,7 +37,7 @@ def parse_release(text: str) -> tuple[int, ...]:
 
 
 def known_release(text: str) -> tuple[int, ...]:
-    """Return a release as numbers. Raises UsageError for a text that is no number of a release."""
+    """Return an existing release as numbers. Raises UsageError for any other text."""
     release = parse_release(text)
     last = LAST_MINORS.get(release[0])
     if last is None or (len(release) > 1 and release[1] > last):
@@ -47,10 +47,9 @@ def known_release(text: str) -> tuple[int, ...]:
 
 
 def newest(dialects: Sequence[D], text: str) -> D:
-    """Return the last of ``dialects`` that release ``text`` has: a short one such as "4.2" means its last patch.
+    """Return the newest dialect up to release ``text``. A short release such as "4.2" is its last patch.
 
-    Raises UsageError when it is no release number, when there is no such release, and when it is older than the oldest
-    dialect.
+    Raises UsageError for an unknown release, and for one before the oldest dialect.
     """
     release = known_release(text)
     held = [dialect for dialect in dialects if dialect.since[: len(release)] <= release]

@@ -1,8 +1,7 @@
-"""The output of each Kafka release's DumpLogSegments for records of Kafka's own topics, as data.
+"""The output for control records and records of Kafka's own topics by release, as data.
 
-Separate from :mod:`kdump.dump_log_segments.dialects` because these words and rules changed in other releases than the
-lines of a log. A dialect is the one before it with differences; nothing outside this module knows a release. Which
-messages, versions and fields a release can read stands in the schema texts (:mod:`kdump.internal_topics.schema`).
+The messages, versions and fields that a release can read are in the schema texts
+(:mod:`kdump.internal_topics.schema`).
 """
 
 from __future__ import annotations
@@ -19,45 +18,45 @@ if TYPE_CHECKING:
     PartitionsOrder: TypeAlias = Callable[[Iterable[Iterable[Partition]], Callable[[Partition], int]], list[Partition]]
 
 LAST_PATCH: Final = 1 << 16
-"""The patch number for a release without one, such as 4.2: it means its last patch."""
+"""The patch number of a release without one, such as 4.2: it stands for the last patch."""
 
 
 class OffsetsWords(NamedTuple):
-    """The offsets decoder of the releases that print texts of their own."""
+    """The output of ``--offsets-decoder`` in releases that do not print JSON."""
 
     needs_value: bool = True
-    """Whether a record with a null value prints nothing, or <DELETE>."""
+    """Whether nothing is printed for a null value, or else <DELETE>."""
     unknown_key: str = ""
-    """What is printed as the key of an unknown type; when empty, such a record ends the run."""
+    """The key's text for an unknown type; if empty, such a record ends the run."""
     offset_key: str = "offset::{group}:{topic}:{partition}"
     offset: str = "{offset}"
     offset_metadata: str = "{offset}:{metadata}"
-    """A committed offset without and with metadata."""
+    """The text of a committed offset with metadata; ``offset`` is the text without."""
     group_key: str = "metadata::{group}"
     group_key_as_json: bool = False
-    """Whether the group in its key is a JSON string, quoted."""
+    """Whether the group in a key is a JSON string."""
     group: str = "{protocol_type}:{protocol}:{generation}:{assignment}"
     group_as_json: bool = False
-    """Whether the texts of a group are JSON strings, quoted; a missing protocol is null in any case."""
+    """Whether the texts of a group are JSON strings. A missing protocol is always null."""
     escapes: bool = True
     """Whether JSON strings are escaped."""
     prints_bytes: bool = True
-    """Whether bytes can be printed, or end the run (its format string does not fit)."""
+    """Whether bytes are printed, or else end the run (the release's format string is wrong)."""
     protocol_type_of_empty: bool = True
     """Whether the protocol type of a group without members is printed."""
     null_user_data: bool = False
     """Whether a member's user data may be null."""
     members_once: bool = False
-    """Whether a group that names a member twice ends the run; the last member is not checked."""
+    """Whether a repeated member of a group ends the run; the last member is not checked."""
     instances_once: bool = False
-    """Whether a group that names a static member's instance twice ends the run."""
+    """Whether a repeated instance id of static members ends the run."""
     reads_subscriptions: bool = False
-    """Whether the subscriptions of a consumer group's members are read; then broken bytes end the run."""
+    """Whether the subscriptions of a consumer group's members are read; malformed ones then end the run."""
     members_order: Callable[[Iterable[str], Callable[[str], int]], list[str]] = java_hash_order.scala_2_12
 
 
 class TransactionWords(NamedTuple):
-    """The transaction-log decoder of the releases that print texts of their own."""
+    """The output of ``--transaction-log-decoder`` in releases that do not print JSON."""
 
     key: str = "transactionalId={id}"
     value: str = (
@@ -66,50 +65,49 @@ class TransactionWords(NamedTuple):
     )
     partitions: tuple[str, str, str] = ("Set(", ", ", ")")
     deletes: bool = False
-    """Whether a null value prints <DELETE>, or ends the run."""
+    """Whether <DELETE> is printed for a null value, which else ends the run."""
     unknown_key: str = ""
-    """What is printed as the key of an unknown type; when empty, such a record ends the run."""
+    """The key's text for an unknown type; if empty, such a record ends the run."""
     states: int = 8
     """The number of known states."""
     client_versions: int | None = None
-    """The highest known transaction version of a client; a higher one ends the run. None: it is not checked."""
+    """The highest known transaction version of a client; a higher one ends the run. None: no check."""
     partitions_order: PartitionsOrder = java_hash_order.scala_2_12_sets
-    """Puts the partitions of each topic into the order of the set that holds them all."""
+    """Returns the partitions of all topics in the order of the release's hash set."""
 
 
 class CoordinatorWords(NamedTuple):
-    """A decoder that prints JSON for every type of record."""
+    """The output of a decoder switch that prints JSON for every type of record."""
 
     checks_version: bool = True
-    """Whether a version that is too high is reported, or read as the highest known one."""
+    """Whether a too high version is reported, or else read as the highest known one."""
     value_version: str = "version"
     """The name of the version in a value."""
     names_states: bool = False
-    """Whether the status of a transaction is printed as the name of the state, or as its number."""
+    """Whether the status of a transaction is printed as a name, or else as a number."""
 
 
 class FrameWords(NamedTuple):
-    """The decoders of framed messages: the metadata log and remote log metadata."""
+    """The output of the decoder switches for framed messages: the metadata log and remote log metadata."""
 
     frame: int = 1
-    """The version of the frame that can be read."""
+    """The supported version of the frame."""
     names_part: bool = True
-    """Whether an error names the part that was being read, or repeats the reader's error."""
+    """Whether an error names the part that cannot be read, or else is the reader's error."""
     null_value: str = "Error while reading frame version"
     """The error of a null value."""
 
 
 class PayloadDialect(NamedTuple):
-    """The decoder switches and control records of a group of releases."""
+    """The output of consecutive releases, from ``since`` on, for decoder switches and control records."""
 
     since: tuple[int, ...]
-    """The first release with this output."""
     why: str
     """The change."""
     definitions: tuple[int, ...] = ()
-    """The release whose messages the decoders read."""
+    """The release whose messages the decoder switches read."""
     limited: bool = False
-    """Whether the generated classes check counts of tagged fields and of elements before they read them."""
+    """Whether the generated classes limit the numbers of tagged fields and of elements."""
 
     offsets: OffsetsWords | CoordinatorWords = OffsetsWords()
     transactions: TransactionWords | CoordinatorWords = TransactionWords()
@@ -117,12 +115,12 @@ class PayloadDialect(NamedTuple):
     metadata: FrameWords = FrameWords()
     remote_log: FrameWords = FrameWords()
     remote_log_txn_index: bool = False
-    """Whether remote log metadata reports empty transaction indexes."""
+    """Whether ``txnIdxEmpty`` of remote log metadata is printed."""
 
     control_names: Mapping[int, str] = {}
-    """Type -> name of the control records that are named only; the others are UNKNOWN."""
+    """Type -> name, for control records that are not printed as JSON; other types are UNKNOWN."""
     control_json: Mapping[int, tuple[str, str]] = {}
-    """Type -> the text before the JSON, and the message."""
+    """Type -> the text before the JSON, and the message, for control records that are printed as JSON."""
 
 
 GROUP_JSON: Final = (
@@ -351,9 +349,7 @@ DIALECTS: Final = (
 
 
 def find(text: str) -> PayloadDialect:
-    """Return the dialect that holds release ``text``. Raises UsageError as
-    :func:`kdump.dump_log_segments.dialects.newest` does.
-    """
+    """Return the dialect of release ``text``. Raises UsageError as :func:`kdump.dump_log_segments.dialects.newest`."""
     return newest(DIALECTS, text)._replace(definitions=(*parse_release(text), LAST_PATCH))
 
 

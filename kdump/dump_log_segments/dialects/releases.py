@@ -1,4 +1,4 @@
-"""The changes in the output of DumpLogSegments by release, from all tables of dialects."""
+"""The list of releases that changed the output of DumpLogSegments, from all tables of dialects."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dialects import state as dialects_state
 
 TABLES: Final = (dialects.DIALECTS, dialects_state.DIALECTS, dialects_payload.DIALECTS)
-"""The dialects of segments, of the files beside them, and of the payloads of Kafka's own records."""
 
 
 class Change(NamedTuple):
-    """A release that prints something else than the one before it."""
+    """A release with another output than the release before it, and the changes."""
 
     since: tuple[int, ...]
-    """The first release with this output."""
     why: tuple[str, ...]
-    """The change."""
 
     @property
     def release(self) -> str:
-        """The release as text: "0.8.2"."""
+        """The release as text, such as "0.8.2"."""
         return ".".join(map(str, self.since))
 
 
@@ -39,8 +36,5 @@ CHANGES: Final = _all()
 
 
 def find(text: str) -> Change:
-    """Return the last change that release ``text`` has; a short one such as "4.2" means its last patch.
-
-    Raises UsageError when it is no release number or older than the oldest dialect.
-    """
+    """Return the newest change up to release ``text``. Raises UsageError as :func:`newest`."""
     return newest(CHANGES, text)

@@ -1,4 +1,4 @@
-"""The output for segments and indexes by Kafka release, as data: lines of batches and records, options, reports."""
+"""The output for segments by release, as data: lines of batches and records, options, reports of gaps."""
 
 from __future__ import annotations
 
@@ -20,29 +20,28 @@ TOOLS_API: Final = tuple(f"org.apache.kafka.tools.api.{name}" for name in DECODE
 
 
 class Dialect(NamedTuple):
-    """The output of a group of releases.
+    """The output of consecutive releases, from ``since`` on.
 
-    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. Where a line is a tuple, the original
-    prints its parts one after the other: when a field of a later part cannot be read, the earlier parts remain printed.
+    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. The parts of a tuple are printed one after the
+    other: if a field of a later part cannot be read, the earlier parts are printed.
     """
 
     since: tuple[int, ...]
-    """The first release with this output."""
     why: str
     """The change, and its source."""
 
     options: frozenset[str]
-    """The options that the release has, without dashes."""
+    """The options of the release, without dashes."""
     decoders_imply_print: bool = False
-    """Whether an option that chooses a decoder switches --print-data-log on."""
+    """Whether an option for a decoder also turns --print-data-log on."""
     print_is_deep: bool = False
-    """Whether --print-data-log iterates deep on its own."""
+    """Whether --print-data-log also turns --deep-iteration on."""
 
     starting_offset: str = "Starting offset: {offset}"
     message: str = ""
-    """A message of magic 0 or 1 in releases that know no other: a wrapper, or (deep) its inner messages."""
+    """A message of magic 0 or 1 in releases before 0.11: a wrapper or, if deep, its inner messages."""
     message_key_size: str = " keysize: {key_size}"
-    """What follows when the message has a key."""
+    """The text after ``message`` if the message has a key."""
     batch: tuple[str, ...] = ()
     """A magic 2 batch."""
     legacy_batch: tuple[str, ...] = ()
@@ -50,64 +49,63 @@ class Dialect(NamedTuple):
     record: tuple[str, ...] = ()
     """A record of magic 2."""
     legacy_record: tuple[str, ...] = ()
-    """A message of magic 0 or 1, inner messages of wrappers included."""
+    """A message of magic 0 or 1, or an inner message of a wrapper."""
     codecs: tuple[str, ...] = UPPER_CODECS
-    """The names of the codecs that the release knows."""
+    """The names of the release's codecs, by id."""
 
     newest_magic: int = 2
-    """Every entry is read as of this magic or, if its own is older, of that."""
+    """The newest magic of the release. Entries of a newer magic are read as this one."""
     codec_mask: int = 0x07
-    """The bits of the attributes that hold the codec."""
+    """The bits of the codec in the attributes."""
     limits_message_size: bool = False
     """Whether an entry above --max-message-size ends the run."""
     smallest_size_ends_file: bool = False
-    """Whether a size below that of the smallest message ends the file in silence, as zeros after the last batch do."""
+    """Whether a too small size ends the file without an error, as zeros after the last batch do."""
     empty_wrapper_ends_run: bool = True
-    """Whether the release dies of a wrapper without inner messages."""
+    """Whether a wrapper without inner messages ends the run."""
 
     reads_lz4_in_chunks: bool = False
-    """Whether LZ4 streams are read in chunks, which an empty block may end (:mod:`kdump.records.record_batch`)."""
+    """Whether an empty LZ4 block may end a stream (:func:`kdump.records.record_batch.end_of_lz4_chunks`)."""
     sizes_overflow: bool = False
-    """Whether a batch's end is computed in 32 bits: a batch that ends after 2 GiB is accepted, and ends the run."""
+    """Whether the end of a batch is computed in 32 bits: a truncated batch with an end above 2 GiB ends the run."""
     unpacks_at_once: bool = True
-    """Whether all inner messages are parsed before the first is printed, or one after the other."""
+    """Whether all inner messages are parsed before the first is printed, or else one after the other."""
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
     """How a compressed message inside a wrapper is handled."""
     inner_types_of_wrapper: bool = False
-    """Whether inner messages have the timestamp type of the wrapper, even of magic 0, which has none. Those of a
-    magic below 0 have their own."""
+    """Whether inner messages have the timestamp type of the wrapper, unless their magic is below 0."""
     base_below_0_is_none: bool = False
-    """Whether inner messages keep their own offsets if the wrapper's offset is below that of its last message."""
+    """Whether inner offsets are absolute if the wrapper's offset is below that of its last inner message."""
     inner_magic_must_match: bool = False
     """Whether a message inside a wrapper of another magic ends the run."""
 
     batches_beside_records: bool = False
-    """Whether batch lines are printed with records too, or replaced by them."""
+    """Whether batch lines are printed together with records, or else only without them."""
     key_needs_value: bool = True
-    """Whether a record with a null value prints its key."""
+    """Whether the key of a record with a null value is omitted."""
     null_payload: str | None = ""
     """The text for a null value; None: it ends the run."""
     key_before_value: bool = False
     """Whether the key is printed before the value is read."""
     bare_payload: str = " "
-    """What precedes "payload:" under --skip-record-metadata when there is no key."""
+    """The text before "payload:" with --skip-record-metadata if there is no key."""
 
     decoder_classes: tuple[str, ...] = KAFKA_SERIALIZER
     """The names that --key-decoder-class and --value-decoder-class accept; the first is the default."""
     deprecated_decoder: str = ""
-    """What is printed for a class that is not in the package of the default one."""
+    """The warning about a class outside of the default one's package."""
     decoders_made_per_log: bool = False
-    """Whether a wrong class name is met at the first log, or before any output."""
+    """Whether a wrong class name is reported at the first log, or else before any output."""
 
     gaps_title: str = "Non-consecutive offsets in {file}"
     gaps_before_first: bool = False
-    """Whether the first record counts as following offset -1."""
+    """Whether there is a gap before a first record with another offset than 0."""
     gaps_by_offset: bool = False
-    """Whether gaps are reported by rising offset, or the newest first."""
+    """Whether gaps are reported by rising offset, or else the last one first."""
     file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
     """The order of the files in a report."""
     reports_by_name: bool = False
-    """Whether reports name files by their names alone, or by their absolute paths."""
+    """Whether reports have the names of files, or else their absolute paths."""
     trailing_bytes: str = "Found {count} invalid bytes at the end of {name}"
 
 
@@ -386,7 +384,7 @@ DIALECTS: Final = (
 
 
 def find(text: str) -> Dialect:
-    """Return the dialect that holds release ``text``. Raises UsageError as :func:`newest` does."""
+    """Return the dialect of release ``text``. Raises UsageError as :func:`newest`."""
     return newest(DIALECTS, text)
 
 

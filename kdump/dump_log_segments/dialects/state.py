@@ -1,8 +1,4 @@
-"""The output of each Kafka release's DumpLogSegments for the files beside a log, as data.
-
-Separate from :mod:`kdump.dump_log_segments.dialects` because these words and rules changed in other releases than the
-lines of a log. A dialect is the one before it with differences; nothing outside this module knows a release.
-"""
+"""The output for the files beside a log by release, as data: indexes, producer snapshots, checkpoints."""
 
 from __future__ import annotations
 
@@ -15,45 +11,44 @@ MOST_ELEMENTS: Final = 1_000_000
 
 
 class StateDialect(NamedTuple):
-    """The output and checks of a group of releases for indexes, producer snapshots and checkpoints.
+    """The output and the checks of consecutive releases, from ``since`` on.
 
-    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`, titles and single lines in that of
-    ``str.format``: ``{path}`` is the path as given, ``{file}`` that or the name, as reports name files.
+    ``snapshot`` is in the notation of :mod:`kdump.dump_log_segments.lines`, other texts in that of ``str.format``.
+    ``{path}`` is the path as given, ``{file}`` the path or name in reports.
     """
 
     since: tuple[int, ...]
-    """The first release with this output."""
     why: str
     """The change."""
 
     suffixes: frozenset[str] = frozenset({"log", "index"})
-    """The file suffixes that the release knows, without the dot."""
+    """The file suffixes of the release, without the dot."""
     announces_unknown: bool = False
-    """Whether a file of another suffix is reported or skipped."""
+    """Whether a file with another suffix is reported, or else skipped."""
     needs_suffix: bool = False
     """Whether a file name without a dot ends the run."""
 
     log_up_to_first_dot: bool = False
-    """Whether an index's log is sought at the absolute path up to its first dot, which may be a folder's (sic)."""
+    """Whether the log's path is the absolute path up to its first dot, even one in a folder's name (sic)."""
     empty_index: str = ""
-    """What is printed for an .index without entries, which ends its dump."""
+    """The line for an .index without entries; if empty, none is printed."""
     names_first_offset: bool = True
-    """Whether an .index entry is compared with the first record at its position, or with the batch's last offset."""
+    """Whether an .index entry is compared with the first record at its position, or else the batch's last offset."""
     stops_before_checks: bool = False
-    """Whether the zero entry that ends an index is recognised before it is checked, or after."""
+    """Whether the zero entry that ends an index is recognised before it is compared with the log, or else after."""
     slice_holds_batch: bool = False
-    """Whether --max-message-size must hold the batch that an entry points at, or only its start."""
+    """Whether the batch at an entry's position must be within --max-message-size bytes, or else only its start."""
     sanity_above_base: bool = True
-    """Whether the last offset of an .index must be above the base offset, or not below it."""
+    """Whether the last offset of an .index must be above the base offset, or else not below it."""
     mismatches_title: str = "Mismatches in :{file}"
     mismatches_by_offset: bool = False
-    """Whether they are reported by falling offset, the last one of each offset, or the newest first."""
+    """Whether the last mismatch of each offset is reported, by falling offset, or else all, the last one first."""
     missing_title: str = "The following indexed offsets are not found in the log."
-    """The title of the offsets of a .timeindex that no batch holds, once per file."""
+    """The title of .timeindex offsets that no batch has."""
     warm_section: bool = False
-    """Whether an index lookup tries the last 8 KiB first (KAFKA-6432); the result differs if entries are unordered."""
+    """Whether an index lookup tries the last 8 KiB first (KAFKA-6432), which matters if entries are not in order."""
     refuses_beyond_log: bool = False
-    """Whether a position after the end of the log ends the run, or counts as no batch."""
+    """Whether a position after the end of the log ends the run, or else counts as no batch."""
 
     checkpoint_title: str = "Snapshot end offset: {offset}, epoch: {epoch}"
     """The title of a snapshot of the metadata log."""
@@ -61,23 +56,23 @@ class StateDialect(NamedTuple):
     bootstrap_title: str = "KRaft bootstrap snapshot"
 
     time_index_reads_on: bool = False
-    """Whether the log is read to its end for each entry of a time index: damage anywhere after it ends the run."""
+    """Whether the log is read to its end for each entry of a time index, so that any later damage ends the run."""
 
     txn_version_as_stored: bool = False
-    """Whether the version of an aborted transaction is read as stored, or its upper byte alone: one below 0 passes."""
+    """Whether the version of an aborted transaction is read as stored, or else its upper byte only."""
 
     snapshot: tuple[str, ...] = ()
-    """The parts of a producer's line: one that is always printed, and one for its last batch."""
+    """The two parts of a producer's line: the first is always printed, the second has the last batch."""
     snapshot_needs_batch: bool = False
     """Whether the second part is printed only for a producer whose last batch is known."""
     snapshot_version_first: bool = False
     """Whether the version is checked before the rest is parsed."""
     snapshot_faults_end_run: bool = False
-    """Whether an unknown version and an invalid structure end the run, or are reported."""
+    """Whether an unknown version and an invalid structure end the run, or else are reported."""
     snapshot_crc: str = "Snapshot is corrupt (CRC is no longer valid). Stored crc: {stored}. Computed crc: {computed}"
     snapshot_version: str = "Snapshot contained an unknown file version {version}"
     snapshot_cut: str = "Snapshot failed schema validation: Error reading field {field}"
-    """Where the file ends in a field; a field of an entry is reported inside that of the entries."""
+    """The error of a truncated file; ``{field}`` is the field in which it ends."""
     snapshot_count: str = (
         "Snapshot failed schema validation: Error reading field 'producer_entries': "
         "Array size {count} cannot be negative"
@@ -87,7 +82,7 @@ class StateDialect(NamedTuple):
         "{count}, only {left} bytes available"
     )
     snapshot_too_long: str = ""
-    """What is printed for more than :data:`MOST_ELEMENTS` producers; empty where there is no such limit."""
+    """The error for more than :data:`MOST_ELEMENTS` producers; empty if there is no such limit."""
 
 
 V0_8_0: Final = StateDialect(
@@ -247,5 +242,5 @@ NEWEST: Final = DIALECTS[-1]
 
 
 def find(text: str) -> StateDialect:
-    """Return the dialect that holds release ``text``; a short one such as "4.2" means its last patch."""
+    """Return the dialect of release ``text``. Raises UsageError as :func:`newest`."""
     return newest(DIALECTS, text)
