@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.api import given_paths, numbers, topics
+from kdump.errors import discard
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives import timestamps
 from kdump.sql import conditions
@@ -31,29 +32,18 @@ class DamageWarning(UserWarning):
 class _Warning:
     """Warns of damage, and raises errors of reading."""
 
+    reads = has_read = note = meets = staticmethod(discard)
+
     def damaged_range(self, file: str, damage: Damage) -> None:
-        warnings.warn(f"{file}: byte {damage.position}: {damage}", DamageWarning, stacklevel=2)
+        self.damage(f"{file}: byte {damage.position}: {damage}")
 
     def damage(self, text: str) -> None:
         warnings.warn(text, DamageWarning, stacklevel=2)
 
-    def reads(self, size: int) -> None:
-        """Show no progress."""
-
-    def has_read(self, size: int) -> None:
-        """Show no progress."""
-
-    def wrong_index(self, text: str) -> None:
-        warnings.warn(text, DamageWarning, stacklevel=2)
-
-    def note(self, text: str) -> None:
-        """Pass over what changes nothing."""
+    wrong_index = damage
 
     def fail(self, error: UnreadableError) -> None:
         raise error
-
-    def meets(self, status: int) -> None:
-        """Ignore an exit status."""
 
 
 def scan(

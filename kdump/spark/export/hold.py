@@ -18,7 +18,7 @@ import uuid
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.errors import KdumpError, UnreadableError
 from kdump.output import files
@@ -85,35 +85,14 @@ def me() -> Holder:
     return Holder(socket.gethostname(), _place(), os.getpid(), _started(os.getpid()), now, uuid.uuid4().hex)
 
 
-class Lock(Protocol):
-    """A file that names the holder of an output."""
-
-    def create(self, text: str) -> bool:
-        """Create the lock; return False if it exists."""
-
-    def read(self) -> str | None:
-        """Return the text of the lock, or None if there is none."""
-
-    def touch(self, text: str) -> None:
-        """Set the time of the lock to now."""
-
-    def age(self) -> float | None:
-        """Return the seconds since the lock was touched, or None if there is none."""
-
-    def remove(self) -> None:
-        """Remove the lock, if there is one."""
-
-    def guard(self) -> Lock:
-        """Return the lock of the process that removes this lock."""
-
-
 class LocalLock:
-    """A lock file on the driver's own disks."""
+    """A lock file on the driver's own disks: a text that names the holder of an output."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def create(self, text: str) -> bool:
+        """Create the lock; return False if it exists."""
         return files.create_text(self._path, text)
 
     def read(self) -> str | None:
@@ -123,9 +102,11 @@ class LocalLock:
             return None
 
     def touch(self, text: str) -> None:  # noqa: ARG002  the file says it already
+        """Set the time of the lock to now."""
         os.utime(self._path)
 
     def age(self) -> float | None:
+        """Return the seconds since the lock was touched, or None if there is none."""
         probe = self._path.with_name(f"{self._path.name}-{uuid.uuid4().hex}")
         try:
             files.create_text(probe, "")
@@ -139,6 +120,7 @@ class LocalLock:
         _drop(self._path)
 
     def guard(self) -> Lock:
+        """Return the lock of the process that removes this lock."""
         return LocalLock(self._path.with_name(f"{self._path.name}-{_GUARD}"))
 
 
@@ -148,7 +130,7 @@ def _drop(path: Path) -> None:
 
 
 class HadoopLock:
-    """A lock file on a file system of Hadoop's."""
+    """Like :class:`LocalLock`, on a file system of Hadoop's."""
 
     def __init__(self, lock: Folder) -> None:
         self._lock = lock
@@ -178,6 +160,9 @@ class HadoopLock:
 
     def _named(self, word: str) -> Folder:
         return self._lock.beside(f"{self._lock.path.rpartition('/')[2]}-{word}")
+
+
+Lock: TypeAlias = LocalLock | HadoopLock
 
 
 class Hold:

@@ -21,7 +21,6 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import task_groups, with_names
 from kdump.log_dirs.remote import places
-from kdump.primitives import timestamps
 from kdump.primitives.terminal import path_text
 from kdump.spark.source.reading import UNREADABLE, refuse
 
@@ -81,24 +80,17 @@ class AnswerPlan(Asking):
         self.rows: list[Row] = []
         say = _sayings(self.rows, note, skip=options.skip_unreadable)
         question = question_named(options.output)
-        asked = Wanted(
-            topics=options.topic,
-            partitions=options.partition,
-            siblings=True,
-            log_dirs=True,
-            leftovers=question.every_folder,
-            every_folder=question.every_folder,
-            max_batch_bytes=options.max_batch_bytes,
-        )
+        every = question.every_folder
+        asked = options.wanted(siblings=True, log_dirs=True, leftovers=every, every_folder=every)
         wanted = asked._replace(topics=(), partitions=frozenset()) if question.also else asked
         finder = Finder(wanted, Reporter(note=note, fail=say.fail))
         met = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
-        found = list(with_names(met, note, every=question.every_folder))
-        if not question.every_folder:
+        found = list(with_names(met, note, every=every))
+        if not every:
             found = [one for one in found if one.topic is not None]
         for text in asked.missing(finder.met, options.paths):
             note(text)
-        super().__init__(found, asked, timestamps.now() if options.at is None else options.at, say)
+        super().__init__(found, asked, options.now, say)
 
 
 def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Reporter:

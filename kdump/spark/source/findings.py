@@ -13,10 +13,9 @@ from kdump.arrow import schema as arrow_schema
 from kdump.checks import across_log_dirs, whole_partition
 from kdump.checks.log_dir import READERS, LogDirs
 from kdump.errors import Reporter
-from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.partition import task_groups
 from kdump.log_dirs.remote import places
-from kdump.primitives import timestamps
 from kdump.primitives.terminal import path_text
 from kdump.printers.findings_report import finding_line
 from kdump.spark.source import schema
@@ -58,15 +57,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
         refuse(error, skip=options.skip_unreadable)
         unreadable.append(error)
 
-    wanted = Wanted(
-        topics=options.topic,
-        partitions=options.partition,
-        siblings=True,
-        leftovers=True,
-        log_dirs=True,
-        logs_only=True,
-        max_batch_bytes=options.max_batch_bytes,
-    )
+    wanted = options.wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True)
     finder = Finder(wanted, Reporter(note=note, fail=fail))
     partitions = [one for files, paths in places(options.paths) for one in finder.find(paths, files)]
     for text in wanted.missing(finder.met, options.paths):
@@ -75,7 +66,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
         tuple(options.paths),
         partitions,
         wanted,
-        whole_partition.CheckOptions(at=timestamps.now() if options.at is None else options.at),
+        whole_partition.CheckOptions(at=options.now),
         lambda error: refuse(error, skip=options.skip_unreadable),  # a task makes the row
     )
     known: dict[tuple[object, str], Partition] = {}

@@ -20,6 +20,8 @@ from kdump.answers.topic_configs import given_config
 from kdump.arrow import schema
 from kdump.dump_log_segments.dialects import known_release
 from kdump.errors import UsageError
+from kdump.log_dirs.finder import Wanted
+from kdump.primitives import timestamps
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.messages import did_you_mean
 from kdump.rows.columns import TYPED
@@ -120,6 +122,15 @@ class SourceOptions:
     @property
     def decodes(self) -> bool:
         return self.decode != NONE or self.schema is not None
+
+    def wanted(self, **choices: Any) -> Wanted:
+        """Return the choice of partitions and files for the finder, with more ``choices``."""
+        return Wanted(topics=self.topic, partitions=self.partition, max_batch_bytes=self.max_batch_bytes, **choices)
+
+    @property
+    def now(self) -> int:
+        """The option ``at``, or the clock, in ms since 1970."""
+        return timestamps.now() if self.at is None else self.at
 
     def narrowed(self, filters: Iterable[Any]) -> SourceOptions:
         """Return the options for the rows that may pass Spark's ``filters``. Filters of other columns are not used."""

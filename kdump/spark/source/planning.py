@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import pairwise, repeat
+from itertools import chain, pairwise, repeat
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
-from kdump.errors import PartlyUnreadableError, Reporter, StoreError, UnreadableError, raise_it
+from kdump.errors import PartlyUnreadableError, Reporter, StoreError, UnreadableError
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import TIME_INDEX
@@ -196,51 +196,31 @@ def _replica(partition: Partition, surveys: list[Survey]) -> replicas.Replica:
 
 
 def find(
-    options: SourceOptions,
-    note: Callable[[str], None],
-    fail: Callable[[UnreadableError], None] = raise_it,
-    progress: Callable[[str], None] = lambda _: None,
+    options: SourceOptions, report: Reporter, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[Partition]:
-    """Yield the partitions of the inputs, and report the number of files so far to ``progress``.
-
-    ``fail`` is called with each error; by default it raises.
-    """
+    """Yield the partitions of the inputs, and report the number of files so far to ``progress``."""
+    wanted = options.wanted(leftovers=options.leftovers)
+    if options.kafka is not None:
+        wanted = wanted._replace(topics=options.kafka.topics, test=options.kafka.takes)
+    finder = Finder(wanted, report)
+    found: Iterator[Partition] = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
+    if options.remote:
+        remote = _remote_partitions(options, wanted, report)
+        found = chain(map(remote.join, found), remote.rest())
     segments = 0
-    for number, partition in enumerate(_find(options, note, fail), 1):
+    for number, partition in enumerate(found, 1):
         segments += len(partition.segments)
         progress(f"listing: {segments:,} segments of {number:,} partitions so far")
         yield partition
-
-
-def _find(
-    options: SourceOptions, note: Callable[[str], None], fail: Callable[[UnreadableError], None]
-) -> Iterator[Partition]:
-    wanted = Wanted(
-        topics=options.topic if options.kafka is None else options.kafka.topics,
-        partitions=options.partition,
-        leftovers=options.leftovers,
-        max_batch_bytes=options.max_batch_bytes,
-        test=None if options.kafka is None else options.kafka.takes,
-    )
-    finder = Finder(wanted, Reporter(note=note, fail=fail))
-    remote = _remote_partitions(options, wanted, note, fail) if options.remote else None
-    for files, paths in places(options.paths):
-        for partition in finder.find(paths, files):
-            yield partition if remote is None else remote.join(partition)
-    if remote is not None:
-        yield from remote.rest()
     if options.kafka is None:  # a pattern of Spark's own source may match nothing yet
         for text in wanted.missing(finder.met, options.paths):
-            note(text)
+            report.note(text)
 
 
-def _remote_partitions(
-    options: SourceOptions, wanted: Wanted, note: Callable[[str], None], fail: Callable[[UnreadableError], None]
-) -> RemotePartitions:
+def _remote_partitions(options: SourceOptions, wanted: Wanted, report: Reporter) -> RemotePartitions:
     from kdump.log_dirs.tiered_storage import RemotePartitions, RemoteStorage
 
     storage = RemoteStorage.of(options.remote, dict(options.remote_key))
-    report = Reporter(note=note, fail=fail)
     return RemotePartitions(Finder(wanted._replace(remote=storage), report).remote(), report)
 
 
@@ -257,7 +237,7 @@ def look(
             raise error
         note(str(error))  # its reader reports the damage
 
-    return list(find(options, note, fail, progress))
+    return list(find(options, Reporter(note=note, fail=fail), progress))
 
 
 def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], None]:

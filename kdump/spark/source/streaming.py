@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from kdump.errors import StoreError, UnreadableError, raise_it
+from kdump.errors import Reporter, StoreError, UnreadableError, raise_it
 from kdump.log_dirs.finder import NO_SEGMENT
 from kdump.log_dirs.remote import RemoteFiles, is_there
 from kdump.log_reader.header_scan import survey
@@ -260,7 +260,7 @@ def partitions(
         if error.reason != NO_SEGMENT:
             fail(error)
 
-    return list(planning.find(options, note, fail_unless_empty, progress))
+    return list(planning.find(options, Reporter(note=note, fail=fail_unless_empty), progress))
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
