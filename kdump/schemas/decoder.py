@@ -1,6 +1,6 @@
-"""Decodes keys and values with the schemas of a store. What cannot be decoded has a ``problem`` and a reason.
+"""Decode keys and values with the schemas of a store. A payload that cannot be decoded has a ``problem`` and a reason.
 
-The schemas are read, and the readers imported, with the first payload that may carry one: few topics have some.
+The schemas and their readers are loaded with the first payload that may need one: few topics have such payloads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("avro", "protobuf", "json")
 Decoded: TypeAlias = dict[str, Any]
-"""A decoded side, as JSON lines have it."""
+"""A decoded key or value, as JSON lines have it."""
 _OWN_LAYOUTS: Final = (".internal", "heartbeats", "-changelog")
 """The ends of the names of topics whose records have a layout without a schema."""
 
@@ -33,7 +33,7 @@ def has_own_layouts(topic: str) -> bool:
 
 
 class WrittenPayload(NamedTuple):
-    """The schema of a payload. ``broken`` is why its Protobuf path (``indexes``) cannot be read."""
+    """The schema of a payload. ``broken`` is the reason if its Protobuf path (``indexes``) cannot be read."""
 
     schema: PayloadReader
     position: int
@@ -42,7 +42,7 @@ class WrittenPayload(NamedTuple):
 
 
 class PayloadDecoder:
-    """Decodes payloads of ``formats``. A payload of another format stays as it is."""
+    """Decodes payloads of ``formats``. Payloads of other formats are left unchanged."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PayloadDecoder:
         formats: Iterable[str] = FORMATS,
         limit: int = DEFAULT_LIMIT,
     ) -> None:
-        """``store`` may be a function that reads the schemas. It is called with the first payload that needs them."""
+        """``store`` may be a function that reads the schemas, called with the first payload that needs them."""
         self._given = store
         self._formats = frozenset(formats)
         self._every = len(self._formats) == len(FORMATS)
@@ -58,7 +58,7 @@ class PayloadDecoder:
         self._schemas: dict[tuple[str, int], PayloadReader] = {}
         self._choices: dict[tuple[object, ...], SchemaVersion] = {}
         self.missing = 0
-        """How many payloads carried an id that no known schema has."""
+        """The number of payloads with an id that no known schema has."""
 
     def decode(
         self,
@@ -67,7 +67,7 @@ class PayloadDecoder:
         value: bytes | None,
         headers: Iterable[tuple[bytes, bytes | None]] = (),
     ) -> dict[str, Decoded | None] | None:
-        """Return both sides of a record, or None if neither carries a schema."""
+        """Return the decoded key and value of a record, or None if neither has a schema."""
         sides = {"key": self.side(topic, "key", key, headers), "value": self.side(topic, "value", value, headers)}
         return sides if sides["key"] or sides["value"] else None
 
@@ -122,7 +122,7 @@ class PayloadDecoder:
         return self._framed(topic, side, payload, frame, candidates)
 
     def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
-        """Return the versions that a frame may name; None if it counts as no frame of a registry.
+        """Return the versions that a frame may name; None if it is not a registry's frame.
 
         That is an id of 0 without a schema, and a single object whose fingerprint no schema has.
         """
@@ -136,16 +136,15 @@ class PayloadDecoder:
 
     @cached_property
     def store(self) -> SchemaStore:
-        """The schemas that it decodes with."""
         return self._given() if callable(self._given) else self._given
 
     def reader(self, subject: str, version: int) -> AvroReader | ProtobufReader | None:
-        """Return the reader of a schema that payloads were decoded with, None for JSON."""
+        """Return the reader of a version's payloads, or None for JSON."""
         found = self.store.version(subject, version)
         return None if found is None else self.schema(found).reader
 
     def missing_schema(self, frame: SchemaFrame) -> Decoded:
-        """Return a side whose frame names no schema that is known, and count it."""
+        """Return the result for a frame with an unknown schema, and count it."""
         made = _begun(frame)
         self.missing += 1
         name = f"the GUID {frame.guid}" if frame.guid is not None else f"the id {frame.schema_id}"
@@ -212,7 +211,7 @@ class PayloadDecoder:
         return made | {"name": found.name, "data": found.records}
 
     def schema(self, version: SchemaVersion) -> PayloadReader:
-        """Return the reader of a schema, the same one each time."""
+        """Return the cached reader of a schema."""
         key = (version.subject, version.version)
         made = self._schemas.get(key)
         if made is None:
@@ -222,7 +221,7 @@ class PayloadDecoder:
         return made
 
     def _choose(self, topic: str, side: Side, candidates: list[SchemaVersion], indexes: list[int]) -> SchemaVersion:
-        """Return the version, among those with the payload's id, that most likely wrote it."""
+        """Return the version that most likely wrote a payload, among the versions with its id."""
         if len(candidates) == 1:
             return candidates[0]
         key = (topic, side, id(candidates), *indexes)

@@ -1,4 +1,4 @@
-"""Schemas as files that protoc and Avro's tools take, and as calls that restore them on a registry."""
+"""Export schemas as files for protoc and Avro's tools, and as calls that restore them on a registry."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 ENDINGS: Final = {"AVRO": ".avsc", "PROTOBUF": ".proto", "JSON": ".json"}
 _MAX_NAME: Final = 200
-"""Bytes of a file's name, which leaves room for a suffix."""
+"""The longest file name in bytes, with room for a suffix."""
 
 
 class ExportedSchemas:
-    """Relative paths and contents of files, and the schemas that could not be written unchanged."""
+    """Relative paths and contents of files, and notes about schemas that could not be written unchanged."""
 
     def __init__(self, versions: Iterable[SchemaVersion], store: SchemaStore) -> None:
         self.files: dict[str, bytes] = {}
@@ -58,7 +58,7 @@ class ExportedSchemas:
 
     @staticmethod
     def _reference_path(name: str, found: SchemaVersion | None, version: SchemaVersion) -> str | None:
-        """Return the path of a reference beside its schema, None for one that leads out of the folder."""
+        """Return the path of a reference beside its schema, or None if it leads out of the folder."""
         if version.schema_type != "PROTOBUF":
             return file_name(name) + ("" if found is None else ENDINGS.get(found.schema_type, ""))
         path = normpath(name)
@@ -69,7 +69,7 @@ class ExportedSchemas:
 
 
 def file_name(subject: str) -> str:
-    """Return the file name for a subject. All but letters, digits, dot, dash and underscore are escaped."""
+    """Return the file name for a subject. Characters except letters, digits, dot, dash and underscore are escaped."""
     name = url_quote(subject, safe="", errors="surrogatepass")
     if name[:1] in ("", "."):
         name = "%2E" + name[1:]

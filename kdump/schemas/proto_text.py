@@ -374,7 +374,7 @@ def _with(features: _Features, words: list[str]) -> _Features:
 
 
 def _check(message: MessageType) -> None:
-    """Raise SchemaError where two fields have one number or name."""
+    """Raise SchemaError if two fields have one number or name."""
     members: tuple[list[object], ...] = (
         [each.number for each in message.fields],
         [each.name for each in message.fields],

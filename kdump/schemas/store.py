@@ -1,8 +1,8 @@
-"""The schemas of a registry, read from its topic ``_schemas``.
+"""Read the schemas of a registry from its topic ``_schemas``.
 
 Each record of that topic has a JSON key with a ``keytype`` and a JSON value. The log is replayed in offset order, by
-the parsed key, as ``KafkaStoreReaderThread`` of Confluent's schema-registry does. A text that is still in the log stays
-known after its version was deleted: payloads may still carry its id.
+the parsed key, as ``KafkaStoreReaderThread`` of Confluent's schema-registry does. The text of a deleted version stays
+known as long as it is in the log: payloads may still have its id.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_INT: Final = 2**31 - 1
 
 
 class Reference(NamedTuple):
-    """A schema that another one refers to: ``name`` is its name there, ``subject`` and ``version`` find it."""
+    """A schema that another one refers to: ``name`` is its name there, ``subject`` and ``version`` identify it."""
 
     name: str
     subject: str
@@ -40,7 +40,7 @@ class SchemaVersion(NamedTuple):
     version: int
     id: int
     schema_type: str
-    """AVRO, PROTOBUF or JSON; or the unknown word that is stored."""
+    """AVRO, PROTOBUF or JSON, or the unknown word in the record."""
     references: tuple[Reference, ...]
     metadata: dict[str, Any] | None
     rule_set: dict[str, Any] | None
@@ -55,17 +55,17 @@ class SchemaVersion(NamedTuple):
 
     @property
     def guid(self) -> str:
-        """Its GUID, as record headers carry it."""
+        """The GUID in record headers."""
         return guid_of_value(self.stored, self.text, _references(self.stored))
 
     @property
     def context(self) -> str:
-        """The context that the subject's name begins with, such as ``.site1``."""
+        """The context in the subject's name, such as ``.site1``."""
         return split_context(self.subject)[0]
 
 
 class HistoryRecord(NamedTuple):
-    """A record of ``_schemas``. ``key_type`` is None if it is no record of a registry; ``why`` is the reason."""
+    """A record of ``_schemas``. ``key_type`` is None if it is not a registry's record; ``why`` is the reason."""
 
     offset: int
     timestamp_ms: int
@@ -89,7 +89,7 @@ class Subject(NamedTuple):
 
 
 def split_context(subject: str) -> tuple[str, str]:
-    """Return the context of a subject and its name in it: (``.site1``, ``orders``) of ``:.site1:orders``."""
+    """Return the context of a subject and its name in it, such as (``.site1``, ``orders``) of ``:.site1:orders``."""
     if subject.startswith(":."):
         context, colon, name = subject[1:].partition(":")
         if colon:
@@ -98,7 +98,7 @@ def split_context(subject: str) -> tuple[str, str]:
 
 
 class SchemaStore:
-    """The versions of all subjects, in the order in which their first records lie in the log."""
+    """The versions of all subjects, in the order of their first records in the log."""
 
     def __init__(self, topic: str = TOPIC) -> None:
         self.topic = topic
@@ -110,7 +110,7 @@ class SchemaStore:
         self._by_guid: dict[str, list[SchemaVersion]] | None = None
 
     def add(self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None) -> None:
-        """Replay a record; records come in offset order. ``history`` notes each, also those of no registry."""
+        """Replay a record; records come in offset order. ``history`` gets each one, also those of no registry."""
         self._by_id = self._by_guid = None
         value = value or None  # Karapace deletes with an empty value
         read, why = _read(key, value)
@@ -174,7 +174,7 @@ class SchemaStore:
         )
 
     def versions(self, states: Iterable[State] = STATES) -> Iterator[SchemaVersion]:
-        """Yield the versions that are in one of ``states``, in log order."""
+        """Yield the versions in one of ``states``, in log order."""
         chosen = frozenset(states)
         return (version for version in self._versions.values() if version.state in chosen)
 
@@ -209,7 +209,7 @@ class SchemaStore:
             yield Subject(name, state, live, self._configs.get(name), self._modes.get(name))
 
     def with_id(self, number: int) -> list[SchemaVersion]:
-        """Return the versions with this schema id, in log order; empty where no record has it."""
+        """Return the versions with this schema id, in log order."""
         if self._by_id is None:
             self._by_id = {}
             for version in self._versions.values():
@@ -239,7 +239,7 @@ def _set(settings: dict[str, Any], subject: str, value: Any) -> None:
 def _read(
     key: bytes | None, value: bytes | None
 ) -> tuple[tuple[dict[str, Any], dict[str, Any] | None], str] | tuple[None, str]:
-    """Return the objects of a key and a value, None for a null value; or None and why they are no registry's."""
+    """Return the objects of a key and a value (None for a null value), or None and why they are not a registry's."""
     names = _json(key)
     if not isinstance(names, dict):
         return None, "the key is no JSON object"
@@ -270,12 +270,12 @@ def _json(text: bytes | None) -> object:
 
 
 def _version(names: dict[str, Any], content: dict[str, Any]) -> int | None:
-    """Return the version that a record is about: DELETE_SUBJECT has it in its value."""
+    """Return the version of a record: DELETE_SUBJECT has it in its value."""
     return _int(names.get("version")) if "version" in names else _int(content.get("version"))
 
 
 def _int(value: object) -> int | None:
-    """Return a whole number of 32 bits that JSON holds, None for all else."""
+    """Return a 32-bit integer from JSON, or None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and -1 <= value <= _MAX_INT else None
 
 

@@ -1,4 +1,4 @@
-"""The keys of windows in changelogs of Kafka Streams: the application's key, and the times of its window.
+"""Split the keys of windows in changelogs of Kafka Streams: the application's key, and the times of its window.
 
 Sources: WindowKeySchema, SessionKeySchema and TimestampedKeyAndJoinSideSerializer of
 org.apache.kafka.streams.state.internals, TimeWindowedSerializer of org.apache.kafka.streams.kstream. Numbers are big
@@ -9,8 +9,8 @@ endian, times are ms since 1970:
 * a key of TimeWindowedSerializer, as suppressed results have it: the key, the start of the window;
 * rows of outer joins without a partner yet: their time, 1 or 0 for the left or the right side (int8), the key.
 
-The bytes do not name their layout. A layout is taken where the topic is a changelog and the times lie in the years 1990
-to 2100; the result names the bytes that were taken.
+The bytes do not name their layout. A layout is assumed if the topic is a changelog and the times are in the years 1990
+to 2100; the result names the assumed bytes.
 """
 
 from __future__ import annotations

@@ -59,52 +59,56 @@ _MAX: Final = "maxOffsetsPerTrigger"
 _ISOLATION: Final = "kafka.isolation.level"
 
 OPTIONS: Final = (
-    KafkaOption("subscribe", TAKEN, "Names of topics. It and the next two make a query one of Kafka's source."),
+    KafkaOption(
+        "subscribe", TAKEN, "Names of topics. This option and the next two select the options of Kafka's source."
+    ),
     KafkaOption(
         "subscribePattern",
         TAKEN,
-        "A topic's name must hold a match (Python's syntax, refused where Java's means something else). Topics that a "
-        "broker calls internal do not count.",
+        "The topic's name must contain a match. Python's syntax; a pattern with another meaning in Java is refused. A "
+        "broker's internal topics do not match.",
     ),
     KafkaOption("assign", TAKEN, f"As in `{_PARTITIONS}`."),
     KafkaOption(
         "startingOffsets, endingOffsets",
         TAKEN,
-        f"`earliest`, `latest`, or as in `{_OFFSETS}`. Where none is given a batch begins at the earliest offset and a "
-        "stream at the latest. Offsets that the log does not have: failOnDataLoss.",
+        f"`earliest`, `latest`, or as in `{_OFFSETS}`. By default a batch begins at the earliest offset and a "
+        "stream at the latest. failOnDataLoss decides about offsets that the log does not have.",
     ),
     KafkaOption(
         "startingOffsetsByTimestamp, endingOffsetsByTimestamp",
         TAKEN,
-        "Times (ms) in place of offsets, looked up as a broker does; they come before offsets.",
+        "Times (ms) instead of offsets, with a broker's lookup. They precede offsets.",
     ),
     KafkaOption(
         "startingTimestamp, endingTimestamp",
         TAKEN,
-        "A time for all partitions; it comes before all others. Without subscribe, subscribePattern or assign these "
-        "two choose records by their own times.",
+        "A time for all partitions; it precedes all others. Without subscribe, subscribePattern or assign these two "
+        "select records by their own times.",
     ),
-    KafkaOption(_STRATEGY, TAKEN, "`error` or `latest`: where no record is as late as the time to begin at."),
-    KafkaOption(_INCLUDE, TAKEN, "The column headers too, null where a record has none."),
-    KafkaOption("minPartitions", TAKEN, "As above. A segment is not read by two tasks below splitBytes."),
-    KafkaOption(_MAX, TAKEN, "Is maxRecordsPerTrigger: whole batches, one at least. A batch query ignores it."),
+    KafkaOption(_STRATEGY, TAKEN, "`error` or `latest`, if no record is as late as the start time."),
+    KafkaOption(_INCLUDE, TAKEN, "Also the column headers; null for a record without headers."),
+    KafkaOption("minPartitions", TAKEN, "As above. A segment smaller than splitBytes is read by one task."),
+    KafkaOption(
+        _MAX, TAKEN, "The same as maxRecordsPerTrigger: whole batches, at least one. A batch query ignores it."
+    ),
     KafkaOption("failOnDataLoss", TAKEN, "As above, for batch queries too."),
-    KafkaOption(_ISOLATION, TAKEN, "Is isolation."),
-    KafkaOption("groupIdPrefix", IGNORED, "No consumer group is there."),
-    KafkaOption("minOffsetsPerTrigger", IGNORED, "A trigger takes what is there."),
-    KafkaOption("maxTriggerDelay", IGNORED, "A trigger takes what is there."),
-    KafkaOption("maxRecordsPerPartition", IGNORED, "splitBytes cuts tasks."),
+    KafkaOption(_ISOLATION, TAKEN, "The same as isolation."),
+    KafkaOption("groupIdPrefix", IGNORED, "There is no consumer group."),
+    KafkaOption("minOffsetsPerTrigger", IGNORED, "A trigger reads all available records."),
+    KafkaOption("maxTriggerDelay", IGNORED, "A trigger reads all available records."),
+    KafkaOption("maxRecordsPerPartition", IGNORED, "splitBytes divides the work."),
     KafkaOption("fetchOffset.numRetries", IGNORED, "No offset is fetched."),
     KafkaOption("fetchOffset.retryIntervalMs", IGNORED, "No offset is fetched."),
     KafkaOption("kafkaConsumer.pollTimeoutMs", IGNORED, "No consumer polls."),
     KafkaOption(
         "kafka.auto.offset.reset",
         REFUSED,
-        "As Kafka's source does, and kafka.key.deserializer, kafka.value.deserializer, kafka.enable.auto.commit and "
-        "kafka.interceptor.classes.",
+        "Kafka's source refuses it too, and kafka.key.deserializer, kafka.value.deserializer, kafka.enable.auto.commit "
+        "and kafka.interceptor.classes.",
     ),
-    KafkaOption("kafka.*", IGNORED, "No broker is asked; none need be named."),
-    KafkaOption("endingOffsets, endingOffsetsByTimestamp", f"{REFUSED} in a stream", "As Kafka's source does."),
+    KafkaOption("kafka.*", IGNORED, "kdump contacts no broker."),
+    KafkaOption("endingOffsets, endingOffsetsByTimestamp", f"{REFUSED} in a stream", "Kafka's source refuses it too."),
     KafkaOption("endingTimestamp", f"{IGNORED} in a stream", "Kafka's source ignores it too, without a note."),
 )
 """The effect of each option, for the docs."""

@@ -305,12 +305,14 @@ def _of_questions() -> list[Option]:
 
 
 OPTIONS: Final = (
-    Option("topic", _names, "names or globs, separated by commas", "Take these topics only."),
-    Option("partition", _partitions, "numbers or ranges such as 0-3, separated by commas", "Take these partitions."),
-    Option("startingOffset", *_NUMBER, "Take records from this offset on."),
-    Option("endingOffset", *_NUMBER, "Take records below this offset."),
-    Option("startingTimestamp", *_TIME, "Take records from this time on."),
-    Option("endingTimestamp", *_TIME, "Take records before this time."),
+    Option("topic", _names, "names or globs, separated by commas", "Read only these topics."),
+    Option(
+        "partition", _partitions, "numbers or ranges such as 0-3, separated by commas", "Read only these partitions."
+    ),
+    Option("startingOffset", *_NUMBER, "The first offset to read."),
+    Option("endingOffset", *_NUMBER, "Read records below this offset."),
+    Option("startingTimestamp", *_TIME, "Read records from this time on."),
+    Option("endingTimestamp", *_TIME, "Read records before this time."),
     Option(
         "isolation",
         *_choice(READ_UNCOMMITTED, READ_COMMITTED),
@@ -319,25 +321,23 @@ OPTIONS: Final = (
     Option(
         "mode",
         *_choice(PERMISSIVE, DROPMALFORMED, FAILFAST),
-        "What damage does: it is left out and listed in the output damaged, left out, or it ends the job. Default: "
-        "FAILFAST for records, PERMISSIVE for other outputs.",
+        "The effect of damage. PERMISSIVE leaves it out and lists it in the output damaged, DROPMALFORMED leaves it "
+        "out, FAILFAST ends the job. Default: FAILFAST for records, PERMISSIVE for other outputs.",
     ),
     Option(
         "skipUnreadable",
         *_SWITCH,
-        "Count bytes that a failing local disk does not return (EIO) as damage. Without it, and for all other reasons, "
-        "a file that cannot be read ends the job in every mode.",
+        "Count bytes that a failing local disk does not return (EIO) as damage. Without it they end the job in every "
+        "mode, and so does any other unreadable file.",
     ),
-    Option("includeControl", *_SWITCH, "Give control records (transaction markers and others) too."),
+    Option("includeControl", *_SWITCH, "Also read control records, such as transaction markers."),
     Option(
         "output",
         *_choice(RECORDS, BATCHES, DAMAGED, ACCOUNT, FINDINGS, *ANSWERS),
-        "Rows of records, headers of batches, damaged ranges, of what every byte is, of what kdump check says, or of "
-        "the answer of the command of that name.",
+        "The rows: records, headers of batches, damaged ranges, an account of every byte, the findings of kdump check, "
+        "or the lines of the command with that name.",
     ),
-    Option(
-        "columns", _columns, "names, separated by commas", "Give these columns only, and spare the work for others."
-    ),
+    Option("columns", _columns, "names, separated by commas", "Return only these columns; others are not computed."),
     Option(
         "decode",
         *_choice(NONE, AUTO, *FORMATS),
@@ -349,34 +349,32 @@ OPTIONS: Final = (
         "a subject, or subject:version",
         "Columns with the types of this subject: keyDecoded, valueDecoded, schemaId, problem, why.",
     ),
-    Option("schemas", str, "a path", "Where the topic of the schema registry lies, if not in the path."),
-    Option("schemasTopic", str, "a name", "The name of that topic, if not _schemas."),
-    Option("splitBytes", *_SIZE, "Read larger segments as several tasks."),
-    Option("minPartitions", *_COUNT, "Read in about as many tasks or more, where there is enough to read."),
-    Option(
-        "dedupe", *_SWITCH, "Of several replicas of a partition give each offset once: the highest leader epoch wins."
-    ),
-    Option("leftovers", *_SWITCH, "Read .deleted, .swap and .cleaned files and stray folders too."),
+    Option("schemas", str, "a path", "The path of the schema registry's topic, if it is not in the path."),
+    Option("schemasTopic", str, "a name", "The name of that topic."),
+    Option("splitBytes", *_SIZE, "Divide larger segments between several tasks."),
+    Option("minPartitions", *_COUNT, "The approximate least number of tasks, if there is enough to read."),
+    Option("dedupe", *_SWITCH, "Return each offset of several replicas once: the highest leader epoch wins."),
+    Option("leftovers", *_SWITCH, "Also read .deleted, .swap and .cleaned files, and stray folders."),
     Option(
         "remote",
         _names,
         "folders or URIs, separated by commas",
-        "Read segments of tiered topics there too: they and the local ones of a partition are one log.",
+        "Also read segments of tiered topics here. They and the local segments of a partition are one log.",
     ),
     Option(
         "remoteKey",
         _keys,
         "NAME=FILE, separated by commas",
-        "The private keys (PEM) of the key pairs with which segments there are encrypted; they go to the executors.",
+        "Private keys (PEM) that decrypt segments in remote storage. They are sent to the executors.",
     ),
     Option(
         "maxBatchBytes",
         *_SIZE,
         "Largest batch accepted, compressed or uncompressed. A larger one is reported as damage.",
     ),
-    Option("maxFilesPerTrigger", *_COUNT, "Of a stream: open at most so many segments per trigger."),
-    Option("maxBytesPerTrigger", *_SIZE, "Of a stream: take at most so many bytes."),
-    Option("maxRecordsPerTrigger", *_COUNT, "Of a stream: take at most so many records."),
+    Option("maxFilesPerTrigger", *_COUNT, "The most segments that a trigger of a stream opens."),
+    Option("maxBytesPerTrigger", *_SIZE, "The most bytes that a trigger of a stream reads."),
+    Option("maxRecordsPerTrigger", *_COUNT, "The most records that a trigger of a stream reads."),
     Option(
         "failOnDataLoss",
         *_SWITCH,
@@ -386,9 +384,9 @@ OPTIONS: Final = (
     Option(
         "pushdown",
         *_SWITCH,
-        "Let Spark's filters on topic, partition, offset and timestamp choose what is read, where its switch is on.",
+        "Read less by Spark's filters on topic, partition, offset and timestamp, if Spark passes them.",
     ),
-    Option("at", *_TIME, "Of findings and answers: what 'now' means. Default: the clock.", OF_WHOLE),
+    Option("at", *_TIME, "For findings and answers: the time that counts as now. Default: the clock.", OF_WHOLE),
     *_of_questions(),
 )
 """The options of users; ``path`` and ``paths`` are Spark's own."""
