@@ -163,23 +163,21 @@ def log_dirs(
     if node_id(configs) is not None:
         return [place for path in paths for place in _place(path)]
     given = [each for path in paths for each in _given(path)]
-    found: dict[tuple[Files, str], None] = {}
-    for part in partitions:
-        path = part.folder if part.topic is None else part.log_dir
-        if (part.files, path) in found:
-            continue
-        place, shown = _place_and_path(part.files, path)
+    found = []
+    folders = ((one.files, one.folder if one.topic is None else one.log_dir) for one in partitions)
+    for files_here, path in dict.fromkeys(folders):
+        place, shown = _place_and_path(files_here, path)
         if not any(files == place and _holds(each, shown) for files, each in given):
             continue
         try:
-            names = {entry.name for entry in part.files.entries(path or ("." if part.files is LOCAL else ""))}
+            names = {entry.name for entry in files_here.entries(path or ("." if files_here is LOCAL else ""))}
         except StoreError:
             raise
         except UnreadableError:
             continue
         if names & LOG_DIR_FILES:
-            found[part.files, path] = None
-    return list(found)
+            found.append((files_here, path))
+    return found
 
 
 def _given(path: str) -> Iterator[tuple[object, str]]:

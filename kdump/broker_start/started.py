@@ -123,10 +123,20 @@ def started(
     """
     groups = CommittedOffsets(partitions)
     facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
+    topics = {} if image is None else image.topics.by_name
+    topic_ids = {name: topic.id for name, topic in topics.items()}
+    replicas = {
+        (name, number): tuple(state.replicas)
+        for name, topic in topics.items()
+        for number, state in topic.partitions.items()
+    }
+    by_dir: dict[str, list[Partition]] = {}
+    for part in partitions:
+        by_dir.setdefault(part.files.shown(part.log_dir or "."), []).append(part)
     for result in found:
-        dirs = set(result.log_dirs)
-        of_broker = [part for part in partitions if part.files.shown(part.log_dir or ".") in dirs]
-        log_dirs = {part.files.shown(part.log_dir or "."): part for part in reversed(of_broker)}
+        mine = {log_dir: by_dir[log_dir] for log_dir in result.log_dirs if log_dir in by_dir}
+        of_broker = [part for held in mine.values() for part in held]
+        log_dirs = {log_dir: held[0] for log_dir, held in reversed(mine.items())}
         marks = checkpointed(partial(_read, part) for part in log_dirs.values())
         context = Context(
             facts,
@@ -134,14 +144,8 @@ def started(
                 **marks.get((topic, number), {}),
                 **groups.of(topic, number),
             },
-            {}
-            if image is None
-            else {
-                (topic.name, number): tuple(state.replicas)
-                for topic in image.topics.by_name.values()
-                for number, state in topic.partitions.items()
-            },
-            {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()},
+            replicas,
+            topic_ids,
             {} if image is None else _registered(image),
             _directories(log_dirs),
             any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),

@@ -142,8 +142,8 @@ def _what(
         owner = f"broker {within[0].broker_id}" if within[0].broker_id else "of no known broker"
         cluster = state.properties.cluster_id if state.properties is not None else None
         yield f"{log_dir}: {owner}{f', cluster {cluster}' if cluster else ''}"
-        live = [line for line in within if line.state in {"current", "metadata"}]
-        other = Counter(line.state for line in within if line not in live)
+        live = [line for line in within if line.state in _IN_USE]
+        other = Counter(line.state for line in within if line.state not in _IN_USE)
         topics = len({line.topic for line in live})
         segments = counted(sum(line.segments for line in live), "segment")
         log = size(sum(line.log_bytes for line in live))
@@ -210,6 +210,7 @@ def _sides(current: Sequence[PartitionUsage]) -> list[str]:
     return [",".join(side) for side in sides.values()] if len(set(names)) < len(names) else []
 
 
+_IN_USE: Final = frozenset({"current", "metadata"})
 _OF_TOPICS: Final = (
     (CLUSTER_METADATA, "metadata", "topics, configs and brokers of the cluster"),
     (CONSUMER_OFFSETS, "groups", "where each consumer group was"),

@@ -74,6 +74,7 @@ def command(
             _refuse_to_overwrite(part, folder)
     for part, folder in zip(parts, folders, strict=True):
         access = of_sources([part])
+        again = False
         for segment, made in how.of(part):
             if isinstance(made, DamageError):
                 left = part.segments[part.segments.index(segment) + 1 :]
@@ -82,8 +83,9 @@ def command(
                 run.damage(f"{segment.name}: {made}: nothing was written for it{rest} ({advice})")
             else:
                 contents = _contents(segment, made, folder)
-                for path in files.write(folder, contents, force=force, access=access, note=run.note):
+                for path in files.write(folder, contents, force=force, access=access, note=run.note, again=again):
                     run.note(f"{path}: {path.stat().st_size} bytes")
+                again = True
     run.progress.clear()
     return run.status
 

@@ -54,19 +54,21 @@ def write(
     force: bool = False,
     access: Access = ANY,
     note: Note = _nothing,
+    again: bool = False,
 ) -> list[Path]:
     """Write files into ``folder``, create it if it is missing, and return the paths.
 
     Readers see a complete file or none, also after a crash. Raises before the first write: UsageError if ``folder`` is
     a file, TakenError if a file exists and ``force`` is false. Raises UnreadableError if the disk refuses; without
-    ``force`` the new files are then deleted.
+    ``force`` the new files are then deleted. ``again``: this run wrote into the folder before, and has reported the
+    parts of other runs there.
     """
     target = Path(folder)
     paths = {target / name: data for name, data in contents.items()}
     for path in () if force else paths:
         must_be_free(path)
     placed: dict[Path, tuple[int, int]] = {}
-    with parts.work_in(target, target, access, note) as work:
+    with parts.work_in(target, target, access, note, again=again) as work:
         made = {path: work.file() for path in paths}
         for path, data in paths.items():
             made[path].opened.write(data)

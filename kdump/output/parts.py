@@ -130,7 +130,7 @@ class OutputWork:
         self.is_done = False
 
     def begin(self) -> None:
-        """Create the missing folders; report the parts of killed runs. Raises OSError, UsageError."""
+        """Create the missing folders. Raises OSError, UsageError."""
         missing, above = [], self._place
         while not os.path.exists(above):  # noqa: PTH110  pathlib raises where a name is too long
             missing.append(above)
@@ -143,7 +143,6 @@ class OutputWork:
             if self._place == self._target:
                 raise UsageError(f"{self._place} is a file: name a folder to write into")
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self._place))
-        self.name_left_over(self._place)
 
     def name_left_over(self, folder: Path) -> None:
         """Report the parts in a folder that no run holds."""
@@ -221,15 +220,20 @@ def work_in(
     access: Access,
     note: Callable[[str], None],
     resumes: Callable[[Path], bool] | None = None,
+    *,
+    again: bool = False,
 ) -> Iterator[OutputWork]:
     """Begin work on an output. At its end delete unpublished parts, unless a later run ``resumes`` them.
 
-    Raises UnreadableError if the disk refuses.
+    Parts of other runs in ``place`` are reported, unless this run works there ``again``. Raises UnreadableError if the
+    disk refuses.
     """
     work = OutputWork(place, target, access, note, resumes)
     with signals.cleaned_up(work.end):
         try:
             work.begin()
+            if not again:
+                work.name_left_over(place)
             yield work
             work.is_done = True
         except BrokenPipeError:  # of messages during the work

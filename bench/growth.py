@@ -1,0 +1,203 @@
+"""How the work of each command grows: function calls over n and 4n of every kind of thing in a log dir.
+
+    python -m bench.growth [--kinds junk,members] [--size 60]
+
+Calls are counted, not time, so a busy machine gives the same figures. A line for each command and kind whose calls
+grow by more than LIMIT when the number of things grows by four; the exit status is 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import os
+import sys
+import tarfile
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kdump import cli
+from testing import forge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+TIMES: Final = 4
+LIMIT: Final = 5.0
+LOG: Final = "{:020}.log"
+
+
+def _segment(folder: Path, base: int = 0, batches: Sequence[bytes] = ()) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    made = batches or [forge.batch([forge.record(b"k%d" % base, b"v")], base_offset=base)]
+    (folder / LOG.format(base)).write_bytes(b"".join(made))
+    return folder
+
+
+def partitions(place: Path, n: int) -> None:
+    for number in range(n):
+        _segment(place / f"t{number // 3}-{number % 3}")
+
+
+def log_dirs(place: Path, n: int) -> None:
+    for number in range(n):
+        _segment(place / f"d{number}" / f"t-{number}")
+        (place / f"d{number}" / "meta.properties").write_text(f"version=1\nnode.id={number}\ncluster.id=c\n")
+
+
+def segments(place: Path, n: int) -> None:
+    for number in range(n):
+        _segment(place / "t-0", number)
+
+
+def batches(place: Path, n: int) -> None:
+    _segment(
+        place / "t-0",
+        0,
+        [forge.batch([forge.record(b"k%d" % at, b"v")], base_offset=at, attributes=8 * (at % 2)) for at in range(n)],
+    )
+
+
+def gaps(place: Path, n: int) -> None:
+    _segment(place / "t-0", 0, [forge.batch([forge.record(b"k", b"v")], base_offset=at * 3) for at in range(n)])
+
+
+def damaged(place: Path, n: int) -> None:
+    made = [bytearray(forge.batch([forge.record(b"k", b"v" * 20)], base_offset=at)) for at in range(2 * n)]
+    for batch in made[::2]:
+        batch[-1] ^= 1
+    _segment(place / "t-0", 0, [bytes(batch) for batch in made])
+
+
+def producers(place: Path, n: int) -> None:
+    open_transaction = {"producer_epoch": 0, "base_sequence": 0, "attributes": 16}
+    for at in range(n):
+        made = forge.batch([forge.record(b"k", b"v")], base_offset=at, producer_id=at, **open_transaction)
+        _segment(place / "t-0", at, [made])
+
+
+def junk(place: Path, n: int) -> None:
+    _segment(place / "t-0")
+    for number in range(n):
+        (place / "t-0" / f"junk{number}").touch()
+        (place / f"junk{number}").touch()
+
+
+def snapshots(place: Path, n: int) -> None:
+    _segment(place / "t-0")
+    for number in range(n):
+        (place / "t-0" / f"{number:020}.snapshot").write_bytes(b"\0\1broken")
+        (place / "t-0" / f"{number:020}.index").write_bytes(b"ragged")
+
+
+def epochs(place: Path, n: int) -> None:
+    _segment(
+        place / "t-0", 0, [forge.batch([forge.record(b"k", b"v")], base_offset=at, leader_epoch=at) for at in range(n)]
+    )
+    lines = "".join(f"{at} {at}\n" for at in range(n))
+    (place / "t-0" / "leader-epoch-checkpoint").write_text(f"0\n{n}\n{lines}")
+
+
+def members(place: Path, n: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        partitions(Path(folder), n)
+        with tarfile.open(place / "bundle.tar.gz", "w:gz") as archive:
+            archive.add(folder, "d")
+
+
+KINDS: Final[dict[str, Callable[[Path, int], None]]] = {
+    kind.__name__: kind
+    for kind in (
+        partitions, log_dirs, segments, batches, gaps, damaged, producers, junk, snapshots, epochs,
+        members,
+    )
+}  # fmt: skip
+COMMANDS: Final = {
+    "PATH": ["{}"],
+    "ls": ["ls", "{}", "--segments"],
+    "dump": ["dump", "{}"],
+    "dump jsonl": ["dump", "{}", "-o", "jsonl"],
+    "dump --batches": ["dump", "{}", "--batches", "-o", "csv"],
+    "dump --tail": ["dump", "{}", "--tail", "1"],
+    "dump --grep": ["dump", "{}", "--grep", "x.*y"],
+    "check": ["check", "{}"],
+    "check --headers-only": ["check", "{}", "--headers-only"],
+    "verify-index": ["verify-index", "{}"],
+    "offsets": ["offsets", "{}"],
+    "transactions": ["transactions", "{}", "--all"],
+    "producers": ["producers", "{}", "--gaps"],
+    "get": ["get", "*-0@0", "--in", "{}"],
+    "explain": ["explain", "t-0@0..5", "--in", "{}"],
+    "diff": ["diff", "{}", "{}"],
+    "groups": ["groups", "{}", "--history"],
+    "metadata": ["metadata", "{}", "--events"],
+    "du": ["du", "{}"],
+    "stats": ["stats", "{}", "--records"],
+    "retention": ["retention", "{}"],
+    "compaction": ["compaction", "{}", "--config", "*:cleanup.policy=compact", "--records"],
+    "report": ["report", "{}", "--text"],
+    "salvage": ["salvage", "{}", "--out", "{}.out"],
+    "rebuild-index": ["rebuild-index", "{}", "--out", "{}.out"],
+}
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Send what commands print to nowhere."""
+    kept = os.dup(1), os.dup(2)
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 1)
+    os.dup2(sink, 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept[0], 1)
+        os.dup2(kept[1], 2)
+        for descriptor in (sink, *kept):
+            os.close(descriptor)
+
+
+def calls(words: Sequence[str]) -> int:
+    """Return how many functions a command line calls."""
+    profile = cProfile.Profile()
+    sys.argv = ["kdump", *words]
+    with _silent(), suppress(SystemExit):
+        profile.runcall(cli.main)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def growth(kind: str, command: str, size: int) -> float:
+    """Return the calls of a command over TIMES as many things, over those of ``size`` of them."""
+    counts = []
+    for n in (1, 1, size, TIMES * size):  # the first run imports
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder) / "logs"
+            place.mkdir()
+            KINDS[kind](place, n)
+            counts.append(calls([word.format(place) for word in COMMANDS[command]]))
+    _, base, few, many = counts
+    return (many - base) / max(few - base, size)
+
+
+def main() -> int:
+    """Print what grows too fast."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kinds", default="", help="by default all")
+    parser.add_argument("--commands", default="", help="by default all")
+    parser.add_argument("--size", type=int, default=60)
+    given = parser.parse_args()
+    worst = 0
+    for kind in given.kinds.split(",") if given.kinds else KINDS:
+        for command in given.commands.split(",") if given.commands else COMMANDS:
+            found = growth(kind, command, given.size)
+            if found > LIMIT:
+                worst = 1
+                print(f"{kind}: kdump {command}: {found:.1f} times the calls", flush=True)
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main())
