@@ -1,1 +1,1 @@
-"""One module per kind of file or structure that Kafka writes; `log_dirs/file_names.py` has the names of the files."""
+"""One module per kind of file that Kafka writes. Their names are in `log_dirs/file_names.py`."""

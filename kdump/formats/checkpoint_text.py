@@ -1,7 +1,7 @@
-"""The frame of Kafka's small text files: a version line, a line with the number of entries, an entry per line.
+"""The common format of checkpoint files: a version line, a line with the number of entries, one line per entry.
 
-Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n``; the last needs no end. Most damage is
-an IOException in a broker, which takes the log dir offline. :class:`NumberDamageError` is another exception.
+Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n``; the last one may have no end. Damage
+causes an IOException in a broker, which takes the log dir offline, except for :class:`NumberDamageError`.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python converts no more than 4300
 
 
 class TextLine(NamedTuple):
-    """One line without its end, and the byte offset at which it begins."""
+    """One line without its end, and its position in bytes."""
 
     text: str
     position: int
 
 
 class NumberDamageError(DamageError):
-    """A value that Java does not convert, or a line that is absent: the broker meets no IOException.
+    """A malformed number or a missing line: another exception than an IOException in the broker.
 
-    Whether the broker then ends or takes the file for an empty one depends on the reader.
+    Depending on the file, the broker then stops or treats the file as empty.
     """
 
 
 def lines(data: Bytes) -> Iterator[TextLine]:
-    """Yield the lines of a UTF-8 text. Raises DamageError where the bytes are not UTF-8."""
+    """Yield the lines of a UTF-8 text. Raises DamageError for malformed UTF-8."""
     whole = bytes(data)
     position = 0
     while position < len(whole):
         found = LINE.match(whole, position)
-        if found is None:  # the expression matches the empty string too
+        if found is None:  # for mypy: the expression always matches
             return
         try:
             yield TextLine(found[1].decode(), position)
@@ -53,13 +53,13 @@ def lines(data: Bytes) -> Iterator[TextLine]:
 
 
 def malformed(line: TextLine, expected: str, kind: type[DamageError] = DamageError) -> NoReturn:
-    """Raise the damage of a line that is not what it should be."""
+    """Raise the error of a malformed line."""
     reason = "a line is malformed" if line.text.strip("\0") or not line.text else "all bytes of a line are zero"
     raise kind("line", reason, position=line.position, expected=expected, found=quoted(line.text))
 
 
 def parts(line: TextLine, count: int, expected: str) -> list[str]:
-    """Return the ``count`` parts of a line that white space separates; refuse a line of more or fewer."""
+    """Return the ``count`` parts of a line between white space. Raises DamageError for another number of parts."""
     found = re.split(r"\s+", line.text.rstrip())
     if len(found) != count:
         malformed(line, expected)
@@ -67,7 +67,7 @@ def parts(line: TextLine, count: int, expected: str) -> list[str]:
 
 
 def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
-    """Return the number that ``text``, a part of ``line``, spells as Java reads it. Raises NumberDamageError."""
+    """Return the number in ``text``, a part of ``line``. Raises NumberDamageError where Java's parser throws."""
     value = int(text) if INTEGER.fullmatch(text) else None
     if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
         malformed(line, expected, NumberDamageError)
@@ -75,7 +75,7 @@ def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
 
 
 def header(line: TextLine, expected: str) -> int:
-    """Return the number in a line. Raises DamageError for any other text, as Java raises an IOException."""
+    """Return the number in a line. Raises DamageError for any other text, for which Java throws an IOException."""
     try:
         return integer(line.text, line, expected)
     except NumberDamageError:
@@ -83,12 +83,12 @@ def header(line: TextLine, expected: str) -> int:
 
 
 def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
-    """Return the entries. As for a broker, a file that ends before its number of entries has none.
+    """Return the entries. As in a broker, a file that ends before the number of entries has none.
 
-    Raises DamageError with the line's position: unknown version, malformed line, another number of entries. It is a
-    NumberDamageError for a value of an entry that is no number, and for a negative number of entries (ArrayList).
+    Raises DamageError for an unknown version, a malformed line or a wrong number of entries. It is a NumberDamageError
+    for a malformed number in an entry, and for a negative number of entries.
     """
-    rest = iter(list(lines(data)))  # a reader decodes 8 KiB before the broker sees a line
+    rest = iter(list(lines(data)))  # as Java, decode all lines before the first is parsed
     first = next(rest, None)
     if first is None:
         return ()
@@ -113,6 +113,5 @@ def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
 
 
 def encode(entries: Iterable[str]) -> bytes:
-    """Return the bytes of a file with these entry lines."""
     texts = list(entries)
     return "".join(f"{line}\n" for line in [str(VERSION), str(len(texts)), *texts]).encode()

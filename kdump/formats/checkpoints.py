@@ -1,6 +1,6 @@
-"""The offset checkpoints of a log directory: an offset of each partition.
+"""The offset checkpoints of a log dir, such as ``replication-offset-checkpoint``: an offset for each partition.
 
-Source: Kafka's class OffsetCheckpointFile. One layout serves all four files: topic, partition and offset per line.
+Source: Kafka's class OffsetCheckpointFile. All four files have topic, partition and offset in a line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SHAPE = "topic, partition and offset"
 
 
 class PartitionOffset(NamedTuple):
-    """An offset that a log directory remembers of a partition."""
+    """A line of the file."""
 
     topic: str
     partition: int
@@ -31,7 +31,6 @@ def read(data: Bytes) -> tuple[PartitionOffset, ...]:
 
 
 def encode(entries: Iterable[PartitionOffset]) -> bytes:
-    """Return the bytes of a checkpoint."""
     return checkpoint_text.encode(f"{entry.topic} {entry.partition} {entry.offset}" for entry in entries)
 
 

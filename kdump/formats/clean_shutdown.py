@@ -1,7 +1,7 @@
-"""``.kafka_cleanshutdown``: a broker that stopped in good order leaves it in each log directory.
+"""``.kafka_cleanshutdown``: the file that a broker writes into each log dir when it stops cleanly.
 
-Source: Kafka's class CleanShutdownFileHandler. Empty up to 3.6; from 3.7 (KIP-966) JSON with the broker's epoch.
-Its presence is what counts: without it a broker recovers the directory's logs at its start.
+Source: Kafka's class CleanShutdownFileHandler. Empty up to 3.6; JSON with the broker's epoch from 3.7 on (KIP-966).
+Without the file a broker recovers the logs of the log dir when it starts.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ CURRENT_VERSION = 0
 
 
 class CleanShutdown(NamedTuple):
-    """The file's version and the broker's epoch; None in an empty file, and for an epoch that is not reported."""
+    """The file's version and the broker's epoch. Both are None in an empty file; the epoch may also be missing."""
 
     version: int | None = None
     broker_epoch: int | None = None
 
 
 def read(data: Bytes) -> CleanShutdown:
-    """Return the content. Raises DamageError where it is neither empty nor an object with whole numbers."""
+    """Return the content. Raises DamageError unless it is empty or a JSON object with whole numbers."""
     if not len(data):
         return CleanShutdown()
     import json  # slow to import, and few files need it
 
     try:
         content = json.loads(bytes(data))
-    except (ValueError, RecursionError) as fault:  # the second when it is nested deeply
+    except (ValueError, RecursionError) as fault:  # RecursionError for deep nesting
         raise DamageError("json", f"a clean shutdown file is not JSON: {fault}") from None
     if not isinstance(content, dict):
         raise DamageError("json", "a clean shutdown file is no JSON object", found=type(content).__name__)
@@ -42,7 +42,6 @@ def read(data: Bytes) -> CleanShutdown:
 
 
 def encode(content: CleanShutdown) -> bytes:
-    """Return the bytes of the file."""
     if content == CleanShutdown():
         return b""
     import json

@@ -1,4 +1,4 @@
-"""``leader-epoch-checkpoint``: at which offset each leader epoch of a partition began.
+"""``leader-epoch-checkpoint``: the start offset of each leader epoch of a partition.
 
 Source: KIP-101 and Kafka's class LeaderEpochCheckpointFile (0.11).
 """
@@ -18,7 +18,7 @@ SHAPE = "leader epoch and start offset"
 
 
 class EpochEntry(NamedTuple):
-    """A leader epoch, and the first offset written in it."""
+    """A leader epoch and its first offset."""
 
     epoch: int
     start_offset: int
@@ -30,7 +30,6 @@ def read(data: Bytes) -> tuple[EpochEntry, ...]:
 
 
 def encode(entries: Iterable[EpochEntry]) -> bytes:
-    """Return the bytes of a checkpoint."""
     return checkpoint_text.encode(f"{entry.epoch} {entry.start_offset}" for entry in entries)
 
 

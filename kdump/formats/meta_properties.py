@@ -1,8 +1,8 @@
-"""``meta.properties``: which broker and cluster a log directory belongs to.
+"""``meta.properties``: the cluster, broker and directory ids of a log dir.
 
 Source: Kafka's class PropertiesUtils (0.9; directory ids since KIP-858, 3.7). The syntax is that of Java's
-``Properties.load`` and ``store``: ``#`` or ``!`` begins a comment, ``=``, ``:`` or blanks end a key, a backslash
-escapes a character or, at a line's end, joins the next line to it; bytes are ISO 8859-1.
+``Properties.load``: ``#`` or ``!`` starts a comment, ``=``, ``:`` or white space ends a key, a backslash escapes a
+character or, at the end of a line, continues it. Bytes are ISO 8859-1.
 """
 
 from __future__ import annotations
@@ -21,41 +21,39 @@ if TYPE_CHECKING:
 BLANKS = " \t\f"
 LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "cluster.id")}
-"""Version -> the keys without which a broker does not start."""
+"""Version -> the required keys."""
 NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {"0": ("broker.id",), "1": ("node.id",)}
 UUID_TEXT: Final = 24
-"""The longest text that Kafka takes for a Uuid."""
+"""Most characters of a Uuid."""
 UUID_BYTES: Final = 16
 RESERVED_IDS: Final = 100
-"""Directory ids below this number mean something else (KIP-858)."""
+"""Directory ids below this number are reserved (KIP-858)."""
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 WRITTEN = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {mark: "\\" + mark for mark in "\\=:#!"}
 
 
 class MetaProperties(NamedTuple):
-    """Keys and values in the file's order, and the comment lines, each with its mark."""
+    """Keys and values in the file's order, and the comment lines with ``#`` or ``!``."""
 
     values: Mapping[str, str]
     comments: tuple[str, ...] = ()
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster's id (0.10.1 and later)."""
         return self.values.get("cluster.id")
 
     @property
     def broker_id(self) -> str | None:
-        """The broker's id: ``node.id`` in KRaft clusters, ``broker.id`` before."""
+        """The ``node.id`` of KRaft, or the ``broker.id`` of ZooKeeper clusters."""
         return self.values.get("node.id", self.values.get("broker.id"))
 
     @property
     def directory_id(self) -> str | None:
-        """The log directory's id (3.7 and later)."""
         return self.values.get("directory.id")
 
 
 def read(data: Bytes) -> MetaProperties:
-    """Return the properties; the last of equal keys counts. Raises DamageError at a malformed ``\\uXXXX``."""
+    """Return the properties; of equal keys the last one counts. Raises DamageError for a malformed ``\\uXXXX``."""
     values: dict[str, str] = {}
     comments: list[str] = []
     for text, position in _logical_lines(bytes(data).decode("latin-1")):
@@ -68,7 +66,7 @@ def read(data: Bytes) -> MetaProperties:
 
 
 def check(properties: MetaProperties) -> None:
-    """Raise DamageError where a broker would not start with these properties (Kafka's MetaPropertiesVersion)."""
+    """Raise DamageError if a broker would not start with these properties (Kafka's MetaPropertiesVersion)."""
     if not properties.values:
         raise DamageError("property", "the file holds no property", expected="version, node.id, cluster.id")
     version = properties.values.get("version", "0").strip()
@@ -87,7 +85,7 @@ def check(properties: MetaProperties) -> None:
 
 
 def _is_directory_id(text: str) -> bool:
-    """Return whether Kafka's ``Uuid.fromString`` reads the text, and ``DirectoryId.reserved`` does not claim it."""
+    """Return whether Kafka's ``Uuid.fromString`` accepts the text and ``DirectoryId.reserved`` is false for it."""
     if len(text) > UUID_TEXT:
         return False
     try:
@@ -100,7 +98,7 @@ def _is_directory_id(text: str) -> bool:
 
 
 def encode(properties: MetaProperties) -> bytes:
-    """Return the bytes of the file: comments, then a line for each key."""
+    """Return the bytes of the file: the comments, then a line for each key."""
     lines = [*properties.comments]
     for key, value in properties.values.items():
         escaped = _escape(value)
@@ -110,7 +108,7 @@ def encode(properties: MetaProperties) -> bytes:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the lines that hold something, without leading blanks and with continuations joined, and their start."""
+    """Yield the non-empty lines and their positions, without leading white space and joined with continuations."""
     joined, start = "", 0
     for natural in LINE.finditer(text):
         line = (natural[1] or natural[2] or "").lstrip(BLANKS)

@@ -1,7 +1,7 @@
-"""``.index``: where in the log some offsets stand.
+"""``.index``, the offset index: the positions of some offsets in the log.
 
-Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. An entry names
-the first offset of the append at its position up to 1.0, its last offset from 2.0, that of the batch from 3.9.
+Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. Up to 1.0 the offset of an
+entry is the first one of the append at its position. From 2.0 on it is the append's last one, from 3.9 the batch's.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class StoredOffset(NamedTuple):
-    """An entry as stored: the offset counted from the file's base offset, the position in bytes."""
+    """An entry as stored: the offset minus the file's base offset, and the position in bytes."""
 
     relative_offset: Int32
     position: Int32
 
 
 class OffsetPosition(NamedTuple):
-    """An offset, and the position in bytes of a batch in the log."""
+    """An offset, and the position of its batch in the log in bytes."""
 
     offset: int
     position: int
@@ -38,7 +38,7 @@ class OffsetIndex(SparseIndex[OffsetPosition]):
         return OffsetPosition(self.base_offset + first, second)
 
     def lookup(self, offset: int, among: int | None = None, *, warm: bool = True) -> OffsetPosition:
-        """Return the greatest entry not above ``offset``; the base offset at position 0 when there is none."""
+        """Return the greatest entry not above ``offset``, or the base offset with position 0."""
         slot = self.slot_for(offset, among, warm=warm)
         return OffsetPosition(self.base_offset, 0) if slot is None else self[slot]
 

@@ -1,7 +1,7 @@
-"""``partition.metadata``: the topic id of a partition's folder.
+"""``partition.metadata``: the topic id of a partition folder.
 
-Source: KIP-516 and Kafka's class PartitionMetadataFile (2.8). Two lines, ``version: 0`` and ``topic_id: ID``, the
-second without a line end; an id is 16 bytes in base64 for URLs, without padding.
+Source: KIP-516 and Kafka's class PartitionMetadataFile (2.8). Two lines, ``version: 0`` and ``topic_id: ID``; the
+second one has no line end. An id is 16 bytes in URL-safe base64 without padding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 VERSION = 0
 ZERO_ID = bytes(16)
 MOST_TEXT = 24
-"""Characters of an id that ``Uuid.fromString`` takes at most."""
+"""Most characters of an id (``Uuid.fromString``)."""
 
 
 class PartitionMetadata(NamedTuple):
@@ -30,24 +30,23 @@ class PartitionMetadata(NamedTuple):
 
     @property
     def topic_id_text(self) -> str:
-        """The id as Kafka writes it: 22 characters."""
         return id_text(self.topic_id)
 
 
 def id_text(topic_id: bytes) -> str:
-    """Return a topic id as Kafka writes it: 22 characters."""
+    """Return a topic id as Kafka's 22 characters."""
     from base64 import urlsafe_b64encode
 
     return urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def read(data: Bytes) -> PartitionMetadata:
-    """Return the content. Lines after the second are ignored, as a broker does.
+    """Return the content. As in a broker, lines after the second are ignored.
 
-    Raises DamageError where a broker meets an IOException. It is a NumberDamageError where a line is absent or
-    ``Uuid.fromString`` refuses the id: the broker ends.
+    Raises DamageError where a broker has an IOException. It is a NumberDamageError, with which the broker stops, for a
+    missing line and for an id that ``Uuid.fromString`` refuses.
     """
-    lines = iter(list(checkpoint_text.lines(data)))  # all of it is decoded before a line is read
+    lines = iter(list(checkpoint_text.lines(data)))  # decode all lines before the first is parsed
     expected = "version: 0"
     line = next(lines, None) or _absent(0, expected)
     version = checkpoint_text.header(TextLine(_value(line, expected), line.position), expected)
@@ -64,7 +63,7 @@ def read(data: Bytes) -> PartitionMetadata:
 
 
 def _id(text: str) -> bytes:
-    """Return the bytes that base64 for URLs spells, padded or not; none for a text that is too long or no base64."""
+    """Return the bytes of URL-safe base64 with or without padding; empty for any other text."""
     from base64 import b64decode  # few runs need it
 
     if len(text) > MOST_TEXT:
@@ -81,7 +80,6 @@ def _absent(position: int, expected: str) -> NoReturn:
 
 
 def encode(metadata: PartitionMetadata) -> bytes:
-    """Return the bytes of the file."""
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id_text}".encode()
 
 

@@ -1,7 +1,7 @@
-"""``.snapshot``: what a partition remembers of its producers at an offset.
+"""``.snapshot``, the producer snapshot: the state of a partition's producers at an offset.
 
-Source: KIP-98 and Kafka's class ProducerStateManager (0.11; version 1 in all releases). Version, a CRC-32C of all
-bytes after it, the number of entries, the entries.
+Source: KIP-98 and Kafka's class ProducerStateManager (0.11; version 1 in all releases). The file has a version, a
+CRC-32C of all bytes after it, the number of entries, and the entries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VERSION = 1
 
 
 class SnapshotHeader(NamedTuple):
-    """The bytes before the entries; the field names are those of the original's schema."""
+    """The bytes before the entries, with the field names of Kafka's schema."""
 
     version: Int16
     crc: UInt32
@@ -42,7 +42,6 @@ class ProducerEntry(NamedTuple):
 
     @property
     def has_batch(self) -> bool:
-        """Whether a batch of data is remembered."""
         return self.last_offset >= 0
 
     @property
@@ -52,14 +51,14 @@ class ProducerEntry(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """The first sequence number of the last batch; 0 follows 2147483647, and so (sic) -1 gives 2147483647."""
+        """The first sequence number of the last batch. 0 follows 2147483647; -1 gives 2147483647 (sic)."""
         if self.last_sequence < self.offset_delta:
             return to_int32(INT32_MAX - (self.offset_delta - self.last_sequence) + 1)
         return self.unwrapped_first_sequence
 
     @property
     def unwrapped_first_sequence(self) -> int:
-        """The same as releases before 2.2 compute it: a plain difference."""
+        """The first sequence number as releases before 2.2 compute it: a plain difference."""
         return to_int32(self.last_sequence - self.offset_delta)
 
     @property
@@ -69,7 +68,6 @@ class ProducerEntry(NamedTuple):
 
     @property
     def first_offset(self) -> int:
-        """The first offset of the last batch."""
         return self.last_offset - self.offset_delta
 
 
@@ -81,8 +79,8 @@ GUARDED_FROM = HEADER.offsets["producer_entries"]
 class SnapshotParts(NamedTuple):
     """The content of a snapshot, valid or not.
 
-    A header field is None if the file ends before or inside it. ``entries`` are the whole ones among the
-    ``announced`` number; ``cut_in`` names the field in which the file ends too early.
+    A header field is None if the file ends before its end. ``entries`` are the complete ones of the ``announced``
+    number. ``cut_in`` is the field in which a truncated file ends.
     """
 
     version: int | None
@@ -95,7 +93,6 @@ class SnapshotParts(NamedTuple):
 
     @property
     def room(self) -> int:
-        """The number of bytes after the header."""
         return max(0, self.size - HEADER.size)
 
 
@@ -152,7 +149,6 @@ def read(data: Bytes) -> tuple[ProducerEntry, ...]:
 
 
 def encode(entries: Iterable[ProducerEntry]) -> bytes:
-    """Return the bytes of a snapshot of these producers."""
     written = [ENTRY.write(entry) for entry in entries]
     guarded = len(written).to_bytes(4, "big") + b"".join(written)
     return VERSION.to_bytes(2, "big") + crc32c(guarded).to_bytes(4, "big") + guarded

@@ -1,7 +1,7 @@
-"""``quorum-state``: for whom a KRaft node voted, and whom it takes for the leader.
+"""``quorum-state``: the leader that a KRaft node knows, and the node that it voted for.
 
 Source: KIP-595 (2.7), KIP-853 (3.9, version 1) and Kafka's classes FileQuorumStateStore and QuorumStateData. One line
-of JSON; ``data_version`` is its version. It stands among the segments of the metadata log.
+of JSON, with its version in ``data_version``. The file is in the folder of the metadata log.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ NEEDED: Final = {
     0: {"clusterId": str, "leaderId": int, "leaderEpoch": int, "votedId": int, "appliedOffset": int},
     1: {"leaderId": int, "leaderEpoch": int, "votedId": int, "votedDirectoryId": str},
 }
-"""Version -> the fields that a node wants, and what they are in JSON; ``currentVoters`` of version 0 may be null."""
+"""Version -> the required fields and their types; ``currentVoters`` of version 0 may be null."""
 
 
 class QuorumState(NamedTuple):
     """The file's version, the leader and its epoch, and the node that was voted for; -1 stands for none.
 
-    ``voters`` are the nodes of the quorum where ``controller.quorum.voters`` has them; empty else (version 1).
+    ``voters`` are the nodes of a static quorum (``controller.quorum.voters``); empty in version 1.
     """
 
     version: int
@@ -35,13 +35,13 @@ class QuorumState(NamedTuple):
 
 
 def read(data: Bytes) -> QuorumState:
-    """Return the content of the first line, as a node reads it. Raises DamageError where a node would refuse it."""
+    """Return the content of the first line. Raises DamageError if a node would refuse it."""
     line = bytes(data).partition(b"\n")[0]
     import json  # slow to import, and few files need it
 
     try:
         content = json.loads(line)
-    except (ValueError, RecursionError) as fault:  # the second when it is nested deeply
+    except (ValueError, RecursionError) as fault:  # RecursionError for deep nesting
         raise DamageError("json", f"quorum-state is not JSON: {fault}") from None
     if not isinstance(content, dict):
         raise DamageError("json", "quorum-state is no JSON object", found=type(content).__name__)

@@ -1,4 +1,4 @@
-"""A record and its headers, as a batch of any magic holds them."""
+"""A record of a batch of any magic, and its headers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MANY_HEADERS: Final = 256
-"""Headers of a record that are objects at the same time; more are read from their bytes whenever they are needed."""
+"""Most headers of a record that are objects. More are read from their bytes on each iteration."""
 LARGE: Final = 1 << 20
-"""Bytes of a record from which on its fields are printed in pieces: the text of a byte may take 6."""
+"""Size of a record in bytes from which on it is printed in pieces: its text may be six times as large."""
 LARGE_BATCH: Final = 4 << 20
-"""Decompressed size from which the records of a batch may be printed in pieces: their text may take six times that."""
+"""Decompressed size of a batch in bytes from which on large records in it are printed in pieces."""
 
 
 class Header(NamedTuple):
@@ -28,7 +28,7 @@ class Header(NamedTuple):
 
 
 class ManyHeaders(Sequence[Header]):
-    """The headers of a record that has many of them, as bytes: an object takes 40 times the 3 bytes of a small one.
+    """The headers of a record with many headers, stored as bytes: an object takes 40 times the bytes of a small header.
 
     ``data`` holds ``count`` well-formed headers of magic 2.
     """
@@ -70,11 +70,11 @@ class ManyHeaders(Sequence[Header]):
 
 
 class Record(NamedTuple):
-    """One record. ``None`` is Kafka's null for key and value, and "this magic has no such field" elsewhere.
+    """One record. None stands for a null key or value, and for other fields that its magic does not have.
 
-    ``timestamp`` is in ms; ``size`` is the record's whole size in bytes in the (decompressed) batch; ``key_size`` and
-    ``value_size`` are the sizes as stored (-1 for null in magic 2; magic 0 and 1 may hold any negative number).
-    ``crc`` and ``crc_valid`` stand only in magic 0 and 1, where each message has its own checksum.
+    ``timestamp`` is in ms, ``size`` is the record's size in bytes in the decompressed batch. ``key_size`` and
+    ``value_size`` are as stored: -1 for null in magic 2, any negative number for null in magic 0 and 1. ``crc`` and
+    ``crc_valid`` exist in magic 0 and 1 only, where each message has its own checksum.
     """
 
     offset: int

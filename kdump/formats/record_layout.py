@@ -1,4 +1,4 @@
-"""A segment (``.log``), where each field stands: batches one after the other, each after the 12-byte log overhead.
+"""The layout of a segment (``.log``): consecutive entries, each with a log overhead of 12 bytes.
 
 Source: ``FileLogInputStream``, ``Records``. An entry of magic 0 (Kafka 0.8) or 1 (KIP-32, Kafka 0.10) is a message
 (``LegacyRecord``); one of magic 2 (KIP-98, Kafka 0.11) is a batch of records (``DefaultRecordBatch``).
@@ -13,7 +13,7 @@ from kdump.primitives.wire import Int8, Int16, Int32, Int64, Layout, UInt32
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 TIMESTAMP_TYPES: Final = {None: "NoTimestampType", CREATE_TIME: "CreateTime", LOG_APPEND_TIME: "LogAppendTime"}
-"""Kafka's words for the types of a timestamp; None stands for magic 0, which has no timestamps."""
+"""Timestamp type -> Kafka's name; None stands for magic 0, which has no timestamps."""
 
 MAGIC_2: Final = 2
 
@@ -22,7 +22,7 @@ TIMESTAMP_TYPE_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
-"""Bits of the attributes. Magic 0 has the codec alone, magic 1 the codec and the timestamp type."""
+"""Bits of the attributes. Magic 0 has only the codec, magic 1 the codec and the timestamp type."""
 
 
 class LogOverhead(NamedTuple):
@@ -34,18 +34,18 @@ class LogOverhead(NamedTuple):
 
 
 class EntryStart(NamedTuple):
-    """The log overhead and what follows it up to the magic, which stands at the same place in every version."""
+    """The fields of an entry up to the magic, which has the same position in every version."""
 
     offset: Int64
     size: Int32
     """Bytes after this field."""
     differs: Int32
-    """The crc in magic 0 and 1, the partition leader epoch in magic 2."""
+    """The checksum in magic 0 and 1, the partition leader epoch in magic 2."""
     magic: Int8
 
 
 class MessageHeader0(NamedTuple):
-    """The fields before key and value in magic 0. The crc (CRC-32) covers everything after it."""
+    """The fields before key and value in magic 0. The checksum (CRC-32) covers all bytes after it."""
 
     crc: UInt32
     magic: Int8
@@ -53,7 +53,7 @@ class MessageHeader0(NamedTuple):
 
 
 class MessageHeader1(NamedTuple):
-    """The same in magic 1."""
+    """The fields before key and value in magic 1. The checksum (CRC-32) covers all bytes after it."""
 
     crc: UInt32
     magic: Int8
@@ -62,7 +62,7 @@ class MessageHeader1(NamedTuple):
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes before the records of magic 2. The crc (CRC-32C) covers what follows it."""
+    """The 61 bytes before the records of magic 2. The checksum (CRC-32C) covers all bytes after it."""
 
     base_offset: Int64
     length: Int32
@@ -89,8 +89,8 @@ BATCH_HEADER: Final = Layout(BatchHeader)
 MAGIC_POSITION: Final = ENTRY_START.offsets["magic"]
 UP_TO_MAGIC: Final = ENTRY_START.size
 CRC_COVERS_FROM: Final = BATCH_HEADER.offsets["attributes"]
-"""The first byte that the CRC of a magic 2 batch covers: offset, length, epoch and magic are not covered."""
+"""The first byte that the checksum of a magic 2 batch covers."""
 SMALLEST_MESSAGE: Final = (MESSAGE_HEADER_0.size + 8, MESSAGE_HEADER_1.size + 8)
-"""Bytes of a message with null key and value (two sizes of 4 bytes), by magic: less cannot hold its fields."""
+"""Magic -> size in bytes of a message with null key and value, the smallest one."""
 SMALLEST_ENTRY: Final = SMALLEST_MESSAGE[0]
-"""The least that a size field may say (``LegacyRecord.RECORD_OVERHEAD_V0``)."""
+"""The smallest valid size field (``LegacyRecord.RECORD_OVERHEAD_V0``)."""

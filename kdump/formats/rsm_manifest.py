@@ -1,7 +1,7 @@
-"""``<offset>-<segment id>.rsm-manifest``: how Aiven's remote storage manager transformed a segment when it copied it.
+"""``<offset>-<segment id>.rsm-manifest``: the description of a segment that Aiven's remote storage manager copied.
 
-Beside the manifest stand two objects: ``.log``, the segment cut into chunks of one size, each compressed and then
-encrypted, or one of both, or neither; and ``.indexes``, the files beside the segment in a row, never compressed.
+It describes two objects. ``.log`` is the segment in chunks of one size; each may be compressed, and then encrypted.
+``.indexes`` has the files beside the segment, one after the other, never compressed.
 Source: Aiven's tiered-storage-for-apache-kafka, classes SegmentManifestV1, ChunkIndex and ChunkSizesBinaryCodec. JSON::
 
     version            "1"
@@ -11,8 +11,8 @@ Source: Aiven's tiered-storage-for-apache-kafka, classes SegmentManifestV1, Chun
                        base and int8 width unless the count is 1, count - 1 sizes less the base, int32 last size
     segmentIndexes     offset, timestamp, producerSnapshot, leaderEpoch, transaction (null: none): position and size
     compression        whether each chunk is a zstd frame
-    encryption         where there is one: dataKey, KEY NAME:base64 of the AES key encrypted by RSA; aad in base64
-    remoteLogSegmentMetadata  what Kafka knew of the segment; the manager does not read it
+    encryption         if encrypted: dataKey, KEY NAME:base64 of the AES key encrypted by RSA; aad in base64
+    remoteLogSegmentMetadata  Kafka's metadata of the segment, which the manager does not read
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 VERSION: Final = "1"
 INDEX_PARTS: Final = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 MOST_CHUNKS: Final = 1 << 22
-"""Most chunks of a segment: chunks of 512 bytes in 2 GiB, far smaller than any in use."""
+"""Most chunks of a segment: 2 GiB in chunks of 512 bytes."""
 LARGEST: Final = 5 * MOST_CHUNKS
 """Largest decompressed list of chunk sizes, in bytes."""
 
 
 class Part(NamedTuple):
-    """The location of a file in ``.indexes``: position and size in bytes."""
+    """Position and size of a file in ``.indexes``, in bytes."""
 
     position: int
     size: int
 
 
 class Encryption(NamedTuple):
-    """The name of the RSA key pair, the AES key that it encrypted, and what else authenticates each chunk."""
+    """The name of the RSA key pair, the encrypted AES key, and the additional authenticated data of each chunk."""
 
     key_name: str
     data_key: bytes
@@ -63,15 +63,15 @@ class Manifest(NamedTuple):
     end_offset: int | None
     """The last offset of the segment, or None if the manifest lacks it."""
     last_epoch: int | None
-    """The last leader epoch in it, if the manifest has it."""
+    """The last leader epoch of the segment, or None if the manifest lacks it."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether ``.log`` is the segment as it was."""
+        """Whether ``.log`` is the unchanged segment."""
         return not self.is_compressed and self.encryption is None
 
     def original_size(self, chunk: int) -> int:
-        """Return how many bytes of the segment a chunk holds."""
+        """Return the number of bytes of the segment in a chunk."""
         return min(self.chunk_size, self.file_size - chunk * self.chunk_size)
 
 
@@ -79,7 +79,7 @@ def read(data: Bytes) -> Manifest:
     """Parse a manifest. Raises DamageError."""
     try:
         content = json.loads(bytes(data))
-    except (ValueError, RecursionError) as fault:  # the second when it is nested deeply
+    except (ValueError, RecursionError) as fault:  # RecursionError for deep nesting
         raise _wrong(f"the manifest is not JSON: {fault}") from None
     if not isinstance(content, dict):
         raise _wrong("the manifest is no JSON object", found=type(content).__name__)
@@ -169,7 +169,7 @@ def _chunks(index: dict[str, Any], count: int) -> tuple[int, ...]:
 
 
 def _unpacked(data: bytes) -> tuple[int, ...]:
-    """Return the sizes that a list of them holds. Raises DamageError."""
+    """Return the sizes in a decompressed list of chunk sizes. Raises DamageError."""
     count = int.from_bytes(data[:4], "big")
     if len(data) == 8 and count == 1:
         return (int.from_bytes(data[4:], "big"),)

@@ -1,7 +1,7 @@
-"""The common part of ``.index`` and ``.timeindex``: fixed-size entries in rising order, searched by halving.
+"""The common part of ``.index`` and ``.timeindex``: entries of a fixed size in rising order, with a binary search.
 
-Source: Kafka's class AbstractIndex. An active segment's index file is preallocated, so that its last entry may be
-followed by zero bytes; a rolled or cleanly closed one is trimmed to its entries.
+Source: Kafka's class AbstractIndex. The index file of an active segment is preallocated: zeros may follow its last
+entry. A rolled segment's file, and that of a cleanly stopped broker, is truncated to its entries.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ E = TypeVar("E", bound=tuple[int, int])
 
 MAX_RELATIVE_OFFSET = INT32_MAX
 DEFAULT_INTERVAL = 4096
-"""``index.interval.bytes``: how many bytes of log may pass without an entry."""
+"""The default of ``index.interval.bytes``: the bytes of log between two entries."""
 WARM = 8192
-"""Bytes at the end of an index that lookups mostly touch."""
+"""Bytes at the end of an index that a lookup searches first."""
 AT_ONCE = 4096
-"""Entries that are compared with each other, or encoded, at a time."""
+"""Entries that are compared or encoded at a time."""
 
 
 class SparseIndex(ABC, Generic[E]):
     """The entries of one index file, as ``(key, value)`` pairs with absolute offsets.
 
-    ``count`` is the number of whole entries the file has room for, the zero tail among them; ``filled`` the number
-    before the zero tail; ``ragged`` the number of bytes after the last whole entry (0 in a valid file).
+    ``count`` is the number of complete entries including zeros at the end, ``filled`` the number before these zeros.
+    ``ragged`` is the number of bytes after the last complete entry (0 in a valid file).
     """
 
     layout: ClassVar[Layout[Any]]
@@ -46,7 +46,7 @@ class SparseIndex(ABC, Generic[E]):
         self.count, self.ragged = divmod(len(data), self.layout.size)
 
     def __getitem__(self, slot: int) -> E:
-        """Return the entry in ``slot``, counted from 0; slots of the zero tail can be read too."""
+        """Return the entry number ``slot``, which may be a zero entry at the end."""
         if not 0 <= slot < self.count:
             raise IndexError(slot)
         return self.entry(*self.layout.struct.unpack_from(self.data, slot * self.layout.size))
@@ -55,21 +55,21 @@ class SparseIndex(ABC, Generic[E]):
         return self.filled
 
     def __iter__(self) -> Iterator[E]:
-        """Yield the entries before the zero tail."""
+        """Yield the entries before the zeros at the end."""
         entry = self.entry
         whole = memoryview(self.data)[: self.filled * self.layout.size]
         for pair in self.layout.struct.iter_unpack(whole):
             yield entry(*pair)
 
     def slots(self) -> Iterator[tuple[int, int]]:
-        """Yield the two fields of every entry as stored, those of the zero tail too."""
+        """Yield the two fields of every entry as stored, including zeros at the end."""
         return self.layout.struct.iter_unpack(memoryview(self.data)[: self.count * self.layout.size])
 
     def rises(self) -> bool:
-        """Return whether both fields rise strictly from entry to entry, in the order of the file."""
+        """Return whether both fields rise strictly from entry to entry."""
         layout, whole = self.layout, memoryview(self.data)
         for start in range(0, self.filled, AT_ONCE):
-            stop = min(self.filled, start + AT_ONCE + 1)  # the last one is compared with the next once more
+            stop = min(self.filled, start + AT_ONCE + 1)  # the last entry is also the next part's first one
             firsts, seconds = zip(
                 *layout.struct.iter_unpack(whole[start * layout.size : stop * layout.size]), strict=True
             )
@@ -78,32 +78,32 @@ class SparseIndex(ABC, Generic[E]):
         return True
 
     def position(self, slot: int) -> int:
-        """Return where an entry begins, in bytes."""
+        """Return the position of an entry in bytes."""
         return slot * self.layout.size
 
     def stored(self, slot: int) -> tuple[int, int]:
-        """Return the two fields of an entry as stored; ``slot`` must be one."""
+        """Return the two fields of an entry as stored. ``slot`` must exist."""
         first, second = self.layout.struct.unpack_from(self.data, slot * self.layout.size)
         return first, second
 
     @cached_property
     def filled(self) -> int:
-        """The number of entries before the zero tail: whole entries of zeros are taken off the end only."""
+        """The number of entries before the zero entries at the end."""
         size = self.layout.size
         meant = len(bytes(self.data[: self.count * size]).rstrip(b"\0"))
         return -(-meant // size)
 
     @property
     def zero_tail(self) -> int:
-        """The size in bytes of the whole zero entries at the end."""
+        """The size in bytes of the zero entries at the end."""
         return (self.count - self.filled) * self.layout.size
 
     def slot_for(self, target: int, among: int | None = None, *, warm: bool = True) -> int | None:
         """Return the slot of the greatest entry whose key is not above ``target``, or None.
 
-        ``among`` limits the search to the leading entries (default: those before the zero tail). The search goes as in
-        AbstractIndex, which matters where entries are not in order: the middle is rounded up, and the last 8 KiB, the
-        ``warm`` section, are searched alone when they can hold the target (KAFKA-6432, 2.1).
+        Only the first ``among`` entries are searched (default: those before the zeros at the end). For entries out of
+        order the result is that of AbstractIndex: the middle is rounded up, and with ``warm`` the last 8 KiB are
+        searched first (KAFKA-6432, 2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
         if high < 0:
@@ -128,10 +128,10 @@ class SparseIndex(ABC, Generic[E]):
 
     @abstractmethod
     def entry(self, first: int, second: int) -> E:
-        """Make an entry of the two fields as stored."""
+        """Return the entry of two fields as stored."""
 
     def relatives(self, offsets: Sequence[int]) -> list[int]:
-        """Return ``offsets`` as entries store them. Raises UsageError where one does not fit 31 bits."""
+        """Return offsets minus the base offset. Raises UsageError for one that does not fit into 31 bits."""
         base = self.base_offset
         found = [offset - base for offset in offsets]
         for outermost in (min(found), max(found)) if found else ():
@@ -141,7 +141,7 @@ class SparseIndex(ABC, Generic[E]):
 
 
 def columns(entries: Iterable[tuple[int, int]]) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the first and the second fields of at most AT_ONCE entries at a time, to save memory."""
+    """Yield the first and the second fields of AT_ONCE entries at a time."""
     left = iter(entries)
     while flat := list(chain.from_iterable(islice(left, AT_ONCE))):
         yield flat[::2], flat[1::2]

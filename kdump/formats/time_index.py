@@ -1,4 +1,4 @@
-"""``.timeindex``: the largest timestamp so far, and the offset that has it.
+"""``.timeindex``, the time index: the largest timestamp up to some positions of the log, and its offset.
 
 Source: KIP-33 and Kafka's class TimeIndex (0.10.1). Entries rise in timestamp and offset.
 """
@@ -17,7 +17,7 @@ NO_TIMESTAMP = -1
 
 
 class StoredTimestamp(NamedTuple):
-    """An entry as stored: a timestamp in ms, the offset counted from the file's base offset."""
+    """An entry as stored: a timestamp in ms, and the offset minus the file's base offset."""
 
     timestamp: Int64
     relative_offset: Int32
@@ -31,7 +31,7 @@ class TimestampOffset(NamedTuple):
 
 
 class TimeIndex(SparseIndex[TimestampOffset]):
-    """The entries of a ``.timeindex`` file, offsets absolute."""
+    """The entries of a ``.timeindex`` file with absolute offsets."""
 
     layout = Layout(StoredTimestamp)
 
@@ -39,7 +39,7 @@ class TimeIndex(SparseIndex[TimestampOffset]):
         return TimestampOffset(first, self.base_offset + second)
 
     def lookup(self, timestamp: int, among: int | None = None) -> TimestampOffset:
-        """Return the greatest entry not above ``timestamp``; no timestamp at the base offset when there is none."""
+        """Return the greatest entry not above ``timestamp``, or NO_TIMESTAMP with the base offset."""
         slot = self.slot_for(timestamp, among)
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot is None else self[slot]
 

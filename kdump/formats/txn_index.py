@@ -1,7 +1,7 @@
-"""``.txnindex``: the aborted transactions whose end marker stands in a segment.
+"""``.txnindex``, the transaction index: the aborted transactions whose markers are in a segment.
 
-Source: KIP-98 and Kafka's classes AbortedTxn and TransactionIndex (0.11). Entries stand in the order of the markers,
-34 bytes each; the file is not preallocated, and absent where nothing was aborted.
+Source: KIP-98 and Kafka's classes AbortedTxn and TransactionIndex (0.11). Entries of 34 bytes in the order of the
+markers. The file is not preallocated, and may be missing if no transaction was aborted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CURRENT_VERSION = 0
 
 
 class AbortedTxn(NamedTuple):
-    """One aborted transaction: offsets of its first batch and of its marker, and the last stable offset then."""
+    """An aborted transaction: the offsets of its first batch and its marker, and the last stable offset then."""
 
     version: Int16
     producer_id: Int64
@@ -30,7 +30,7 @@ class AbortedTxn(NamedTuple):
 
     @property
     def shown_version(self) -> int:
-        """The version that the original sees: it reads one byte of the two, the upper one, as a signed number."""
+        """The version as DumpLogSegments reads it: the upper one of its two bytes."""
         return self.version >> 8
 
 
@@ -38,13 +38,13 @@ ABORTED_TXN = Layout(AbortedTxn)
 
 
 def entries(data: Bytes) -> Iterator[AbortedTxn]:
-    """Yield the whole entries of ``data``, whatever their version. Bytes after the last whole one are left out."""
+    """Yield the complete entries of ``data``, of any version."""
     for position in range(0, len(data) - ABORTED_TXN.size + 1, ABORTED_TXN.size):
         yield ABORTED_TXN.read(data, position)
 
 
 def read(data: Bytes) -> tuple[AbortedTxn, ...]:
-    """Return all entries. Raises DamageError at an unknown version and at a last entry that is truncated."""
+    """Return all entries. Raises DamageError for an unknown version and for a truncated last entry."""
     found = tuple(entries(data))
     for number, entry in enumerate(found):
         if entry.version != CURRENT_VERSION:
@@ -68,5 +68,4 @@ def read(data: Bytes) -> tuple[AbortedTxn, ...]:
 
 
 def encode(aborted: Iterable[AbortedTxn]) -> bytes:
-    """Return the bytes of a ``.txnindex`` file."""
     return b"".join(map(ABORTED_TXN.write, aborted))

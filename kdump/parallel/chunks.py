@@ -1,7 +1,7 @@
-"""One engine for work that is cut into chunks, where each chunk starts from the state after the one before it.
+"""Runs work on chunks in several workers, where each chunk depends on the state after the chunk before it.
 
-A worker assumes the state that its chunk starts from and makes a result. When the chunk before is finished, the state
-is known. A result that was made from a wrong assumption is dropped and made again. The results come in order.
+A worker assumes the state before its chunk and makes a result. When the chunk before is finished, the state is known. A
+result from a wrong assumption is dropped and made again. The results are yielded in order.
 
 There are two executors: :class:`Threads` of this process, and forked processes that write standard output
 (:class:`kdump.parallel.turns.Forks`).
@@ -20,7 +20,7 @@ C = TypeVar("C")
 C_contra = TypeVar("C_contra", contravariant=True)
 R = TypeVar("R")
 IN_FLIGHT: Final = 4
-"""Chunks that are begun and whose results are not yet taken, at most."""
+"""Most chunks that are begun and whose results are not used yet."""
 
 
 class ChunkState(Protocol):
@@ -28,22 +28,22 @@ class ChunkState(Protocol):
 
     @property
     def start(self) -> object:
-        """The part of it that the next result depends on. It is compared with the assumption."""
+        """The part of the state on which the next result depends. It is compared with the assumption."""
 
 
 S = TypeVar("S", bound=ChunkState)
 
 
 class Turn(Generic[S]):
-    """The place of a chunk in the order of results. ``state`` is the state before it, None until that is known."""
+    """The turn of a chunk. ``state`` is the state before the chunk, or None until the turn has come."""
 
     state: S | None = None
 
     def take(self) -> S:
-        """Return the state before the chunk when all chunks before it are finished.
+        """Wait for the turn; return the state before the chunk.
 
-        Raises WrongAssumptionError where the chunk does not start from the assumed state, and TooMuchError where the
-        worker cannot wait.
+        Raises WrongAssumptionError if the chunk does not start from the assumed state, and TooMuchError if the worker
+        cannot wait.
         """
         if self.state is None:
             raise TooMuchError
@@ -51,15 +51,15 @@ class Turn(Generic[S]):
 
 
 class ChunkWork(Protocol[C_contra, S, R]):
-    """The work on chunks."""
+    """The work on chunks, which workers call."""
 
     def assume(self, chunk: C_contra) -> Any | None:
-        """Return the most likely ``start`` of the state before a chunk, or None if it must be waited for."""
+        """Return the assumed ``start`` of the state before a chunk, or None to wait for the state."""
 
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
-        """Return the result of a chunk. ``turn`` is the executor's :class:`Turn`, which prints where that prints.
+        """Return the result of a chunk. ``turn`` is the :class:`Turn` of the executor.
 
-        Raises TooMuchError where the result is too large to wait for its turn.
+        Raises TooMuchError if the result is too large to be held until its turn.
         """
 
     def carry(self, before: S, made: R) -> S:
@@ -67,11 +67,11 @@ class ChunkWork(Protocol[C_contra, S, R]):
 
 
 class WrongAssumptionError(Exception):
-    """A chunk was begun on an assumption that its turn shows to be wrong."""
+    """A chunk was begun on a wrong assumption."""
 
 
 class TooMuchError(Exception):
-    """A result is larger than what may wait for its turn."""
+    """A result is too large to be held until its turn."""
 
 
 class Revocable(Protocol):
@@ -81,7 +81,7 @@ class Revocable(Protocol):
 
 
 class _ChunkTask(Generic[C]):
-    """A chunk that is taken. ``start`` is the assumption that ``made`` or ``failure`` rests on, if there is one."""
+    """A chunk and its result ``made`` or ``failure``; ``start`` is the assumption of the result, or None."""
 
     def __init__(self) -> None:
         self.chunk: C | None = None
@@ -92,13 +92,10 @@ class _ChunkTask(Generic[C]):
 
 
 class Threads:
-    """Threads beside the thread that takes the results, which makes chunks too while it waits.
-
-    Reading files, decompression and the kernel's loops run without Python's global lock.
-    """
+    """Additional threads that make results. The calling thread makes some too while it waits."""
 
     def __init__(self, count: int, source: Revocable) -> None:
-        """Use ``count`` threads, or as many as the system gives. They read ``source``, which is revoked at the end."""
+        """Use ``count`` threads, or fewer if the system starts no more. ``source`` is revoked at the end."""
         self._count, self._source = count, source
 
     def run(
@@ -110,9 +107,9 @@ class Threads:
     ) -> Generator[tuple[R, S]]:
         """Yield the result of each chunk, and the state after it.
 
-        An error of ``chunks`` or of ``make`` is raised after the results before it. Once a result is too much, nothing
-        is made ahead of its turn, and ``split`` cuts each chunk into those that are made one by one. No thread reads
-        the source any more when this is closed.
+        An error of ``chunks`` or ``make`` is raised after the results before it. After a TooMuchError nothing is made
+        before its turn, and ``split`` divides each chunk into smaller ones. When the generator is closed, no thread
+        reads the source.
         """
         threads = _ChunkThreads(iter(chunks), work)
         turn: Turn[S] = Turn()
@@ -140,7 +137,7 @@ class Threads:
 
 
 class _ChunkThreads(Generic[C]):
-    """The threads of one run, and the chunks that they have taken, in order."""
+    """The threads of one run, and the chunks that they work on, in order."""
 
     def __init__(self, chunks: Iterator[C], work: ChunkWork[C, Any, Any]) -> None:
         self._chunks, self._work = chunks, work
@@ -148,9 +145,9 @@ class _ChunkThreads(Generic[C]):
         self._tasks: deque[_ChunkTask[C]] = deque()
         self._in_flight = 0
         self._is_taking = False
-        """Whether a thread is at ``chunks``, which two must not be at once."""
+        """Whether a thread reads ``chunks``, which only one may do at a time."""
         self._is_over = False
-        """Whether no more chunks are taken."""
+        """Whether there are no more chunks."""
         self.has_too_much = False
         self._threads: list[threading.Thread] = []
 
@@ -159,12 +156,12 @@ class _ChunkThreads(Generic[C]):
             thread = threading.Thread(target=self._run, name="chunks", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # the system gives no more threads: those that it gave work, or none
+            except RuntimeError:  # the system starts no more threads
                 return
             self._threads.append(thread)
 
     def end(self) -> None:
-        """Let the threads end, and wait for them."""
+        """End the threads."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -172,13 +169,13 @@ class _ChunkThreads(Generic[C]):
             thread.join()
 
     def done(self) -> None:
-        """Make room for another chunk: the result of one is used."""
+        """Allow another chunk, because the result of one was used."""
         with self._changed:
             self._in_flight -= 1
             self._changed.notify_all()
 
     def next(self) -> _ChunkTask[C] | None:
-        """Return the next chunk, made or not; None at the end. While a thread makes it, make others here."""
+        """Return the next chunk, with or without a result, or None. While a thread works on it, make others here."""
         while True:
             with self._changed:
                 while not self._tasks and self._is_taking:
@@ -204,7 +201,7 @@ class _ChunkThreads(Generic[C]):
             self._make(task, BaseException)
 
     def _take(self, kept: type[BaseException], *, wait: bool) -> _ChunkTask[C] | None:
-        """Take the next chunk; None if there is none, or where a thread that does not ``wait`` cannot have it."""
+        """Return the next chunk to work on; None at the end, and without ``wait`` if none is available now."""
         with self._changed:
             while self._is_taking or self._in_flight >= IN_FLIGHT:
                 if self._is_over or not wait:
@@ -234,7 +231,7 @@ class _ChunkThreads(Generic[C]):
         return task if is_some else None
 
     def _make(self, task: _ChunkTask[C], kept: type[BaseException]) -> None:
-        """Make a chunk on an assumption; what is raised of a ``kept`` kind is raised again in its turn."""
+        """Make the result of a chunk on an assumption. Exceptions of type ``kept`` are raised again in its turn."""
         if task.chunk is None:
             return
         start = made = failure = None

@@ -1,8 +1,8 @@
-"""Divides a segment into parts, and chooses the number of workers: measured in ``bench.cores`` and ``bench.endings``.
+"""Chooses the number of workers, and divides a segment into parts. ``bench.cores`` and ``bench.endings`` measure it.
 
-Workers cost a start, and turns that they wait for. They gain most where batches are decompressed, and little where only
-headers are read. A worker assumes where its part begins (:mod:`kdump.parallel.chunks`): at the first credible batch
-after its first byte, which may also be a batch in the value of a record.
+Workers must be started, and wait for their turns. They save most time if batches are decompressed, and little if only
+headers are read. A part is assumed to begin at the first valid batch after its first byte, which may also be a copy of
+a batch in a record (:mod:`kdump.parallel.chunks`).
 """
 
 from __future__ import annotations
@@ -26,58 +26,59 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
 
 MOST: Final = 16
-"""Most processes without --jobs: standard output takes no more than these make."""
+"""Most processes without --jobs. More do not make standard output faster."""
 BUSY: Final = 2
-"""Processes that run or wait to run, by processor, from which on a system is too busy for several of kdump's."""
+"""Load average per processor above which only one process is used."""
 AS_THREADS: Final = 2
-"""Processes that use as many processors as one with its thread, which is faster without compression."""
+"""Processes that use as many processors as one process with its thread, which is faster without compression."""
 
 CHUNK: Final = 6 << 20
-"""Bytes of a chunk: a worker must be able to hold the result until its turn comes."""
+"""Bytes of an uncompressed chunk. A worker must be able to hold its result."""
 PACKED_CHUNK: Final = 1 << 19
-"""The same where batches are compressed."""
+"""Bytes of a compressed chunk."""
 FINDINGS_CHUNKS: Final = 3
-"""Chunks read at a time when no output waits for its turn."""
+"""Size of a part in chunks if no output waits for its turn."""
 
+# Each of the following is the number of bytes from which on several processes are faster.
 PRINTING: Final = 12 << 20
-"""Bytes from which on several processes print or check, if these are compressed or the work on them is costly."""
+"""Printing or checking compressed records, or costly work."""
 PRINTING_PLAIN: Final = 96 << 20
-"""The same without compression."""
+"""Printing or checking uncompressed records."""
 READING_PACKED: Final = 16 << 20
-"""Bytes from which on several processes read records for an answer, if most are compressed."""
+"""Reading records for an answer, if most bytes are compressed."""
 READING_PLAIN: Final = 64 << 20
-"""The same if most are not."""
+"""Reading records for an answer, if most bytes are not compressed."""
 READING_HEADERS: Final = 256 << 20
-"""Bytes from which on several processes read, or print, headers of batches alone."""
-OPENING: Final = 1 << 18
-"""The cost of opening a segment, in bytes that could be read in that time."""
-LARGE_SEGMENTS: Final = 16 << 20
-"""Average bytes of a segment without compression from which on one process with threads is faster than two."""
+"""Reading or printing headers of batches."""
 TRANSACTIONS: Final = 64 << 20
-"""Bytes of a partition from which on processes share the outcomes of its transactions."""
+"""Finding the outcomes of a partition's transactions."""
+OPENING: Final = 1 << 18
+"""The cost of opening a segment, as the number of bytes that are read in that time."""
+LARGE_SEGMENTS: Final = 16 << 20
+"""Average bytes of an uncompressed segment from which on one process with threads is faster than two."""
 
+# Each of the following is the number of bytes from which on threads are faster.
 THREAD_OF_HEADERS: Final = 128 << 20
-"""Bytes of a segment from which on a second thread pays off that reads headers and checks batches."""
-SMALL_BATCHES: Final = 1 << 11
-"""Bytes of a first batch below which one worker reads a segment: to hand over the findings of each takes longer."""
+"""Reading the headers of a segment in a second thread."""
 READING_AHEAD: Final = 12 << 20
-"""Bytes still to be read from which on threads pay off that read ahead. Compressed bytes count as the work on them."""
+"""Reading the rest of a segment ahead. Compressed bytes count more."""
+UNPACKED_AHEAD: Final = 1 << 16
+"""Decompressing a batch in a thread."""
+PRINTED_AHEAD: Final = 1 << 16
+"""Printing a run in a thread."""
+SMALL_BATCHES: Final = 1 << 11
+"""Bytes of a first batch below which one worker reads a segment: sending the findings of each batch takes longer."""
 UNPACKING: Final = 8
 """The cost of a compressed byte divided by that of an uncompressed one."""
-UNPACKED_AHEAD: Final = 1 << 16
-"""Smallest compressed batch, in bytes, that a thread decompresses: smaller ones change the lock too often."""
-PRINTED_AHEAD: Final = 1 << 16
-"""Bytes of consecutive batches from which on a thread prints them."""
-
 
 BUDGET: Final = 1 << 16
-"""Records that a search through damage may skip in vain, beyond those that the size of the file grants."""
+"""Records that a search through damage may skip in vain, beyond those that the size of the file allows."""
 UNKNOWN: Final = -(1 << 63)
-"""The last offset before what is read before that is known: whatever offset comes first, there is a gap."""
+"""Stands for the last offset before a part until it is known. Any offset after it is a gap."""
 
 
 class Positioned(Protocol):
-    """Bytes of a file that begin at ``position``."""
+    """A region of a file."""
 
     @property
     def position(self) -> int: ...
@@ -90,21 +91,21 @@ class Effort(Enum):
     """The work on the records of partitions."""
 
     COSTLY = auto()
-    """It takes far longer than reading: hashes, values of JSON, decoded records."""
+    """Work that takes far longer than reading: hashes, JSON values, decoded records."""
     LINES = auto()
-    """A line of each record, which threads can make ahead of time."""
+    """A line for each record, which threads can make ahead."""
     SOME = auto()
-    """Anything else: records are filtered or counted, or no thread can make their lines."""
+    """Other work: records are filtered or counted, or threads cannot make their lines."""
     HEADERS = auto()
-    """None: only headers of batches are read."""
+    """Only headers of batches are read."""
 
 
 class SegmentPart:
     """A part of a segment: from the batch at ``start`` to the first one at ``stop`` or after it (bytes).
 
-    ``reached`` is where that batch stands once the part is read, ``is_over`` says that nothing after it is wanted.
-    ``hops`` are what is left to a search through damage (:class:`kdump.segments.resync.ResyncReader`), ``lost`` the
-    bytes that the file became shorter while it was read.
+    The other attributes are results of the reader. ``reached`` is the position of the first batch after the part.
+    ``is_over`` is whether later parts are not needed. ``hops`` is the rest of the budget for damage
+    (:class:`kdump.segments.resync.ResyncReader`), ``lost`` the number of bytes that the file lost while it was read.
     """
 
     __slots__ = ("hops", "is_over", "lost", "reached", "start", "stop")
@@ -116,7 +117,7 @@ class SegmentPart:
         self.is_over = False
 
     def cut(self, regions: Iterator[P], end: int) -> Iterator[P]:
-        """Yield regions that begin before ``stop``; ``end`` is that of the file."""
+        """Yield the regions before ``stop``, and set ``reached``; ``end`` is the end of the file."""
         for region in regions:
             if region.position >= self.stop:
                 self.reached = region.position
@@ -126,15 +127,12 @@ class SegmentPart:
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def free_processors() -> int:
-    """Return how many processors there are for a run: one where many other processes wait for them.
-
-    Processes that write in turns would wait for each other then.
-    """
+    """Return the number of processors for a run: 1 on a busy machine, where processes with turns would wait."""
     count = processors()
     try:
         return 1 if os.getloadavg()[0] > BUSY * count else count
@@ -143,19 +141,19 @@ def free_processors() -> int:
 
 
 def is_watched() -> bool:
-    """Return whether the page cache is watched, which one process does for itself (``--cache drop``)."""
+    """Return whether this process watches the page cache (``--cache drop``)."""
     return LocalFile.watch is not None
 
 
 def processes(size: int) -> int:
-    """Return how many processes read ``size`` bytes without --jobs."""
+    """Return the number of processes that read ``size`` bytes without --jobs."""
     return 1 if size < PRINTING else min(free_processors(), MOST, size // CHUNK)
 
 
 def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bool]) -> int:
-    """Return how many processes share ``size`` bytes of a segment: ``jobs``, or as many as pay off where it is None.
+    """Return the number of processes for ``size`` bytes of a segment: ``jobs``, or the fastest number for None.
 
-    It is one where the work is not costly, unless more than two are asked for: its thread is the second.
+    It is 1 if the work is not costly and ``jobs`` is None or 2: a thread of the process is the second worker.
     """
     if jobs not in (None, AS_THREADS):
         return jobs
@@ -163,12 +161,11 @@ def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bo
 
 
 def processes_of_dump(partitions: Sequence[Partition], jobs: int | None, effort: Effort) -> int:
-    """Return how many processes print partitions: ``jobs``, or as many as pay off where that is None.
+    """Return the number of processes that print partitions: ``jobs``, or the fastest number for None.
 
-    It is one where two are no faster, even if ``jobs`` is 2: for few headers; for few bytes without compression, unless
-    the effort is costly; for lines of large segments without compression, which threads of one process make (for a
-    single partition whatever the number of processors). Without ``jobs`` it is one also for a terminal, for archives,
-    and while the page cache is watched. ``jobs`` above 2 is taken as it is.
+    ``jobs`` above 2 is returned unchanged. Otherwise the result is 1 if two processes are not faster: for few headers,
+    for few uncompressed bytes without costly work, and for lines of large uncompressed segments, which threads make.
+    Without ``jobs`` it is also 1 for output to a terminal, for archives, and while the page cache is watched.
     """
     if jobs is None and (is_terminal() or not _is_shareable(partitions)):
         return 1
@@ -185,16 +182,15 @@ def processes_of_dump(partitions: Sequence[Partition], jobs: int | None, effort:
 
 
 def processes_within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
-    """Return how many processes share the large segments of partitions, which are read one after the other then.
+    """Return the number of processes that share each large segment, while partitions are read one after the other.
 
-    That is one unless the largest partition has so much of all bytes that this is faster than reading each in one
-    process. ``jobs`` of None stands for as many as pay off: one for less than ``much`` bytes, one and its thread for a
-    single partition without compression.
+    It is 1 unless this is faster than one process per partition, because most bytes are in the largest partition.
+    ``jobs`` None stands for the fastest number: 1 for less than ``much`` bytes.
     """
     sizes = [partition.size for partition in partitions]
     largest, total = max(sizes, default=0), sum(sizes)
     count = min(free_processors(), MOST) if jobs is None else jobs
-    if largest * (2 * count - 1) <= count * total:  # largest / count + total - largest is no less than largest
+    if largest * (2 * count - 1) <= count * total:  # that is, largest / count + total - largest >= largest
         return 1
     if jobs is None and total < much:
         return 1
@@ -204,9 +200,9 @@ def processes_within(partitions: Sequence[Partition], much: int, jobs: int | Non
 
 
 def processes_beside(partitions: Sequence[Partition], much: int) -> int:
-    """Return how many processes read partitions, each of them in one process, without --jobs.
+    """Return the number of processes that read one partition at a time, without --jobs.
 
-    It is one for less than ``much`` bytes, in an archive and while the page cache is watched.
+    It is 1 for less than ``much`` bytes, for archives, and while the page cache is watched.
     """
     if not _is_shareable(partitions):
         return 1
@@ -215,17 +211,16 @@ def processes_beside(partitions: Sequence[Partition], much: int) -> int:
 
 
 def enough_records(partitions: Sequence[Partition]) -> int:
-    """Return the size in bytes above which several processes read ``partitions`` faster than one."""
+    """Return the size in bytes from which on several processes read ``partitions`` faster than one."""
     size = sum(partition.size for partition in partitions)
     compression_decides = READING_PACKED <= size < READING_PLAIN
     return READING_PACKED if compression_decides and not _are_plain(partitions) else READING_PLAIN
 
 
 def segment_parts(source: Source, end: int, times: int = 1, *, unpacks: bool = True) -> list[SegmentPart]:
-    """Return the parts in which a segment is read up to ``end``; empty if one process reads it whole.
+    """Return the parts of a segment up to ``end`` (bytes); empty if it is too small for two.
 
-    Parts are ``times`` as large for cheap output. Without ``unpacks``, the parts of compressed
-    segments are as large as those of others.
+    Parts have ``times`` chunks. Without ``unpacks``, chunks of compressed segments are as large as uncompressed ones.
     """
     header = first_header(source)
     packed = unpacks and header is not None and header.attributes & CODEC_MASK
@@ -235,25 +230,22 @@ def segment_parts(source: Source, end: int, times: int = 1, *, unpacks: bool = T
     starts, position = [], 0
     while position < end:
         starts.append(position)
-        position = max(position + size, next_data(source, position + size) // size * size)  # a hole is of one part
+        position = max(position + size, next_data(source, position + size) // size * size)  # a hole is in one part
     return [SegmentPart(start, min(stop, end)) for start, stop in pairwise([*starts, end])]
 
 
 def is_transactional(partition: Partition) -> bool:
-    """Return, by the first batch of each segment, whether transactions are likely in a partition."""
+    """Return whether the first batch of any segment is transactional."""
     return any(_has(_first_header(segment), TRANSACTIONAL_FLAG) for segment in partition.segments)
 
 
 def is_packed(source: Source) -> bool:
-    """Return whether a segment begins with a compressed batch: several processes gain most from decompression.
-
-    The results of one process and its thread without compression need not wait for their turn in memory.
-    """
+    """Return whether a segment begins with a compressed batch."""
     return _has(first_header(source), CODEC_MASK)
 
 
 def first_header(source: Source) -> BatchHeader | None:
-    """Return the header of the first batch, or None if that is not of magic 2."""
+    """Return the header of the first batch, or None unless it has magic 2."""
     head = source.read(0, BATCH_HEADER.size)
     header = BATCH_HEADER.read(head) if len(head) == BATCH_HEADER.size else None
     return header if header is not None and header.magic == MAGIC_2 else None
@@ -264,16 +256,13 @@ def _is_shareable(partitions: Sequence[Partition]) -> bool:
 
 
 def _are_plain(partitions: Sequence[Partition]) -> bool:
-    """Return, by the first batch of each partition, whether most bytes are of local files without compression.
-
-    Messages of magic 0 and 1 count as compressed: threads do not read them ahead.
-    """
+    """Return whether most bytes are in local partitions that begin with an uncompressed batch of magic 2."""
     plain = sum(partition.size for partition in partitions if _is_plain(partition))
     return 2 * plain >= sum(partition.size for partition in partitions)
 
 
 def _is_plain(partition: Partition) -> bool:
-    """Return whether a partition begins with a local file, and this with a batch of magic 2 without compression."""
+    """Return whether a partition begins with an uncompressed batch of magic 2 in a local file."""
     first = _first(partition)
     header = None if first is None or first.files is not LOCAL else _first_header(first)
     return header is not None and not header.attributes & CODEC_MASK
@@ -286,7 +275,6 @@ def _begins_with(partition: Partition, attributes: int) -> bool:
 
 
 def _has(header: BatchHeader | None, attributes: int) -> bool:
-    """Return whether there is a header, and any of these attributes in it."""
     return header is not None and bool(header.attributes & attributes)
 
 
@@ -296,7 +284,7 @@ def _first(partition: Partition) -> Segment | None:
 
 
 def _first_header(segment: Segment) -> BatchHeader | None:
-    """Return the header of the first batch, or None if it is none of magic 2 or the segment cannot be read."""
+    """Return the header of the first batch; None unless it has magic 2 and the segment is readable."""
     try:
         with segment.open() as source:
             return first_header(source)

@@ -1,9 +1,7 @@
-"""Standard output that several processes write in turns: the bytes that one process would write, in the same order.
+"""Forked processes that write standard output in turns, with the same bytes as one process.
 
-Each process makes every Nth chunk. It holds the output until its turn comes and then writes to standard output itself:
-nothing is copied from one process to another. See :mod:`kdump.parallel.chunks`.
-
-Processes are forked, so that they read the files that their parent has open.
+Each process makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output until its turn, and then writes
+to standard output itself. Forked processes can read the files that their parent has open.
 """
 
 from __future__ import annotations
@@ -32,24 +30,24 @@ C = TypeVar("C")
 R = TypeVar("R")
 
 HELD: Final = 16 << 20
-"""Bytes of output that a process holds. One that has more waits for its turn."""
+"""Most bytes of output that a process holds. With more it waits for its turn."""
 AT_ONCE: Final = 1 << 18
-"""Bytes of output that are written at a time once the turn has come."""
+"""Bytes of output per write during the turn."""
 NONE_BEFORE: Final = 75
-"""Exit status of a process that waits for a turn which the process before it, now gone, does not hand on."""
+"""Exit status of a process that waited for its turn when the process before it ended."""
 NONE_AFTER: Final = 76
-"""Exit status of a process that cannot hand its turn on: the one after it is gone."""
+"""Exit status of a process that passed on its turn after the process after it had ended."""
 MISSING: Final = {NONE_BEFORE: -1, NONE_AFTER: 1}
-"""Exit status of a process that misses a neighbour -> how far from it that one stands."""
+"""Such an exit status -> the number of the ended process relative to its own."""
 EVERY: Final = 0.1
-"""Seconds after which a process sends its results: the parent wakes to receive them."""
+"""Seconds between two sends of results to the parent process."""
 
 
 class OutputTurn(Turn[S]):
-    """The output of one process for one chunk after the other, as a file."""
+    """The output of one process, as a file. The process uses it for one chunk after the other."""
 
     def __init__(self, receive: Callable[[], S], has_come: Callable[[], object]) -> None:
-        """``receive`` waits for the state that the chunk before hands on; ``has_come`` returns whether it need not."""
+        """``receive`` waits for the state before the chunk; ``has_come`` returns whether the state is available."""
         self._receive, self._has_come = receive, has_come
         memory = mmap.mmap(-1, HELD, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if hasattr(mmap, "MADV_HUGEPAGE"):
@@ -58,20 +56,19 @@ class OutputTurn(Turn[S]):
         self._memory, self._buffer = memory, memoryview(memory)
         self._used = 0
         self.assumed: object | None = None
-        """The start that the chunk was begun on, or None if it was begun on a known state."""
+        """The assumed start of the chunk, or None if it began with the known state."""
         self._on_turn: Callable[[S], None] = lambda _: None
         self.lead = b""
-        """Written before the first byte of the chunk, if it has any. It may be set until the turn has come."""
+        """Bytes before the output of the chunk, if it has output. It may be set until the turn has come."""
         self.has_written = False
         """Whether the chunk has any output."""
 
     def begin(self, assumed: object | None) -> None:
-        """Begin a chunk."""
         self.state = None
         self._restart(assumed)
 
     def again(self) -> None:
-        """Drop the output of a chunk, to make it again from the state that is known now."""
+        """Drop the output of a chunk, which is made again from the known state."""
         self._restart(None)
 
     def _restart(self, assumed: object | None) -> None:
@@ -79,7 +76,7 @@ class OutputTurn(Turn[S]):
         self._on_turn = lambda _: None
 
     def take(self) -> S:
-        """Wait for the turn; return the state. Raises WrongAssumptionError where the assumed start is not its own."""
+        """Wait for the turn; return the state. Raises WrongAssumptionError if the assumed start differs from it."""
         has_come = self.state is None
         if self.state is None:
             self.state = self._receive()
@@ -90,21 +87,21 @@ class OutputTurn(Turn[S]):
         return self.state
 
     def when_come(self, do: Callable[[S], None]) -> None:
-        """Call ``do`` with the state when the turn has come, before anything is written: now, if it has."""
+        """Call ``do`` with the state when the turn comes, before anything is written, or now if it has come."""
         if self.state is None:
             self._on_turn = do
         else:
             do(self.state)
 
     def room(self, size: int) -> memoryview | None:
-        """Return memory for the next bytes to be written, ``size`` or more, if they have to wait for the turn.
+        """Return memory for the next ``size`` or more bytes; None if the turn has come or too little memory is left.
 
-        Bytes that are made there and written before anything else, from its first byte on, are not copied.
+        Bytes at its start that are then written first are not copied.
         """
         return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None
 
     def write(self, data: Bytes) -> int:
-        """Print ``data``: later, if the turn has not come. Raises OSError."""
+        """Write ``data``, or hold it until the turn. Raises OSError."""
         size = len(data)
         if not size:
             return 0
@@ -117,14 +114,14 @@ class OutputTurn(Turn[S]):
             if size > AT_ONCE:
                 _write(memoryview(data))
                 return size
-            data = bytes(data)  # it may be a part of the memory that :meth:`room` gave
+            data = bytes(data)  # it may be part of the memory that :meth:`room` returned
         if not (isinstance(data, memoryview) and data.obj is self._memory):
             self._buffer[self._used : self._used + size] = data
         self._used += size
         return size
 
     def flush(self) -> None:
-        """Wait for the turn and write the bytes that are held."""
+        """Wait for the turn and write the held bytes."""
         self.take()
         if self.has_written and self.lead:
             _write(memoryview(self.lead))
@@ -135,12 +132,12 @@ class OutputTurn(Turn[S]):
 
     @property
     def file(self) -> BinaryIO:
-        """This as an output of printers, which write and flush alone."""
+        """The output for printers, which call only ``write`` and ``flush``."""
         return cast("BinaryIO", self)
 
 
 class Forks:
-    """``count`` forked processes: each makes every Nth chunk."""
+    """``count`` forked processes. Each makes every Nth chunk."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -148,9 +145,9 @@ class Forks:
     def run(self, chunks: Sequence[C], work: ChunkWork[C, S, R], state: S) -> Generator[tuple[R, S]]:
         """Yield the result of each chunk, in order, and the state after it.
 
-        ``work.make`` is called with an :class:`OutputTurn`. The caller's own standard output must be flushed before. An
-        error of ``make`` is raised here after the earlier output is written; later output is dropped. Also raises
-        OutputError, BrokenPipeError, and KdumpError if a process ends without a result.
+        ``work.make`` is called with an :class:`OutputTurn`. The caller must flush its standard output before. An error
+        of ``make`` is raised after the output before it is written. Also raises OutputError, BrokenPipeError, and
+        KdumpError if a process ends without a result.
         """
         if not chunks:
             return
@@ -164,7 +161,7 @@ class Forks:
             stack.callback(_close, turns)
             try:
                 for _ in range(jobs):
-                    turns.append(os.pipe())  # noqa: PERF401  those that there are must be closed where one fails
+                    turns.append(os.pipe())  # noqa: PERF401  if one fails, the others must be closed
                 workers = stack.enter_context(processes.children(jobs, child))
             except OSError as reason:
                 raise processes.no_process(reason) from None
@@ -174,7 +171,7 @@ class Forks:
                 try:
                     result = workers.result_of(number % jobs)
                 except GoneError:
-                    workers.let_end()  # each writes the output of its turn, and misses a neighbour
+                    workers.let_end()  # the others write the output of their turns, and then miss a neighbour
                     raise processes.failure(_first_to_end(workers, number % jobs, jobs)) from None
                 if isinstance(result, BaseException):
                     raise _raised(result)
@@ -190,14 +187,14 @@ def _close(turns: list[tuple[int, int]]) -> None:
 
 
 def _raised(failure: BaseException) -> BaseException:
-    """Return the error to raise for that of a process. An OSError is one of output: readers raise errors of kdump."""
+    """Return the error to raise for an error of a process. An OSError is an error of output."""
     if isinstance(failure, OSError) and not isinstance(failure, BrokenPipeError):
         return OutputError(failure)
     return failure
 
 
 def _first_to_end(workers: Children, number: int, jobs: int) -> int:
-    """Return the exit status of a process without a result, or of the neighbour that it misses."""
+    """Return the exit status of the process that ended first, starting from one without a result."""
     status = workers.status(number)
     for _ in range(jobs):
         if status in MISSING:
@@ -236,7 +233,7 @@ def _do(
 
 
 def _receive(mine: int) -> Any:
-    """Return the state that the process before hands on."""
+    """Return the state from the process before this one."""
     try:
         return processes.receive(mine)
     except GoneError:
@@ -244,7 +241,7 @@ def _receive(mine: int) -> Any:
 
 
 def _hand_on(following: int, state: object) -> None:
-    """Give the turn to the process after this one."""
+    """Send the state to the process after this one."""
     try:
         processes.send(following, state)
     except GoneError:
@@ -252,7 +249,7 @@ def _hand_on(following: int, state: object) -> None:
 
 
 def _chunk(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
-    """Make a chunk, and once more where it was begun on a wrong assumption; write its output."""
+    """Make a chunk, again after a wrong assumption, and write its output."""
     turn.begin(work.assume(chunk))
     try:
         made = _made(chunk, work, turn)
@@ -264,13 +261,13 @@ def _chunk(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
 
 
 def _made(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
-    """Make a chunk up to its turn. An error is raised in the turn, with the output before it written."""
+    """Make a chunk and wait for its turn. An error is raised in the turn, after the output before it."""
     try:
         made = work.make(chunk, turn.take().start if turn.assumed is None else turn.assumed, turn)
     except (GoneError, WrongAssumptionError):
         raise
     except Exception:
-        turn.flush()  # an error that only a wrong assumption has met is none
+        turn.flush()  # raises WrongAssumptionError if the assumption caused the error
         raise
     turn.take()
     return made
