@@ -1,8 +1,8 @@
 """``__cluster_metadata``: the metadata log of KRaft, and its ``.checkpoint`` snapshots (KIP-500, KIP-630).
 
-There are no keys. A value is framed as in :func:`kdump.internal_topics.interpreter.frame_number`. Source:
-``org.apache.kafka.common.metadata``. The frame of 2.8 (its version is 0) held layouts of their own, without compact
-lengths but in two of the records; types were given out again after it.
+Records have no key. A value begins with a frame (:func:`kdump.internal_topics.interpreter.frame_number`). Source:
+``org.apache.kafka.common.metadata``. The frame of 2.8 (version 0) had other layouts, without compact lengths except in
+two of the records. Later releases assigned its types again.
 """
 
 from __future__ import annotations

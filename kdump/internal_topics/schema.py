@@ -1,6 +1,6 @@
-"""The notation of the messages that Kafka writes inside records, and their form in each release.
+"""The notation of the messages that Kafka writes inside records, with their form in each release.
 
-A text holds messages; a message is a header and its fields, in the order in which Kafka declares them::
+A text contains messages. A message is a header and its fields, in the order of Kafka's declaration::
 
     OffsetCommitValue; type 1, 0 before 4.1; versions 0-1 before 2.1, 0-3 before 3.4.1, 0-4; flexible 4+
         offset           int64
@@ -10,15 +10,15 @@ A text holds messages; a message is a header and its fields, in the order in whi
         expireTimestamp  int64   1   = -1
         topicId          uuid    4+  tag 0  from 4.1
 
-Header: the name of Kafka's class; ``type``, the numbers by which a record names it; the ``versions`` that can be read;
-the ``flexible`` versions (KIP-482: compact lengths, tagged fields). Each is a list whose items may be bound to
-releases: ``from 3.0``, ``before 4.1``. A message without ``versions`` in a release is unknown to it. A header that ends
-with a semicolon goes on in the next line.
+Header: the name of Kafka's class; ``type``, the numbers of its records; the readable ``versions``; the ``flexible``
+versions (KIP-482: compact lengths, tagged fields). Each is a list whose items may be limited to releases: ``from 3.0``,
+``before 4.1``. A release without ``versions`` does not know the message. A header that ends with a semicolon continues
+in the next line.
 
-Field: name; type; the versions that have it (all, when left out); ``null`` and the versions in which it may be null;
-``tag`` and its number; ``=`` and the default, when it is not zero, empty or false; the releases that declare it, when
-not all do. Types: int8 int16 int32 int64 uint16 uint32 float64 bool uuid string bytes records; a capitalised name is a
-struct, whose fields stand below it, deeper, or stood below the last one of that name; ``[]`` is an array.
+Field: name; type; its versions (default: all); ``null`` and the versions in which it may be null; ``tag`` and its
+number; ``=`` and the default, if it is not zero, empty or false; its releases (default: all). Types: int8 int16 int32
+int64 uint16 uint32 float64 bool uuid string bytes records. A capitalised name is a struct; its fields are indented
+below it, or below an earlier field of that type. ``[]`` is an array.
 
 Source: the JSON definitions in ``src/main/resources/common/message`` of Kafka's modules, as its generator
 (``org.apache.kafka.message``) reads them.
@@ -260,7 +260,7 @@ def _default(field: FieldSchema, struct: Struct | None) -> Callable[[], Value]:
 
 
 def defaults(struct: Struct) -> Values:
-    """Return a struct all of whose fields have their default."""
+    """Return the default values of a struct's fields."""
     return {slot.name: slot.default() for slot in struct.slots}
 
 
@@ -278,7 +278,7 @@ def _versions(text: str) -> Versions:
 
 
 def by_type(messages: Mapping[str, MessageSchema], suffix: str, release: Release = NEWEST) -> dict[int, MessageSchema]:
-    """Return type -> message, of those whose name ends in ``suffix``, in ``release``."""
+    """Return type -> message in ``release``, for the messages whose name ends in ``suffix``."""
     return {
         number: message
         for message in messages.values()
@@ -293,7 +293,7 @@ def parse_release(text: str) -> Release:
 
 
 def _pairs(words: list[str], allowed: set[str], line: str) -> dict[str, str]:
-    """Pair words with what follows them: "tag 0 from 4.1"."""
+    """Return each word with its value, such as ``tag 0 from 4.1``."""
     said = dict(zip(words[::2], words[1::2], strict=True))
     if unknown := set(said) - allowed:
         raise ValueError(f"{line!r}: there is no {sorted(unknown)} in the notation")
@@ -390,7 +390,7 @@ def parse(text: str) -> dict[str, MessageSchema]:
 def _block(
     lines: list[str], at: int, depth: int, known: dict[str, tuple[FieldSchema, ...]]
 ) -> tuple[list[FieldSchema], int]:
-    """Parse the field lines that stand ``depth`` steps of four blanks deep, and what stands below each."""
+    """Parse the field lines at an indentation of ``depth`` times four blanks, with the deeper fields below each."""
     fields = []
     while at < len(lines) and _depth(lines[at]) == depth:
         line = lines[at]

@@ -107,9 +107,9 @@ def _batches(
                 account.padding += one.size
             else:
                 yield one
-    except StoreError:  # another run may get all of it: what is written now would look whole
+    except StoreError:  # another run may read all of it: an output now would look complete
         raise
-    except UnreadableError as error:  # a disk that dies: what was read of it counts, and so do other copies
+    except UnreadableError as error:  # a failing disk: the bytes before the error count, and so do other copies
         account.lost.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
 
 

@@ -263,7 +263,7 @@ class _LogWriter:
         if self._file is not None and not (full and self._size):
             return self._file
         begin = self._span.begin
-        if not self.written.segments and begin is not None and begin < base:  # compaction removed what was before it
+        if not self.written.segments and begin is not None and begin < base:  # compaction removed the earlier batches
             file = self._begin(begin)
             if last - begin <= MAX_RELATIVE_OFFSET:
                 return file

@@ -278,7 +278,7 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
     for above in [target, *target.parents]:
         with suppress(OSError):
             around.setdefault(identity(above.stat()), above)
-    alone: set[Path | None] = set()  # folders with a named file: other files in them are no inputs
+    alone: set[Path | None] = set()  # folders of named files; other files in them are not inputs
     for path in paths:
         for found in [path] if os.path.lexists(path) else LOCAL.glob(path):
             read = Path(found)

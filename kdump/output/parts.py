@@ -27,7 +27,7 @@ _NO_REPLACE: Final = 1
 _CURRENT_FOLDER: Final = -100
 """AT_FDCWD of Linux."""
 _LACKS: Final = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
-"""Errors of a system call that the system or the file system does not have."""
+"""Errors of a system call that the system or the file system lacks."""
 _NO_FLUSH: Final = {errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP}
 """Errors of a file system that cannot flush folders."""
 _TRIES: Final = 100

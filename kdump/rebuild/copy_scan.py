@@ -200,11 +200,11 @@ class ScannedCopy:
     def _doubt_offsets(
         self, each: Segment, begin: int, following: int | None, damaged: Sequence[LeftOutRange]
     ) -> list[LeftOutRange]:
-        """Remove batches of a segment from the spans whose base offset cannot be right: no checksum covers it.
+        """Remove batches of a segment with a wrong base offset from the spans: no checksum covers it.
 
         Offsets of a segment increase, from its base offset to before that of the ``following`` one. In a log that is
         not compacted a batch starts at the end offset of the batch before it. Batches whose right offset is known
-        become doubtful, the ranges of the others are returned.
+        become doubtful; the ranges of the others are returned.
         """
         low = each.base_offset or 0
         high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following
@@ -312,7 +312,7 @@ def _misplaced(span: BatchSpan) -> LeftOutRange:
 
 
 def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[BatchSpan]:
-    """Yield a batch with a wrong base offset at the offsets that are missing there, if their numbers are equal."""
+    """Yield a batch with a wrong base offset at the missing offsets, if it has as many offsets."""
     with one.segment.open() as source:
         header = source.read(one.position, BATCH_HEADER.size)
     if len(header) == BATCH_HEADER.size:

@@ -274,7 +274,7 @@ def _head(out: str) -> bytes:
 
 
 def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[VolumeFolder], access: Access) -> int:
-    """Write the bytes that no log dir gets into ``lost+found``, if there are any; return their number.
+    """Write the bytes that no log dir gets into ``lost+found``; return their number.
 
     For each partition these are the bytes that its plan leaves out (``NUMBER-SEGMENT@POSITION``). ``unknown-topics``
     gets the segments of folders that are not copies of a partition. Raises UnreadableError and OSError.

@@ -366,8 +366,8 @@ def _default_leaf(schema: Primitive | Fixed | Enum, value: Any, shape: Shape | N
                 return whole if first <= whole <= last else None
         elif schema.kind == "string":
             text: str = _of_type(value, str)
-            return text.encode().decode()  # half of a surrogate pair is no text
-    # what is left is made by the reader itself, from the bytes of the default
+            return text.encode().decode()  # half of a surrogate pair raises
+    # other values come from the reader itself, which reads the bytes of the default
     data = value.encode("latin-1") if isinstance(value, str) else avro.zigzag_varint(value)
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         data = avro.zigzag_varint(len(data)) + data

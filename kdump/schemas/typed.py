@@ -178,8 +178,9 @@ def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
     """Return the readers of keys and values for a subject.
 
     The subject may name a version and a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A name
-    that ends with ``-key`` is about keys, any other about values. Where the log has the other one of ``orders-key`` and
-    ``orders-value``, its newest version is used as well. The side of the given subject comes last. Raises UsageError.
+    that ends with ``-key`` is a subject of keys, any other of values. If the log also has the other one of
+    ``orders-key`` and ``orders-value``, its newest version is used too. The given subject comes last. Raises
+    UsageError.
     """
     version, message = _version(decoder, subject)
     name, dash, ending = version.subject.rpartition("-")
@@ -194,7 +195,7 @@ def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
 
 
 def _version(decoder: PayloadDecoder, subject: str) -> tuple[SchemaVersion, str | None]:
-    """Return the version that is named, and the name of its message where one is named."""
+    """Return the version that a subject names, and the name of its message, if any."""
     store = decoder.store
     found = store.newest(subject)
     if found is not None:

@@ -47,7 +47,7 @@ def is_topic(topic: str) -> bool:
 def split(key: bytes) -> WindowedKey | None:
     """Return the parts of a key in a changelog, or None if it has no plausible window.
 
-    Of several layouts the one with more times counts, then the one whose time ends the key: a sequence number that is a
+    The layout with the most times is chosen, then the one whose time ends the key. A sequence number that is a
     plausible lower half of a time is rarer than a key of 4 bytes that is a plausible upper half.
     """
     size = len(key)

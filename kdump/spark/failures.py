@@ -36,7 +36,7 @@ _OF_A_DISK: Final = re.compile(
     r"|(?:java\.nio\.file|org\.apache\.hadoop\.(?:fs|security|hdfs))\.[\w.$]*(?:Exception|Error))"
     r": (?!Cannot run program )(.+)"
 )
-"""An error of a file system, not of a process or a Java object; the last one in a stack is the cause."""
+"""Matches an error of a file system, but not of a process or a Java object. The last one in a stack is the cause."""
 
 
 @contextmanager

@@ -121,7 +121,9 @@ def _tokens(text: str) -> Iterator[tuple[str, Any] | None]:
         if kind == "items":
             yield "set", _set(found["kind"], found["items"])
         elif kind == "text":
-            yield ("odd", None) if "\\" in found["text"] else ("text", found["text"])  # no name has what is escaped
+            yield (
+                ("odd", None) if "\\" in found["text"] else ("text", found["text"])
+            )  # names have no escaped characters
         elif kind == "time":
             yield "number", _microseconds(found["time"])
         elif kind == "number":

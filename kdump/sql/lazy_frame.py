@@ -76,7 +76,7 @@ def scan(
     def frames(
         with_columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
     ) -> Iterator[Any]:
-        """Yield the rows that Polars asks for; it filters and cuts nothing itself."""
+        """Yield exactly the rows of Polars' request: Polars applies neither the predicate nor the limit."""
         del batch_size  # blocks have the size that the reader makes
         columns = with_columns or view.schema.names
         used = [] if predicate is None else predicate.meta.root_names()

@@ -299,7 +299,7 @@ class TextTable:
                 ]
 
     def _shrunk(self, widths: list[int]) -> list[int]:
-        """Return widths that fit the terminal as far as the names of the columns allow: the widest give way."""
+        """Return widths that fit the terminal; the widest columns shrink, but not below their names."""
         least = [wide(name) for name in self._names]
         room = (self._width or 0) - 2 * (len(widths) - 1)
         widths = list(widths)
@@ -320,7 +320,7 @@ class TextTable:
         return ("  ".join(shown).rstrip() + "\n").encode("utf-8", "backslashreplace")
 
     def _one_by_one(self, first: list[list[str]], rows: Iterator[list[str]], out: IO[bytes]) -> int:
-        """Write a line for each column of each row, where the names alone are wider than the terminal."""
+        """Write a line for each column of each row if the names alone are wider than the terminal."""
         name_width = max(map(wide, self._names))
         room = max(8, (self._width or 0) - name_width - 2)
 

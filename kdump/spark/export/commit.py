@@ -7,8 +7,8 @@ A journal replaces the rename if the output holds files of others, if rows are a
 such rename. It lists the files to remove and to add. They are moved one by one, the manifest last. The manifest names
 the files of the output, so its readers see the old output or the new one at any moment.
 
-The journal (:data:`COMMIT`) stays until the run has reported its result. The next run completes what a killed run had
-committed, and deletes what it had not.
+The journal (:data:`COMMIT`) stays until the run has reported its result. The next run completes a killed run that had a
+journal, and deletes the files of one that had none.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def publish(output: Output, staging: Output, commit: Commit, check: Callable[[],
 
 
 def _may_be_renamed(output: Output, staging: Output, commit: Commit) -> bool:
-    """Return whether the folder can replace the output by a rename: the output holds no files of others."""
+    """Return whether the folder can replace the output by a rename: the output holds no file that must stay."""
     if not output.renames_whole or staging.path.startswith(f"{output.path}/"):
         return False
     if not output.exists() or output.is_empty():

@@ -1,9 +1,9 @@
 """A folder on any file system that Spark supports: list, create, move and delete its files.
 
 No other module of kdump creates, renames or deletes files on Hadoop's file systems. Files on the driver's own disks
-(``file:``) go through :mod:`kdump.output.files`: flushed, then published by an atomic rename that replaces nothing.
-A text file that is written again is replaced atomically. A rename of a folder is atomic there and on HDFS. In an object
-store it is a copy of each file.
+(``file:``) go through :mod:`kdump.output.files`: flushed, then published by an atomic rename that replaces nothing. A
+text file is replaced atomically. A rename of a folder is atomic on local disks and HDFS. In an object store it copies
+each file.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Folder:
             self._files.delete(self._at(""), False)
 
     def prune(self, folder: str) -> None:
-        """Delete a folder in this one, and its parents, as far as they are empty."""
+        """Delete a folder in this one if it is empty, then its parents in the same way."""
         while folder and self.exists(folder) and not self._texts.listStatusIterator(self._at(folder)).hasNext():
             self._files.delete(self._at(folder), False)
             folder = folder.rpartition("/")[0]

@@ -95,7 +95,7 @@ class Follower:
         """
         self._forever = forever
         job.check(self._export, adds=True)
-        # what cannot be read at all is reported before Spark starts
+        # unreadable inputs are reported before Spark starts
         found = streaming.partitions(self._options, self._listener.note, self._fail, self._listener.plans)
         self._listings.remember(found)
         self._listener.plans("")

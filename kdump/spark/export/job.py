@@ -89,7 +89,7 @@ class Listener(NamedTuple):
     progress: Callable[[str, int, int], None]
     done: Callable[[Summary], None] = lambda _: None
     damage: Callable[[str, Damage], None] = lambda *_: None
-    """Called with each damaged range of what was written, and its file."""
+    """Called with the file and each damaged range of the written splits."""
 
     def damages(self, run: dict[str, Any]) -> None:
         """Report the damaged ranges of an account. Unreadable bytes are errors of the summary."""

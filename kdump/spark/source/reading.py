@@ -160,7 +160,9 @@ def _is_whole_now(source: files.Source, position: int) -> bool:
 
 
 def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: SourceOptions) -> bool:
-    """Add the selected records of a batch to ``rows``; add nothing and return False if that needs the general path."""
+    """Add the selected records of a batch to ``rows``. Return False and add nothing if only the general path can read
+    it.
+    """
     if not rows.wanted.may_hold(batch):
         return True
     state = _state(batch, split.outcomes)
@@ -225,7 +227,8 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open the file of a split. A stream gets None for a deleted file, or DataLossError with ``fail_on_data_loss``.
+    """Open the file of a split. For a deleted file of a stream return None, or raise DataLossError if the options say
+    so.
 
     A broker renames a segment first, and deletes it a minute later (file.delete.delay.ms).
     """

@@ -359,7 +359,7 @@ def _take_from(
     try:
         parts.extend(_parts_from(partition, begin, meter, is_checked=is_checked))
         return parts, _looked_up(parts, begin)
-    except UnreadableError as error:  # what was taken before it stands
+    except UnreadableError as error:  # the parts before it are taken
         fail(error)
     while parts and parts[-1].until.batch == NOT_LOOKED_UP:
         parts.pop()
@@ -515,10 +515,9 @@ def between(
 ) -> list[Split]:
     """Return the splits between two offsets of the stream.
 
-    ``lost`` is called with records after ``start`` that are gone, as far as marks and ``listings`` show it; if it
-    returns, the rest is read. ``note`` is called with records that a read_committed consumer cannot get because their
-    outcome is unknown. Each split reads by Kafka's offsets: of a segment that was compacted meanwhile it reads the
-    remaining records.
+    ``lost`` is called with missing records after ``start``, if marks or ``listings`` show them; if it returns, the rest
+    is read. ``note`` is called with records that a read_committed consumer cannot get because their outcome is unknown.
+    Each split reads by Kafka's offsets: of a segment that was compacted meanwhile it reads the remaining records.
     """
     known = listings or Listings()
     splits, gone, unknown = _until_still(lambda _: _planned(options, start, end, known), options)
