@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import fields
 from time import monotonic
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -258,12 +258,12 @@ class JsonReport:
 
 def finding_line(finding: Finding) -> dict[str, object]:
     """Return a finding or remark as a JSON object."""
-    fields = asdict(finding)
-    check = fields.pop("kind")
-    del fields["poison"]  # the advice says it
-    fields["commands"] = [path_text(command) for command in finding.commands]
+    values = {field.name: getattr(finding, field.name) for field in fields(finding)}
+    check = values.pop("kind")
+    del values["poison"]  # the advice says it
+    values["commands"] = [path_text(command) for command in finding.commands]
     kind = "remark" if finding.is_remark else "finding"
-    line = {"kind": kind, "version": VERSION, "check": check, "code": finding.code, **fields}
+    line = {"kind": kind, "version": VERSION, "check": check, "code": finding.code, **values}
     return {name: path_text(value) if isinstance(value, str) else value for name, value in line.items()}  # of files
 
 
