@@ -335,6 +335,12 @@ class _StartFindings:
         others = self.by_partition[log.topic, log.partition]
         if any(other.outcome is StartOutcome.STRAY and self._records(other) for other in others):
             return  # reported with the stray folder
+        ids = {None, self.context.ids.get(log.topic)}
+        if doomed := [each for each in others if each.outcome is StartOutcome.DELETED and each.topic_id in ids]:
+            held = max(doomed, key=self._records)
+            if records := self._records(held):
+                yield self._deleted(held, name, records)
+                return
         reached = self.context.marks(log.topic, log.partition)
         most = max(reached.values(), default=0)
         directory = self.context.directories.get(log.log_dir or "")
@@ -359,6 +365,20 @@ class _StartFindings:
             found="no folder",
             missing=most,
             advice=self._elsewhere(log),
+        )
+
+    def _deleted(self, log: LogStart, name: str, records: int) -> Finding:
+        """Report the folder of an assigned partition that its name marks for deletion."""
+        where = log.path or log.folder or ""
+        return Finding(
+            level=Level.LOG,
+            file=where,
+            kind=Code.ONLY_COPY_IS_STRAY,
+            text=f"this folder holds {many(records, 'record')} of {name}, and {name} itself has no folder: a start "
+            "deletes this one and begins an empty log",
+            missing=records,
+            advice="Keep this folder. With the broker stopped, give it its name back.",
+            commands=(f"mv {shell_path(where)} {shell_path(posixpath.join(posixpath.dirname(where), name))}",),
         )
 
     def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:

@@ -20,7 +20,7 @@ from kdump.command_line.findings_output import FindingsOutput
 from kdump.command_line.session import Session
 from kdump.commands.check import report
 from kdump.errors import SILENT, Reporter, discard
-from kdump.findings import Level
+from kdump.findings import Level, salvage
 from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -28,12 +28,12 @@ from kdump.log_dirs.partition import with_names
 from kdump.output.stdout import is_terminal
 from kdump.primitives import timestamps
 from kdump.primitives.messages import INDENT, folded
-from kdump.primitives.terminal import harmless_line, prose_width, shell_path, shell_pattern
+from kdump.primitives.terminal import harmless_line, prose_width, shell_path, shell_pattern, terminal_width
 from kdump.printers.findings_report import NOTES, conclusion, word
 from kdump.printers.quantities import counted, size, time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.broker_start.outcome import BrokerStart
     from kdump.findings import Finding
@@ -42,10 +42,12 @@ if TYPE_CHECKING:
 
 CHECKED: Final = 1 << 30
 """Bytes of log up to which the headers are checked."""
+STANDARD: Final = 80
+"""Columns of a usual terminal."""
 BATCHES: Final = 5
 """Batches of a segment that are shown."""
-WIDE: Final = 50
-"""A command line up to this width has its explanation on the same line."""
+WIDE: Final = 46
+"""A command line up to this width has its purpose on the same line, if that fits."""
 FINDINGS: Final = 3
 """Findings that are shown."""
 LARGEST: Final = 3
@@ -110,13 +112,7 @@ def overview(paths: tuple[str, ...]) -> int:
     else:
         _print(f"Not checked: {size(total)} of log. kdump check reads all of it.")
     _print("")
-    _print("Next:")
-    rows = list(_next(" ".join(map(shell_path, paths)), lines))
-    widest = max(len(line) for line, _ in rows)
-    for line, what in rows:
-        _print(f"  {line.ljust(widest)}  {what}" if widest <= WIDE else f"  {line}")
-        if widest > WIDE:
-            _print(f"      {what}")
+    _print_next(_next(" ".join(map(shell_path, paths)), lines))
     return run.status
 
 
@@ -176,9 +172,9 @@ def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) 
 
 def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, str]]:
     """Yield command lines that fit the contents, each with its purpose."""
-    yield f"kdump check {words}", "what is wrong, what a start would lose, what to do"
-    yield f"kdump ls {words}", "every partition, with sizes, offsets and times"
-    yield f"kdump report {words} --out report.html", "the whole picture on one page, for the ticket"
+    yield f"kdump check {words}", "what is wrong, and what to do"
+    yield f"kdump ls {words}", "partitions, sizes, offsets, times"
+    yield f"kdump report {words} --out report.html", "all of it on one page"
     topics = {line.topic for line in lines}
     own = [line for line in lines if not line.topic.startswith("__") and line.latest]
     if own:
@@ -186,17 +182,21 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
         topic, offset = shell_pattern(line.topic), max((line.latest or 1) - 1, 0)
         yield f"kdump dump {words} --topic {topic} --tail 10", "the newest records"
         record = f"{shell_pattern(f'{line.topic}-{line.partition}')}@{offset}"
-        yield f"kdump explain {record} --in {words.split(maxsplit=1)[0]}", "why a consumer gets a record, or not"
+        yield f"kdump explain {record} --in {words.split(maxsplit=1)[0]}", "why a consumer gets a record"
     if sides := _sides([line for line in lines if line.state == "current"]):
-        yield f"kdump diff {' '.join(sides)}", "which replicas lack records, and what an election would lose"
+        yield f"kdump diff {' '.join(sides)}", "which replicas lack records"
         if any(line.broker_id is not None for line in lines):
-            yield f"kdump rebuild-cluster {words} --plan", "what new nodes could start on, if the cluster is lost"
+            yield f"kdump rebuild-cluster {words} --plan", "what new nodes could start on"
+    doomed = [line for line in lines if line.state == "deleted" and line.log_bytes]
+    if doomed:
+        folders = [shell_path(posixpath.join(line.log_dir, line.folder)) for line in doomed[:LARGEST]]
+        yield salvage(folders), "records that a start deletes"
     for topic, command, what in _OF_TOPICS:
         if topic in topics:
             yield f"kdump {command} {words}", what
     yield f"kdump du {words}", "what fills the disk"
-    yield f"kdump retention {words}", "what retention deletes, when, and what blocks it"
-    yield "kdump help", "more incidents, and the command for each"
+    yield f"kdump retention {words}", "what is deleted, and when"
+    yield "kdump help", "more incidents, with commands"
 
 
 def _sides(current: Sequence[PartitionUsage]) -> list[str]:
@@ -212,9 +212,9 @@ def _sides(current: Sequence[PartitionUsage]) -> list[str]:
 
 _IN_USE: Final = frozenset({"current", "metadata"})
 _OF_TOPICS: Final = (
-    (CLUSTER_METADATA, "metadata", "topics, configs and brokers of the cluster"),
-    (CONSUMER_OFFSETS, "groups", "where each consumer group was"),
-    (TRANSACTION_STATE, "transactions", "transactions that are open or hang"),
+    (CLUSTER_METADATA, "metadata", "topics, configs, brokers"),
+    (CONSUMER_OFFSETS, "groups", "where each group was"),
+    (TRANSACTION_STATE, "transactions", "open and hanging transactions"),
 )
 """Kafka's own topics, and the command for each."""
 
@@ -234,17 +234,28 @@ def _segment(path: str, partition: Partition, run: Session) -> int:
     status = dump.command.main(words, prog_name="kdump dump", standalone_mode=False)
     run.meets(status if isinstance(status, int) else 0)
     _print("")
-    _print("Next:")
     is_local = os.path.isfile(path)  # noqa: PTH113  pathlib is slow to import
-    for line, what in (
+    rows = [
         (f"kdump dump {shown}", "its records"),
         (f"kdump check {shown}", "a check of it and the files beside it"),
         (f"kdump ls {shell_path(posixpath.dirname(path) or '.')}", "the segments beside it"),
-        *([(f"kdump --files {shown} --print-data-log", "as kafka-dump-log.sh prints it")] if is_local else []),
-    ):
-        _print(f"  {line}")
-        _print(f"      {what}")
+        (f"kdump --files {shown} --print-data-log", "as kafka-dump-log.sh prints it"),
+    ]
+    _print_next(rows if is_local else rows[:-1])
     return run.status
+
+
+def _print_next(rows: Iterable[tuple[str, str]]) -> None:
+    """Print commands, each with its purpose on the same line or the next; narrow terminals get the short ones."""
+    rows = list(rows)
+    widest = max((len(line) for line, _ in rows if len(line) <= WIDE), default=0)
+    width = terminal_width() if is_terminal() else 2 * WIDE
+    _print("Next:")
+    for line, what in rows:
+        is_short = len(line) <= widest and widest + len(what) + 4 <= width
+        _print(f"  {line.ljust(widest)}  {what}" if is_short else f"  {line}")
+        if not is_short and width >= STANDARD:
+            _print(f"      {what}")
 
 
 def _print(text: str) -> None:

@@ -48,7 +48,7 @@ class Code(StrEnum):
      "Another replica or a backup has the records.", "UnifiedLog")
     BECOMES_STRAY = ("becomes-stray", "log", "A start renames the folder to -stray: its topic id is missing or another one.",
      "Write partition.metadata before a start.", "LogManager.isStrayReplica")
-    ONLY_COPY_IS_STRAY = ("only-copy-is-stray", "log", "A -stray folder holds the only records of an assigned partition.",
+    ONLY_COPY_IS_STRAY = ("only-copy-is-stray", "log", "A -stray or -delete folder holds the only records of a partition.",
      "Give the folder its name back.", "LogManager.isStrayReplica")
     STRAY_FOLDER = ("stray-folder", "remark", "A -stray folder: no broker serves or removes it.",
      "Compare it with the live replica before you remove it.", "LogManager.isStrayReplica")

@@ -9,10 +9,10 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from kdump.errors import many
-from kdump.findings import KDUMP, Level
+from kdump.findings import KDUMP, Level, is_salvage, salvage
 from kdump.findings.codes import Code
 from kdump.primitives.messages import folded
-from kdump.primitives.terminal import harmless_line, has_colours, path_text, prose_width
+from kdump.primitives.terminal import harmless_line, has_colours, path_text, prose_width, shell_path
 from kdump.printers.quantities import exact_size, pace
 
 if TYPE_CHECKING:
@@ -372,9 +372,10 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
                 f"{keep}. No valid batch is left in them for kdump salvage: look for a backup or another replica."
             )
         else:
-            lines.append(
-                f"{keep}; then kdump salvage copies the valid batches, merged from all replicas that you name."
-            )
+            left = [shell_path(each) for each in summary.damaged if each not in summary.without_batches]
+            is_below = any(is_salvage(command) for start in summary.verdicts for command in start.commands)
+            named = "kdump salvage" if is_below or len(left) > SHOWN else salvage(left)
+            lines.append(f"{keep}. Then {named} copies the valid batches, merged from all replicas that you name.")
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(

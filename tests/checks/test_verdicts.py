@@ -105,6 +105,23 @@ def test_the_commands_of_the_verdict_mend_it(cases, tmp_path, case):
     assert check(place, *paths)[0] in LEFT.get(case, {0})
 
 
+def test_a_folder_marked_for_deletion_gets_its_name_back(cases, tmp_path):
+    """The broker deletes ``-delete`` folders when it starts, also the only one of a partition that it still has."""
+    subprocess.run(["cp", "-a", cases / "verdict" / "zeropm" / "d1", tmp_path], check=True)
+    doomed = tmp_path / f"d1/orders-0.{'0' * 32}-delete"
+    (tmp_path / "d1/orders-0").rename(doomed)
+    (tmp_path / "d1/orders-1/partition.metadata").write_text("version: 0\ntopic_id: 6QeQf_naTECEAdchox7m4Q")
+    code, text, _ = check(tmp_path, "d1")
+    assert code == 3
+    assert (
+        "broker 1 starts, but does not serve 10,000 records of orders-0: the commands below bring them back\n" in text
+    )
+    assert printed_commands.commands(text) == [f"mv d1/{doomed.name} d1/orders-0"]
+    assert f"kdump salvage d1/{doomed.name} --out salvaged\n" in kdump("d1", cwd=tmp_path).stdout.decode()
+    doomed.rename(tmp_path / "d1/orders-0")
+    assert check(tmp_path, "d1")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("case", "commands"),
     [

@@ -64,7 +64,7 @@ def golden(monkeypatch):
 def lines_of(words, width):
     """The lines on a terminal, but for its status line, commands, and single words: a long path is not broken."""
     text = terminals.show(words, width=width).shown.decode().replace("\r\n", "\n")
-    text = re.sub(r"\x1b\[[\d;]*m|\r[^\n\r]*\r", "", text)
+    text = re.sub(r"\x1b\[[\d;]*m|[^\n]*\r", "", text)
     return [line for line in text.splitlines() if not COMMAND.match(line) and " " in LEVEL.sub("", line).strip()]
 
 
