@@ -1,4 +1,4 @@
-"""What a question gathers from the files, and the lines of its answer.
+"""The base class of collectors, which gather the facts of a question from log dirs, and JSON of their lines.
 
 One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds any number of collectors. Collectors are picklable and
 merge, so that processes and Spark tasks give the same answer as one process. "Now" is an argument of the answer.
@@ -32,9 +32,9 @@ class Needs(IntEnum):
 
 
 class Reading(NamedTuple):
-    """What to read of a partition, where its first batches are not needed.
+    """The part of a partition that a collector needs: batches from the offset ``since`` on.
 
-    Batches come from the offset ``since`` on; some before it may come too.
+    Some batches before it may come too.
     """
 
     needs: Needs
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
 
 
 def once(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Return what says each sentence once: several passes may meet the same damage."""
+    """Return a function that calls ``say`` once for each sentence: several passes may meet the same damage."""
     said: set[str] = set()
 
     def say_new(text: str) -> None:
@@ -56,7 +56,7 @@ def once(say: Callable[[str], None]) -> Callable[[str], None]:
 class Place(NamedTuple):
     """A partition's folder, and the state of the log dir that holds it.
 
-    A collector keeps no ``report`` after ``end``: it must be picklable then.
+    A collector drops its place, with ``report``, in ``end``: it must be picklable then.
     """
 
     partition: Partition
@@ -76,7 +76,7 @@ class Place(NamedTuple):
 
     @property
     def high_watermark(self) -> int | None:
-        """The checkpointed high watermark: it lags on a running broker."""
+        """The checkpointed high watermark, which lags on a running broker; None without a checkpoint."""
         return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
 
     @property
@@ -87,8 +87,8 @@ class Place(NamedTuple):
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
         """Return the earliest offset of a log whose first local segment begins with ``first``.
 
-        A checkpointed log start below it counts where the topic is tiered; None, not known: a broker writes such an
-        entry for tiered topics alone (LogManager.checkpointLogStartOffsetsInDir).
+        The checkpointed log start may lie below that in a tiered topic: a broker checkpoints the log start of tiered
+        topics alone (LogManager.checkpointLogStartOffsetsInDir). ``is_remote`` None means unknown.
         """
         if self.log_start is None:
             return first
@@ -96,41 +96,41 @@ class Place(NamedTuple):
 
 
 class Collector:
-    """Gathers the facts of one question; a collector extends it with what it needs.
+    """Gathers the facts of one question. Subclasses override the methods that they need.
 
-    The pass calls for each partition: ``begin``. If that asks for more than FILES: for each segment ``turn_to``, then
-    ``add`` for valid batches and ``lose`` for each damaged range or cut end, in the order of the file; ``end``. Of
-    several collectors each may get more than it asked for.
+    The pass calls for each partition ``begin``. If that asks for more than FILES: for each segment ``turn_to``, then
+    ``add`` for valid batches and ``lose`` for each damaged range or truncated batch, in the order of the file; then
+    ``end``. A collector may get more than it asked for when others are fed too.
     """
 
     takes_control_runs: ClassVar[bool] = False
-    """Whether ``add`` takes several control batches together too; else each comes as a single one."""
+    """Whether ``add`` takes runs of control batches; otherwise each control batch comes alone."""
 
     def begin(self, place: Place) -> Needs | Reading:
-        """Turn to a partition; return how much of it to read. State files (snapshots, indexes) may be read here.
+        """Begin a partition and return how much of it to read. State files (snapshots, indexes) may be read here.
 
-        Raises UnreadableError: the pass says so and leaves the partition out.
+        Raises UnreadableError: the pass reports it and skips the partition.
         """
         raise NotImplementedError
 
     def turn_to(self, segment: Segment) -> None:
-        """Turn to the next segment of the partition."""
+        """Begin the next segment of the partition."""
 
     def add(self, batches: Batches) -> int | None:
-        """Take the next valid batches: a single one, or several of data that have the same attributes.
+        """Take the next valid batches: one, or a run of data batches with the same attributes.
 
-        Return how many of several were taken, None for all: the pass then adds each of the others as a single one.
-        Raises DamageError where a record of a single batch cannot be read: the pass reports it.
+        Return how many of a run were taken, None for all: the pass then adds each of the others alone. Raises
+        DamageError for a single batch with an unreadable record: the pass reports it.
         """
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Take a range that cannot be read, or the beginning of a batch that the end of the log cuts off."""
+        """Take a damaged range, or a truncated batch at the end of the log."""
 
     def end(self) -> None:
         """Close the partition."""
 
     def merge(self, other: Self) -> None:
-        """Take over what a collector of the same kind gathered from partitions after this one's."""
+        """Add the results of a collector of the same class for later partitions."""
         raise NotImplementedError
 
     def answer(self, at: int) -> Iterable[AnswerLine]:
@@ -139,7 +139,7 @@ class Collector:
 
 
 class AnswerLine(Protocol):
-    """One line of an answer: a frozen dataclass of plain values. ``kind`` is its first JSON field."""
+    """A line of an answer: a frozen dataclass of plain values. ``kind`` is its first JSON field."""
 
     kind: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -157,7 +157,6 @@ def _object(value: Any) -> dict[str, object]:
 
 @cache
 def _keys(of: Any) -> tuple[tuple[str, str], ...]:
-    """Return the fields of a dataclass and their names in JSON."""
     return tuple((field.name, camel_case(field.name)) for field in fields(of))
 
 

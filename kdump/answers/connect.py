@@ -1,7 +1,7 @@
-"""The answer of ``kdump connect``: connectors, their tasks, states and source offsets, as a worker reads its topics.
+"""The lines of ``kdump connect``: connectors, their tasks, states and source offsets, replayed as a worker does.
 
 Sources: KafkaConfigBackingStore, KafkaStatusBackingStore, KafkaOffsetBackingStore and ConnectorsResource of Kafka
-Connect (3.6.2). A cluster has three topics, whose names are settings; their records are known by their keys.
+Connect (3.6.2). A cluster has three topics, whose names are settings; the keys of their records identify them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 Role: TypeAlias = Literal["configs", "status", "offsets"]
-"""What a topic of Connect holds."""
+"""The contents of a topic of Connect."""
 
 _CONFIG_KEY: Final = re.compile(
     r"(?P<what>target-state|connector|tasks-fencing|commit|restart-connector|logger-cluster)-(?P<name>.+)"
@@ -42,10 +42,10 @@ _STATUS_KEY: Final = re.compile(
 
 @dataclass(frozen=True)
 class ConnectorLine:
-    """A connector. Null is what no record says.
+    """A connector. A field that no record has is null.
 
-    ``type`` is what the REST API calls it: a sink has the config topics or topics.regex. ``inconsistent``: the last
-    configs of its tasks are incomplete, and a worker makes them again.
+    ``type`` is that of the REST API: a sink has the config topics or topics.regex. ``inconsistent``: the last configs
+    of its tasks are incomplete, and a worker makes them again.
     """
 
     kind: ClassVar[str] = "connector"
@@ -66,7 +66,7 @@ class ConnectorLine:
 
 @dataclass(frozen=True)
 class ConnectTaskLine:
-    """A task of a connector: its state, and the config that is committed."""
+    """A task of a connector: its state, and its committed config."""
 
     kind: ClassVar[str] = "task"
 
@@ -80,7 +80,7 @@ class ConnectTaskLine:
 
 @dataclass(frozen=True)
 class SourceOffsetLine:
-    """Where a source connector goes on: the offset of a partition of its source, both as the connector wrote them."""
+    """The committed offset of a partition of a source, both as the connector wrote them."""
 
     kind: ClassVar[str] = "sourceOffset"
 
@@ -94,7 +94,7 @@ ConnectLine: TypeAlias = ConnectorLine | ConnectTaskLine | SourceOffsetLine
 
 
 def role_of(keys: Iterable[bytes | None]) -> Role | None:
-    """Return what a topic holds by the keys of some of its records; None if one of them is no key of Connect."""
+    """Return the role of a topic by the keys of some records; None if a key is not Connect's, or roles differ."""
     roles = {_role(key) for key in keys}
     return roles.pop() if len(roles) == 1 else None
 
@@ -118,7 +118,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _source_partition(key: str) -> tuple[str, dict[str, Any]] | None:
-    """Return connector and partition of a key of the offsets topic: a JSON array of both."""
+    """Return connector and partition from a key of the offsets topic: a JSON array of both; None for another text."""
     match _json(key):
         case [str() as connector, dict() as partition]:
             return connector, partition
@@ -126,7 +126,7 @@ def _source_partition(key: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _json(text: str | None) -> Any:
-    """Return what a JSON text means, without the schema that a converter may have put around it; None for no JSON."""
+    """Return the value of a JSON text, without the schema envelope of a converter; None for a text that is not JSON."""
     try:
         made = None if text is None else json.loads(text)
     except (ValueError, RecursionError):
@@ -150,7 +150,7 @@ class _Connector:
 
 
 class ConnectCluster:
-    """Replays the records of one Connect cluster: each topic in the order of its log."""
+    """Replays the records of one Connect cluster, each topic in the order of its log."""
 
     def __init__(self, configs_topic: str, *, show_secrets: bool = False) -> None:
         self._topic, self._show_secrets = configs_topic, show_secrets
@@ -162,7 +162,6 @@ class ConnectCluster:
         """Records that a worker skips: the key is not Connect's, or the value does not fit the key."""
 
     def add(self, role: Role, timestamp: int, key: bytes | None, value: bytes | None) -> None:
-        """Replay a record, the next of its partition."""
         text, made = _text(key), _json(_text(value))
         if text is None or (made is None and value is not None) or not self._add(role, timestamp, text, made):
             self.skipped += 1
@@ -203,7 +202,7 @@ class ConnectCluster:
         return True
 
     def _commit(self, name: str, value: dict[str, Any] | None) -> bool:
-        """Make the configs of tasks count that were written since the commit before, if they are complete."""
+        """Apply the task configs since the last commit record, if they are complete."""
         count = (value or {}).get("tasks")
         if not isinstance(count, int):
             return False
@@ -242,7 +241,7 @@ class ConnectCluster:
         return self._connectors.setdefault(name, _Connector())
 
     def lines(self) -> Iterator[ConnectLine]:
-        """Yield each connector, its tasks and its source offsets, by name; offsets of deleted connectors too."""
+        """Yield each connector, its tasks and its source offsets, by name; also offsets of deleted connectors."""
         offsets: dict[str, list[SourceOffsetLine]] = {}
         for key in sorted(self._offsets):
             name, partition, offset, timestamp = self._offsets[key]
@@ -280,19 +279,19 @@ class ConnectCluster:
 
 
 def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
-    """Return the config in a value of the configs topic, or None if there is none."""
+    """Return the config in a value of the configs topic, or None."""
     found = (value or {}).get("properties")
     return found if isinstance(found, dict) else None
 
 
 _NAMES: Final = re.compile(r".*(?:connect|config|status|offset|storage).*", re.IGNORECASE | re.DOTALL)
-"""Topics whose keys are looked at where no option names them."""
+"""Names of topics that are sampled if no option names the topics."""
 _SAMPLE: Final = 32
-"""Records whose keys say what a topic holds."""
+"""Records whose keys decide the role of a topic."""
 
 
 class ConnectNames(NamedTuple):
-    """The topics of one Connect cluster; empty for one that is not in the paths."""
+    """The topics of one Connect cluster; empty for a topic that is not in the paths."""
 
     configs: str = ""
     status: str = ""
@@ -311,7 +310,7 @@ class ConnectTopics:
         fail: Callable[[UnreadableError], None] = raise_it,
         lost: Callable[[DamagedRange], None] = lambda _: None,
     ) -> None:
-        """``fail`` takes what cannot be read, ``lost`` damaged ranges; topics of ``wanted`` are not looked at."""
+        """``fail`` takes unreadable files, ``lost`` damaged ranges. Topics outside ``wanted`` are not read."""
         self._reader = PartitionReader(outcomes=False, report=Reporter(fail=fail))
         self._lost = lost
         found = list(Finder(wanted, Reporter(fail=fail)).find(paths))
@@ -321,7 +320,7 @@ class ConnectTopics:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
-        """Return the topics of each cluster: those that are named, else those whose keys say so."""
+        """Return the topics of each cluster: the given ones, else those that their keys identify."""
         roles: dict[Role, list[str]] = {"configs": [], "status": [], "offsets": []}
         for topic in sorted(self._partitions):
             role = self._role(topic) if _NAMES.fullmatch(topic) else None
@@ -346,7 +345,6 @@ class ConnectTopics:
         return role_of(keys) if keys else None
 
     def read(self, names: ConnectNames, *, show_secrets: bool = False) -> ConnectCluster:
-        """Return a cluster whose topics have been replayed."""
         cluster = ConnectCluster(names.configs, show_secrets=show_secrets)
         roles: tuple[tuple[Role, str], ...] = (
             ("configs", names.configs),
@@ -360,5 +358,5 @@ class ConnectTopics:
 
 
 def _nearest(topic: str, others: list[str]) -> str:
-    """Return the topic whose name is most like that of the configs topic, empty where there is none."""
+    """Return the topic whose name is most similar to that of the configs topic; empty if there is none."""
     return max(others, key=lambda other: SequenceMatcher(None, topic, other).ratio(), default="")

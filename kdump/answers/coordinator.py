@@ -20,28 +20,27 @@ TOPICS: Final = {
     "transaction": transaction_state.TOPIC,
     "share": share_group_state.TOPIC,
 }
-"""Type of an id -> the topic that its coordinator keeps its state in. A share id is ``group:topicId:partition``."""
+"""Type of an id -> the topic of its coordinator's state. A share id is ``group:topicId:partition``."""
 PARTITIONS: Final = 50
-"""How many partitions each topic has where nothing else is set."""
+"""Kafka's default number of partitions of each of these topics."""
 
 
 class TopicPartitions(NamedTuple):
-    """How many partitions a coordinators' topic has, and which of them are not there."""
+    """The number of partitions of a coordinator's topic, and the missing ones."""
 
     whole: int
     absent: tuple[int, ...]
 
     @property
     def is_whole(self) -> bool:
-        """Whether there are any, and none is absent."""
         return bool(self.whole) and not self.absent
 
 
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
-    """Return what is known of a topic whose partitions ``here`` are present.
+    """Return the number of partitions of a topic, and those that are not among ``here``.
 
-    ``count`` is how many it has, or None if unknown: then as many as the greatest number shows. None among the
-    numbers is a folder without one.
+    ``count`` is the number, or None if unknown: then the greatest present one decides. None among ``here`` is a folder
+    whose name has no number.
     """
     numbers = {number for number in here if number is not None}
     whole = max(numbers, default=-1) + 1 if count is None else count

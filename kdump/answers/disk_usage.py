@@ -44,14 +44,13 @@ By: TypeAlias = Literal["partition", "folder", "topic", "segment"]
 
 
 class Bytes(NamedTuple):
-    """Sizes of files, and what they occupy (None if the place has no such number)."""
+    """Sizes of files in bytes, and the bytes that they occupy on disk; None if the storage does not report those."""
 
     size: int
     disk_size: int | None
 
     @classmethod
     def of(cls, files: Iterable[Entry | Segment]) -> Bytes:
-        """Return the sum over files."""
         size, disk_size = 0, 0
         known = True
         for file in files:
@@ -85,7 +84,7 @@ class PartitionUsage:
 
 @dataclass(frozen=True, slots=True)
 class SegmentUsage:
-    """A ``.log`` file, its indexes and the snapshot of its name. ``state`` ends its name: log, deleted, swap, ..."""
+    """A ``.log`` file, its indexes and the snapshot of its name. ``state``: log, deleted, swap, cleaned."""
 
     kind: ClassVar[str] = "segment"
     log_dir: str
@@ -115,7 +114,7 @@ class TopicUsage:
 
 @dataclass(frozen=True, slots=True)
 class OtherUsage:
-    """What belongs to no partition: a folder with all below it, a file, or a broker's own files of a log dir."""
+    """Bytes outside of partitions: a folder with all below it, a file, or a broker's own files of a log dir."""
 
     kind: ClassVar[str] = "other"
     path: str
@@ -125,7 +124,7 @@ class OtherUsage:
 
 
 class _OtherFolder(NamedTuple):
-    """A folder whose name is no partition's, with the files that it holds itself."""
+    """A folder whose name is not TOPIC-PARTITION, with the files in it."""
 
     is_log_dir: bool
     own: Bytes
@@ -133,7 +132,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Collects every folder. ``by`` selects the lines."""
+    """Gathers the sizes of all folders. ``by`` selects the lines."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by
@@ -142,7 +141,6 @@ class DiskUsage(Collector):
         self._others: dict[str, _OtherFolder] = {}
 
     def begin(self, place: Place) -> Needs:
-        """Take a folder."""
         partition = place.partition
         path = _path(partition)
         if partition.topic is None or partition.partition is None:
@@ -155,13 +153,11 @@ class DiskUsage(Collector):
         return Needs.FILES
 
     def merge(self, other: DiskUsage) -> None:
-        """Take over the folders of another."""
         self._partitions += other._partitions
         self._segments += other._segments
         self._others |= other._others
 
     def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  sizes are of no time
-        """Yield the lines, the largest first."""
         lines: list[PartitionUsage] = [line for _, line in self._partitions]
         if self._by == "topic":
             yield from self.topics()
@@ -173,7 +169,6 @@ class DiskUsage(Collector):
         yield from sorted(self._other_lines(), key=lambda line: (-line.bytes, line.path))
 
     def topics(self) -> list[TopicUsage]:
-        """Return the lines of topics, the largest first."""
         found = _topics([line for _, line in self._partitions])
         return sorted(found, key=lambda line: (-line.all_bytes, line.topic))
 
@@ -384,7 +379,7 @@ QUESTION: Final = LogQuestion(
 
 @dataclass(frozen=True, slots=True)
 class SegmentSpan:
-    """A segment. ``state`` ends the file's name: log, deleted, swap, ...
+    """A segment. ``state``: log, deleted, swap, cleaned.
 
     ``end_offset`` is the offset after its last valid batch, or None if damage comes after that; ``oldest_ms`` and
     ``newest_ms`` are the largest times of its first and last batch, None without one.
@@ -403,13 +398,11 @@ class SegmentSpan:
 
 
 class SegmentListing(Collector):
-    """Collects the segments of every partition."""
-
     def __init__(self) -> None:
         self._found: list[SegmentSpan] = []
 
     def begin(self, place: Place) -> Needs:
-        """Take the segments of a partition; what damages the end of one is reported."""
+        """Read both ends of each segment, and report a damaged end."""
         if place.key is not None:
             for segment in place.partition.segments:
                 try:
@@ -419,11 +412,9 @@ class SegmentListing(Collector):
         return Needs.FILES
 
     def merge(self, other: SegmentListing) -> None:
-        """Take over the segments of another."""
         self._found += other._found
 
     def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  a list is of no time
-        """Yield the segments by topic, partition and base offset."""
         yield from sorted(self._found, key=lambda line: (line.topic, line.partition, line.base_offset or 0, line.file))
 
 

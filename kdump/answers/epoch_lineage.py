@@ -1,4 +1,4 @@
-"""The leader epochs of a replica's log: they distinguish two histories.
+"""The leader epochs of a replica's log, and the offset to which a follower truncates it.
 
 Source: KIP-101, KIP-279 and Kafka's class LeaderEpochFileCache.
 """
@@ -35,14 +35,14 @@ class Lineage:
         return self.entries[-1].epoch if self.entries else None
 
     def end_of(self, epoch: int) -> int:
-        """Return where the first epoch above this one begins, else the log end."""
+        """Return the start offset of the first epoch above this one, or the log end offset."""
         return next((entry.start_offset for entry in self.entries if entry.epoch > epoch), self.end)
 
     def truncation(self, leader: Lineage) -> int | None:
-        """Return where this replica cuts its log when it follows ``leader``; None when nothing goes.
+        """Return the offset to which this replica truncates its log when it follows ``leader``; None if it keeps all.
 
-        That is the smaller end of the newest epoch that both have. A replica with the same newest epoch, or a newer
-        one, cuts nothing.
+        That is the smaller end of the newest common epoch. A replica whose newest epoch is the same or newer truncates
+        nothing.
         """
         if self.newest is None or leader.newest is None or self.newest >= leader.newest:
             return None
@@ -54,9 +54,9 @@ class Lineage:
 
 
 def lineage(partition: Partition, wrong: Callable[[str], None]) -> Lineage:
-    """Return a replica's lineage: of ``leader-epoch-checkpoint``, and of the batches where that lags or is missing.
+    """Return a replica's leader epochs: from ``leader-epoch-checkpoint``, and from batches if that lags or is missing.
 
-    ``wrong`` is called with a checkpoint that is not what its format says. Raises UnreadableError.
+    ``wrong`` is called with the fault of a malformed checkpoint. Raises UnreadableError.
     """
     end = end_of_log(partition)
     entries = tuple(sorted(partition.leader_epochs(wrong) or ()))
@@ -66,7 +66,7 @@ def lineage(partition: Partition, wrong: Callable[[str], None]) -> Lineage:
 
 
 def _with_batches(entries: tuple[EpochEntry, ...], partition: Partition, end: LogEnd) -> tuple[EpochEntry, ...]:
-    """Return the entries, and one for each newer epoch that a batch's header has."""
+    """Return the entries, and one for each newer epoch in the headers of batches."""
     found = list(entries)
     for segment in partition.segments:
         with segment.open() as source:
@@ -80,7 +80,7 @@ def _with_batches(entries: tuple[EpochEntry, ...], partition: Partition, end: Lo
 
 
 def _epochs(source: Source) -> Iterator[tuple[int, int]]:
-    """Yield leader epochs and base offsets of the batches that Kafka's own reader finds."""
+    """Yield leader epoch and base offset of each batch up to the first damage."""
     for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and region.first.partition_leader_epoch is not None:
             yield from zip(region.column("partition_leader_epoch"), region.column("base_offset"), strict=True)

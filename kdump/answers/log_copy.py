@@ -1,6 +1,6 @@
-"""One of two copies of a log: a position in it, and what it holds from there on.
+"""A comparison of two copies of a log, each with a position.
 
-Equal bytes are passed over without being decoded, whatever the borders of the segments are.
+Equal bytes are skipped without decoding, regardless of segment borders.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ FIRST, BLOCK = 1 << 14, 1 << 18
 class LogCopy:
     """A copy of a log, read forwards.
 
-    Its position is a segment and a byte of it where a batch begins. ``damage`` is called with each range that cannot be
-    read, as a sentence; ``damaged`` says whether there was one. ``progress`` is called with the bytes that are done.
+    Its position is a segment and a byte of it where a batch begins. ``damage`` is called with the sentence of each
+    damaged range; ``damaged`` is whether there was one. ``progress`` is called with the bytes done.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LogCopy:
         self.truncated = False
         """Whether the log ends with a truncated batch."""
         self.batch: RecordBatch | None = None
-        """The batch that is read record by record; None between batches, and at the end."""
+        """The batch that is being read record by record; None between batches, and at the end."""
 
     def __enter__(self) -> Self:
         return self
@@ -82,18 +82,18 @@ class LogCopy:
         return self.source.read(self._position + ahead, size)
 
     def data_ahead(self, ahead: int) -> int:
-        """Return how far ahead the next byte is that is in no hole of the segment, at ``ahead`` or after it."""
+        """Return the distance to the next byte outside the holes of the segment, at ``ahead`` or after it."""
         return next_data(self.source, self._position + ahead) - self._position
 
     def move(self, size: int) -> None:
-        """Go forward by bytes; at the end of a segment the next one begins."""
+        """Move the position forward; at the end of a segment to the next one."""
         self._position += size
         self._progress(size)
         if self._position >= self.source.size:
             self._go(self._number + 1)
 
     def skip_below(self, offset: int) -> None:
-        """Go to the last segment that begins at or below an offset."""
+        """Move to the last segment that begins at or below an offset."""
         numbers = [n for n, one in enumerate(self._segments) if (one.base_offset or 0) <= offset]
         if numbers:
             self._progress(sum(one.size for one in self._segments[self._number : numbers[-1]]))
@@ -112,12 +112,12 @@ class LogCopy:
             return source.read(0, LOG_OVERHEAD.size) == other.bytes(ahead, LOG_OVERHEAD.size)
 
     def near(self, ahead: int) -> int:
-        """Return how far ahead a batch begins, by the offset index, at or before the byte ``ahead``; 0 without one."""
+        """Return the distance to a batch at or before the byte ``ahead``, by the offset index; 0 without one."""
         found = Seeker(self._segments[self._number], self.source, lambda _: None).by_position(self._position + ahead)
         return max(0, found - self._position)
 
     def whole(self, start: int, end: int) -> int:
-        """Return where the last valid batch ends that lies between two bytes ahead of the position; else ``start``."""
+        """Return the end of the last valid batch between two bytes ahead of the position; else ``start``."""
         first, last = self._position + start, self._position + end
         for region in resync.read(self.source, first, last, on_error="resync", runs=PLAIN_DATA):
             if isinstance(region, Batches):
@@ -125,7 +125,7 @@ class LogCopy:
         return start
 
     def fill(self) -> bool:
-        """Turn to the next batch unless one is being read; return whether there is one."""
+        """Begin the next batch unless one is being read; return whether there is one."""
         if self.batch is not None:
             return True
         if self._regions is None:
@@ -164,12 +164,12 @@ class LogCopy:
 
     @property
     def fresh(self) -> bool:
-        """Whether no record of the batch has been taken."""
+        """Whether no record of the batch is taken yet."""
         return self._next == 0
 
     @property
     def record(self) -> Record | None:
-        """The next record of the batch, None when all are taken."""
+        """The next record of the batch, or None."""
         records = self._unpacked()
         return records[self._next] if self._next < len(records) else None
 
@@ -184,15 +184,13 @@ class LogCopy:
         return self._records
 
     def take(self) -> None:
-        """Go on to the next record."""
         self._next += 1
 
     def drop(self) -> None:
-        """Leave the batch."""
         self.batch = None
 
     def settle(self) -> None:
-        """Move the position to where the batch ends that is being read, and leave it."""
+        """Move the position to the end of the current batch, and leave the batch."""
         batch, at = self.batch, self._at
         self._stop()
         if batch is not None:
@@ -202,7 +200,6 @@ class LogCopy:
             self.move(batch.size)
 
     def finish(self) -> None:
-        """Go to the end of the log."""
         self._stop()
         self._go(len(self._segments))
 
@@ -213,7 +210,7 @@ class LogCopy:
 
 
 def same_batch(left: LogCopy, right: LogCopy) -> bool:
-    """Return whether both stand at the first record of batches with equal bytes."""
+    """Return whether both are at the first record of batches with equal bytes."""
     one, other = left.batch, right.batch
     if one is None or other is None or not (left.fresh and right.fresh) or one.size != other.size:
         return False
@@ -221,9 +218,9 @@ def same_batch(left: LogCopy, right: LogCopy) -> bool:
 
 
 def skip_equal(left: LogCopy, right: LogCopy) -> None:
-    """Move both copies past the batches whose bytes are equal and whole. Raises UnreadableError.
+    """Move both copies past equal and whole batches. Raises UnreadableError.
 
-    The equal bytes alone decide where that is, so that it does not matter which copy is the left one.
+    Only the equal bytes decide where that is: it does not matter which copy is left.
     """
     while left.segment is not None and right.segment is not None:
         one, other = left.left, right.left
@@ -240,7 +237,7 @@ def skip_equal(left: LogCopy, right: LogCopy) -> None:
 
 
 def _equal(left: LogCopy, right: LogCopy, size: int) -> int:
-    """Return how many of the next ``size`` bytes of both are equal."""
+    """Return the number of equal bytes among the next ``size`` of both."""
     done, block = 0, FIRST
     while done < size:
         wanted = min(block, size - done)
@@ -255,7 +252,7 @@ def _equal(left: LogCopy, right: LogCopy, size: int) -> int:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """Return how many bytes two texts begin with in common."""
+    """Return the length of the common start of two texts."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -267,7 +264,7 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 class HeldRecord(NamedTuple):
-    """A record, and the batch that it stands in."""
+    """A record, and its batch."""
 
     batch: RecordBatch
     record: Record
@@ -280,7 +277,7 @@ class HeldRecord(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """An offset that only one copy holds a record of, or each another one."""
+    """An offset whose records differ, or that one copy lacks."""
 
     offset: int
     left: HeldRecord | None
@@ -302,7 +299,7 @@ def differences(left: LogCopy, right: LogCopy, start: int) -> Iterator[Differenc
 
 
 def _until_equal(left: LogCopy, right: LogCopy, start: int) -> Iterator[Difference]:
-    """Yield differences up to the end of the first batches that are equal byte by byte, or of both logs."""
+    """Yield differences up to the end of the next batches with equal bytes, or of both logs."""
     while True:
         left.fill()
         right.fill()
@@ -325,7 +322,7 @@ def _until_equal(left: LogCopy, right: LogCopy, start: int) -> Iterator[Differen
 
 
 def _leave(copy: LogCopy, start: int) -> bool:
-    """Leave a batch that has no more records, or none from ``start`` on; return whether it was one."""
+    """Leave a batch without further records from ``start`` on; return whether it was left."""
     batch = copy.batch
     done = batch is not None and (batch.last_offset < start or copy.record is None)
     if done:
@@ -339,7 +336,7 @@ def _held(copy: LogCopy) -> HeldRecord | None:
 
 
 def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) -> Iterator[Difference]:
-    """Yield the difference that the lower of two offsets makes, if any."""
+    """Yield the difference at the lower of two offsets, if any."""
     offset = min(held.record.offset for held in (one, other) if held is not None)
     left = one if one is not None and one.record.offset == offset else None
     right = other if other is not None and other.record.offset == offset else None
@@ -348,7 +345,7 @@ def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) ->
 
 
 def _content(held: HeldRecord) -> tuple[object, ...]:
-    """Return what cleaning leaves as it is, and an upgrade of the format too."""
+    """Return the facts of a record that cleaning and format upgrades do not change."""
     batch, record = held
     producer = -1 if batch.producer_id is None else batch.producer_id
     return (held.epoch, batch.is_control, producer, record.timestamp, record.key, record.value, record.headers)

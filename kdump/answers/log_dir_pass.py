@@ -1,4 +1,4 @@
-"""One pass over log dirs that feeds collectors: every batch is read once, whatever the number of questions."""
+"""One pass over log dirs that feeds collectors: each batch is read once for any number of questions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LogDirPass:
-    """Feeds ``collectors``, with the state of each log dir; by default ``states`` reports like the pass."""
+    """Reads partitions and feeds ``collectors``. ``states`` are the states of the log dirs, if known."""
 
     def __init__(self, collectors: Sequence[Collector], report: Reporter, states: LogDirStates | None = None) -> None:
         self.collectors = collectors
@@ -33,16 +33,14 @@ class LogDirPass:
         self._states = LogDirStates(report) if states is None else states
 
     def run(self, partitions: Iterable[Partition]) -> None:
-        """Go through partitions in order."""
         for partition in partitions:
             self.partition(self.place(partition))
 
     def place(self, partition: Partition) -> Place:
-        """Return a partition with the state of its log dir."""
         return Place(partition, self._states.of(partition), self._report)
 
     def partition(self, place: Place) -> None:
-        """Go through one partition: the batches of its segments, if any collector wants them."""
+        """Feed the collectors with one partition. Batches are read only if a collector needs them."""
         reading, since = self._begin(place)
         if reading:
             self._read(place.partition.segments, reading, since)
@@ -52,7 +50,6 @@ class LogDirPass:
             collector.end()
 
     def _read(self, segments: Sequence[Segment], reading: Sequence[Collector], since: int) -> None:
-        """Feed collectors with segments, from an offset on."""
         first = first_segment(segments, since)
         for number, segment in enumerate(segments):
             if number >= first:
@@ -62,9 +59,9 @@ class LogDirPass:
                 self._report.progress(segment.size)
 
     def alongside(self, place: Place) -> PassTap | None:
-        """Return what feeds the collectors while something else reads the partition, or None if they need no batch.
+        """Return a tap that feeds the collectors while another reader reads the partition; None if none needs a batch.
 
-        Close it after the reading; ``progress`` is not called.
+        The caller closes it after the reading. ``progress`` is not called.
         """
         reading, _ = self._begin(place)
         if reading:
@@ -74,7 +71,7 @@ class LogDirPass:
         return None
 
     def _begin(self, place: Place) -> tuple[list[Collector], int]:
-        """Turn to a partition; return the collectors that want batches, and the first offset that any wants."""
+        """Begin a partition; return the collectors that need batches, and the first offset that any of them needs."""
         asked = [(collector, self._asked(collector, place)) for collector in self.collectors]
         wanting = [(collector, reading.since) for collector, reading in asked if reading.needs > Needs.FILES]
         return [collector for collector, _ in wanting], min((since for _, since in wanting), default=0)
@@ -118,12 +115,10 @@ class LogDirPass:
             self._report.damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
 
     def regions(self, segment: Segment, *, is_last: bool, since: int = 0, runs: RunKinds = DATA) -> Iterator[Region]:
-        """Yield the regions of a segment, batches of the kinds ``runs`` together; report what cannot be read.
+        """Yield the regions of a segment, with runs of the kinds ``runs``, and report damage.
 
-        They begin at or before the offset ``since``, as near to it as the index knows.
-
-        :mod:`kdump.segments.log_end` decides whether a truncated batch at the end is damage.
-        Bytes that the system does not give are a damaged range that ends with the file.
+        They begin at or before the offset ``since``, as near as the index allows. :mod:`kdump.segments.log_end` decides
+        whether a truncated batch at the end is damage. An I/O error becomes a damaged range up to the end of the file.
         """
         base, done = segment.base_offset, 0
         try:
@@ -142,7 +137,7 @@ class LogDirPass:
 
 
 class PassTap:
-    """Feeds collectors with what something else reads of a partition, segment after segment."""
+    """Feeds collectors with the regions that another reader reads from a partition, segment by segment."""
 
     def __init__(self, through: LogDirPass, reading: Sequence[Collector], segments: Sequence[Segment]) -> None:
         self._through, self._reading = through, reading
@@ -150,7 +145,7 @@ class PassTap:
         self._next = 0
 
     def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
-        """Yield the regions of a segment after the collectors got them. Raises UnreadableError."""
+        """Feed the collectors with each region of a segment, and yield it. Raises UnreadableError."""
         number = next((number for number, one in enumerate(self._segments) if one.path == segment.path), None)
         if number is None or number < self._next:
             yield from regions
@@ -169,13 +164,13 @@ class PassTap:
             raise
 
     def close(self) -> None:
-        """Report the segments that were not read as lost, and close the partition."""
+        """Feed the collectors with unread segments as damage, and end the partition."""
         self._skip(len(self._segments))
         for collector in self._through.collectors:
             collector.end()
 
     def _skip(self, number: int) -> None:
-        """Continue with a segment; report skipped segments before it as lost."""
+        """Feed the collectors with the skipped segments before ``number`` as damage."""
         for segment in self._segments[self._next : number]:
             self._turn_to(segment)
             self._lose(segment, 0, "it was not read")
@@ -191,20 +186,20 @@ class PassTap:
 
 
 def _lost(region: Region, *, is_last: bool) -> Damage | None:
-    """Return a region as damage, if it is: a truncated batch is where another segment follows."""
+    """Return a damaged range, or a truncated batch before a later segment as damage; None for other regions."""
     if isinstance(region, Trailing) and not is_last:
         return region.damage()
     return region if isinstance(region, Damage) else None
 
 
 def first_segment(segments: Sequence[Segment], offset: int) -> int:
-    """Return the number of the segment that may hold an offset: the last one that begins at or before it."""
+    """Return the index of the segment that may hold an offset: the last one that begins at or before it."""
     later = (number for number, segment in enumerate(segments) if (segment.base_offset or 0) > offset)
     return max(0, next(later, len(segments)) - 1)
 
 
 def size_after(partition: Partition, offset: int) -> int:
-    """Return how many bytes of the log hold ``offset`` and what follows, as near as the index knows."""
+    """Return about how many bytes of the log hold ``offset`` and later ones, by the offset index."""
     segments = partition.segments[first_segment(partition.segments, offset) :]
     size = sum(segment.size for segment in segments)
     if segments and offset > (segments[0].base_offset or 0):
@@ -214,10 +209,10 @@ def size_after(partition: Partition, offset: int) -> int:
 
 
 class Merging(Protocol):
-    """What gathers from partitions."""
+    """Results of several partitions that can be added up."""
 
     def merge(self, other: Self) -> None:
-        """Take over what another one gathered from partitions after these."""
+        """Add the results of later partitions."""
 
 
 M = TypeVar("M", bound=Merging)
@@ -227,20 +222,19 @@ class Collectors(list["Collector"]):
     """Collectors that one pass feeds."""
 
     def merge(self, other: Collectors) -> None:
-        """Take over what the same collectors of another pass gathered from partitions after these."""
         for collector, more in zip(self, other, strict=True):
             collector.merge(more)
 
 
 def feed(collectors: Collectors, partitions: Sequence[Partition], report: Reporter) -> None:
-    """Feed collectors with partitions."""
+    """Read partitions and feed collectors with them; a worker process calls this."""
     LogDirPass(collectors, report).run(partitions)
 
 
 class Gathered(NamedTuple, Generic[M]):
-    """What was gathered from partitions in a row.
+    """The results of consecutive partitions.
 
-    Their segments take ``size`` bytes. ``said`` has each call of the reporter in order: a field of :class:`Reporter`,
+    Their segments have ``size`` bytes. ``said`` has each call of the reporter in order: a field of :class:`Reporter`,
     and its argument.
     """
 
@@ -249,7 +243,6 @@ class Gathered(NamedTuple, Generic[M]):
     said: list[tuple[str, Any]]
 
     def merge(self, other: Gathered[M]) -> Gathered[M]:
-        """Return this with what was gathered from the partitions after these."""
         self.into.merge(other.into)
         return Gathered(self.into, self.size + other.size, self.said + other.said)
 
@@ -261,7 +254,7 @@ def gather_with(
     partitions: Sequence[Partition],
     report: Reporter,
 ) -> None:
-    """Let workers do ``work`` on partitions, each with a copy of ``into``, which must be new.
+    """Let workers call ``work`` for partitions, each with a copy of ``into``, which must be empty.
 
     The result and the calls of ``report`` are those of one process that reads all partitions in order. Progress is
     reported once for each worker's share.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage, Trailing
 
 MOST: Final = 5000
-"""Events that are kept: the newest."""
+"""Events that are kept, the newest."""
 _EPOCH: Final = "partition_leader_epoch"
 
 
@@ -41,8 +41,6 @@ class LogEvent:
 
 
 class LogEvents(Collector):
-    """Gathers the newest events of all logs."""
-
     takes_control_runs = True
 
     def __init__(self) -> None:
@@ -101,21 +99,21 @@ class LogEvents(Collector):
 
 
 def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
-    """Return the newest events in the order of their times; damage without a time stands last, and is kept."""
+    """Return the newest events by time; damage without a time comes last, and is kept."""
     untimed = [event for event in events if event.at_ms is None]
     timed = sorted((event for event in events if event.at_ms is not None), key=attrgetter("at_ms"))
     return [*timed[-MOST:], *untimed[:MOST]]
 
 
 MOST_RANGES: Final = 200
-"""Ranges of one file that are kept; of the others their number, and where they lie."""
+"""Ranges of one file that are listed. Others are counted by part of the file."""
 PARTS: Final = 100
-"""Equal parts of a file of whose damage the bytes are counted."""
+"""Equal parts of a file for which damaged bytes are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedBytes:
-    """A range. ``damage`` is a short stable word, ``missing_until`` the first offset that is there again."""
+    """A damaged range. ``damage`` is a short stable word, ``missing_until`` the offset of the next valid batch."""
 
     kind: ClassVar[str] = "damage"
     topic: str
@@ -131,9 +129,9 @@ class DamagedBytes:
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A segment with damaged ranges: its size in bytes, how many ranges it has, and the bytes of all of them.
+    """A segment with damaged ranges: its size, the number of ranges, and the sum of their bytes.
 
-    Where not all ranges are named, ``parts`` has the damaged bytes of each hundredth of the file.
+    If not all ranges are listed, ``parts`` has the damaged bytes of each hundredth of the file.
     """
 
     kind: ClassVar[str] = "damagedFile"
@@ -148,8 +146,6 @@ class DamagedFile:
 
 @dataclass(slots=True)
 class _FileDamage:
-    """What is gathered of a segment."""
-
     key: tuple[str, int]
     file: str
     size: int
@@ -158,7 +154,6 @@ class _FileDamage:
     parts: list[int] = field(default_factory=lambda: [0] * PARTS)
 
     def add(self, region: Damage) -> None:
-        """Take a damaged range."""
         self.ranges += 1
         part, start = min(PARTS - 1, region.position * PARTS // max(1, self.size)), region.position
         while start < region.end:
@@ -179,13 +174,12 @@ class _FileDamage:
             self.kept.append(line)
 
     def line(self) -> DamagedFile:
-        """Return the sums."""
         parts = tuple(self.parts) if self.ranges > MOST_RANGES else None
         return DamagedFile(*self.key, self.file, self.size, self.ranges, sum(self.parts), parts)
 
 
 class DamagedRanges(Collector):
-    """Gathers the damaged ranges of each segment; a batch that a broker is writing is none."""
+    """Gathers the damaged ranges of each segment, without a batch that a broker is writing."""
 
     def __init__(self) -> None:
         self._files: list[_FileDamage] = []
@@ -217,7 +211,6 @@ class DamagedRanges(Collector):
         self._files += other._files
 
     def answer(self, at: int) -> Iterator[DamagedFile | DamagedBytes]:  # noqa: ARG002  damage is of no time
-        """Yield the files in the order of the pass, then their ranges."""
         yield from (file.line() for file in self._files)
         for file in self._files:
             yield from file.kept

@@ -1,9 +1,9 @@
-"""The offsets of partitions, as ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` give them.
+"""The question ``offsets``: those that ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` give, from files.
 
 Source of the look-up by time: KIP-79 and Kafka's classes UnifiedLog (``fetchOffsetByTimestamp``), LogSegment
-(``findOffsetByTimestamp``) and FileRecords (``searchForTimestamp``). A broker takes the first segment whose largest
-timestamp is not below the time, and only that one. The largest timestamp of a segment is its last ``.timeindex`` entry;
-without an entry the time of the file's last write stands in for it, so that later segments may be missed.
+(``findOffsetByTimestamp``) and FileRecords (``searchForTimestamp``). A broker searches only the first segment whose
+largest timestamp is not below the time. The largest timestamp of a segment is its last ``.timeindex`` entry; without an
+entry the time of the file's last write counts, so that a match in a later segment may be missed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REMOTE: Final = "remote.storage.enable"
 
 @dataclass(frozen=True)
 class TimeAnswer:
-    """What a look-up of ``time_ms`` gives: the first offset at or after it, and its timestamp; None if none is."""
+    """The result for ``time_ms``: the first offset at or after it, and its timestamp; None without such a record."""
 
     time_ms: int
     offset: int | None = None
@@ -42,7 +42,7 @@ class TimeAnswer:
 
 
 class TimeLookup:
-    """Looks times (ms) up in the batches of a partition, added in order; ``start`` is the log start offset."""
+    """Looks up times (ms) in the batches of a partition, added in order; ``start`` is the log start offset."""
 
     def __init__(self, segments: Sequence[Segment], times: Sequence[int], start: int) -> None:
         self._times = times
@@ -50,16 +50,15 @@ class TimeLookup:
         self._found: dict[int, TimeAnswer] = {}
         self._wanted = _by_segment(segments, times) if times else {}
         self._pending: list[int] = []
-        """The times that are looked for in the segment being read, in rising order."""
+        """The times to find in the segment being read, in rising order."""
 
     def turn_to(self, segment: Segment) -> None:
-        """Turn to the next segment."""
         wanted = self._wanted.get(segment.path, ())
         self._pending = sorted(time for time in wanted if time not in self._found)
 
     @property
     def is_looking(self) -> bool:
-        """Whether a time may still be found in the segment being read."""
+        """Whether a time remains to be found in the segment being read."""
         return bool(self._pending)
 
     def may_find(self, batches: Batches) -> bool:
@@ -69,7 +68,6 @@ class TimeLookup:
         return batches.greatest("max_timestamp") >= self._pending[0]
 
     def add(self, batch: RecordBatch) -> None:
-        """Take the next batch."""
         if not self._pending or batch.max_timestamp < self._pending[0] or batch.last_offset < self._start:
             return
         for record in batch.records():
@@ -80,12 +78,11 @@ class TimeLookup:
                 break
 
     def answers(self) -> tuple[TimeAnswer, ...]:
-        """Return an answer for each time, in the order asked."""
         return tuple(self._found.get(time) or TimeAnswer(time) for time in self._times)
 
 
 def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, set[int]]:
-    """Return, for each segment's path, the times that may be found in it."""
+    """Return, for the path of each segment, the times that may be found in it."""
     wanted: dict[str, set[int]] = {segment.path: set() for segment in segments}
     left = set(times)
     for number, segment in enumerate(segments):
@@ -102,7 +99,7 @@ def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, 
 def _largest(segment: Segment) -> int | None:
     """Return the largest timestamp of a closed segment as the broker knows it; None if its batches must be read.
 
-    Without a ``.timeindex`` a broker would rebuild it from the log.
+    A broker rebuilds a missing ``.timeindex`` from the log.
     """
     data = segment.sibling("timeindex")
     if data is None:
@@ -116,7 +113,7 @@ def _largest(segment: Segment) -> int | None:
 
 @dataclass(frozen=True)
 class PartitionOffsets:
-    """The offsets of a partition. Timestamps are in ms; None = not known, or none."""
+    """The offsets of a partition. Timestamps are in ms. None means unknown, or that there is none."""
 
     kind: ClassVar[str] = "offsets"
 
@@ -134,14 +131,14 @@ class PartitionOffsets:
 
 
 class OffsetsFacts(NamedTuple):
-    """What the metadata log knows of partitions, by topic and partition; of topics whether storage is remote."""
+    """Facts of the metadata log: the leader epoch of each partition, and whether a topic has remote storage."""
 
     leader_epochs: Mapping[tuple[str, int], int]
     remote: Mapping[str, bool]
 
 
 def facts_of(image: ClusterImage | None) -> OffsetsFacts:
-    """Return what an image of the metadata log knows."""
+    """Return the facts of an image; empty without one."""
     if image is None:
         return OffsetsFacts({}, {})
     topics = image.topics.by_name
@@ -154,9 +151,9 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 
 
 class Offsets(Collector):
-    """Gathers the offsets of partitions; ``times`` (ms) are looked up too.
+    """Gathers the offsets of partitions, and looks up ``times`` (ms).
 
-    Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
+    Of several replicas the one counts whose log end has the greatest leader epoch, then the greatest offset.
     """
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
@@ -179,7 +176,7 @@ class Offsets(Collector):
         return None if self._partition is None else self._partition.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Leave a partition out whose file cannot be read: there may be more in it than elsewhere."""
+        """Drop a partition with an unreadable file: the file may hold greater offsets."""
         if isinstance(region, Damage) and region.is_unreadable:
             self._partition = None
 
@@ -204,7 +201,7 @@ class Offsets(Collector):
 
 
 class _PartitionPass:
-    """One partition while its batches are read."""
+    """The offsets of the partition that is being read."""
 
     def __init__(self, place: Place, key: tuple[str, int], times: tuple[int, ...], facts: OffsetsFacts) -> None:
         self._key = key
@@ -221,7 +218,7 @@ class _PartitionPass:
         self._largest_timestamp = NO_TIMESTAMP - 1
 
     def add(self, batches: Batches) -> int | None:
-        """Apply batches; return 0 to get them one by one, if a look-up by time may end in them."""
+        """Add batches; return 0 to get them one by one, if a time may be found in them."""
         if batches.batch_count > 1 and self.times.may_find(batches):
             return 0
         self._producers.add(batches)
@@ -267,7 +264,7 @@ class _PartitionPass:
 
 
 def _newest_epoch(place: Place) -> int | None:
-    """Return the newest epoch in the partition's ``leader-epoch-checkpoint``, None when it has none."""
+    """Return the newest epoch in ``leader-epoch-checkpoint``; None without one."""
     try:
         entries = place.partition.leader_epochs(place.report.damage)
     except UnreadableError as error:

@@ -1,7 +1,4 @@
-"""What a partition knows of its producers: the state that a broker rebuilds from a snapshot and the log.
-
-Source: KIP-98 and Kafka's classes ProducerStateManager, ProducerAppendInfo and ProducerStateEntry.
-"""
+"""The producer state of a partition, rebuilt from a snapshot and the log as a broker does."""
 
 from __future__ import annotations
 
@@ -29,10 +26,10 @@ NO_SEQUENCE = -1
 
 @dataclass(slots=True)
 class Producer:
-    """A producer as its partition knows it. Times are in ms.
+    """The state of a producer in a partition. Times are in ms.
 
-    ``data_offset`` and ``data_timestamp`` belong to its last data batch, ``timestamp`` to that or a later marker.
-    None: no such batch.
+    ``data_offset`` and ``data_timestamp`` belong to its last data batch, ``timestamp`` to that or a later marker. None
+    means no such batch.
     """
 
     epoch: int
@@ -56,7 +53,6 @@ class ProducerState:
         return self._replay.open
 
     def load(self, entries: tuple[ProducerEntry, ...]) -> None:
-        """Take over the state that a snapshot holds."""
         self.producers = {entry.producer_id: _producer(entry) for entry in entries}
         self._replay = Replay(
             OpenTransaction(entry.producer_id, entry.epoch, entry.current_txn_first_offset)
@@ -65,9 +61,9 @@ class ProducerState:
         )
 
     def add(self, batches: Batches) -> EndedTransaction | None:
-        """Take the next batches; return the transaction that a single one ends.
+        """Add the next batches; return the transaction that a single batch ends.
 
-        Raises DamageError for a marker that makes no sense.
+        Raises DamageError for an invalid marker.
         """
         if batches.batch_count > 1:
             self._add_data(batches)
@@ -88,7 +84,7 @@ class ProducerState:
         return None
 
     def _add_data(self, batches: Batches) -> None:
-        """Take batches of data: the last one of each producer has its state."""
+        """Add data batches: the last one of each producer decides its state."""
         self._replay.add(batches)
         rows = {producer_id: row for row, producer_id in enumerate(batches.column("producer_id"))}
         for producer_id, row in rows.items():
@@ -97,7 +93,6 @@ class ProducerState:
                 self._write(producer_id, batch.producer_epoch or 0, batch)
 
     def _write(self, producer_id: int, epoch: int, batch: RecordBatch) -> None:
-        """Take a batch of data."""
         known = self._of_epoch(producer_id, epoch)
         last_sequence = batch.last_sequence
         known.last_sequence = NO_SEQUENCE if last_sequence is None else last_sequence
@@ -105,7 +100,7 @@ class ProducerState:
         known.data_offset = batch.last_offset
 
     def _of_epoch(self, producer_id: int, epoch: int) -> Producer:
-        """Return a producer; a new epoch forgets its sequence (``ProducerStateEntry.maybeUpdateProducerEpoch``)."""
+        """Return a producer; a new epoch resets its sequence (``ProducerStateEntry.maybeUpdateProducerEpoch``)."""
         known = self.producers.get(producer_id)
         if known is None:
             known = self.producers[producer_id] = Producer(epoch)
@@ -134,22 +129,22 @@ class ProducerSnapshot(NamedTuple):
 
 
 class ProducerReplay:
-    """Rebuilds the producer state of one partition as a broker does when it starts.
+    """Rebuilds the producer state of one partition as a starting broker does.
 
     It begins with the newest valid snapshot at or before the last segment's base offset, else with the log. A later
-    snapshot takes over when the log reaches its offset; one after the log's end is not used.
+    snapshot takes over when the log reaches its offset; one after the log end is not used.
     """
 
     def __init__(self, place: Place, before: int | None = None) -> None:
-        """``before`` asks for the newest snapshot at or before an offset, in place of the last segment's base."""
+        """``before``: begin with the newest snapshot at or before this offset instead."""
         self.state = ProducerState()
         self.since = 0
-        """The offset from which on batches are needed."""
+        """Batches from this offset on are needed."""
         self.end_offset = 0
         self.leader_epoch = -1
         self.from_snapshot = False
         self.doubted: set[int] = set()
-        """Producers whose open transaction may have ended in bytes that cannot be read."""
+        """Producers whose open transaction may have ended in unreadable bytes."""
         segments = place.partition.segments
         last_base = (segments[-1].base_offset or 0) if segments else 0
         limit = last_base if before is None else before
@@ -187,18 +182,18 @@ class ProducerReplay:
         return ended
 
     def _is_whole(self, batches: Batches) -> bool:
-        """Return whether all batches of a run have the same effect: no snapshot takes over inside it."""
+        """Return whether a run can be added as a whole: no snapshot takes over inside it."""
         if batches.least("last_offset") < self.since:
             return batches.greatest("last_offset") < self.since
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Take an unreadable range. A truncated batch at the end hides nothing: a broker truncates it too."""
+        """Add an unreadable range. A truncated batch at the end hides no marker: a broker truncates it too."""
         if isinstance(region, Damage) and (region.missing_until is None or region.missing_until > self.since):
             self.doubted |= set(self.state.open)
 
     def end(self) -> None:
-        """Close the partition; note the snapshots that were not used."""
+        """End the partition, and note unused snapshots."""
         while self._later and self._later[-1].offset <= self.end_offset:
             self._take(self._later.pop())
         for snapshot in self._later:
@@ -220,7 +215,7 @@ class ProducerReplay:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Leader epoch and offset of the log's end: the greater, the nearer a replica is to its leader."""
+        """Leader epoch and offset of the log end. The replica with the greatest is nearest to the leader."""
         return self.leader_epoch, self.end_offset
 
 

@@ -1,9 +1,9 @@
-"""The producers that a partition knows, and breaks in their sequence numbers, with what is legal left out.
+"""The question ``producers``: the producers of each partition, and illegal breaks in their sequence numbers.
 
 A leader takes a batch whose sequence follows the producer's last one, and the first batch of a new epoch with 0
-(KIP-98, Kafka's class ProducerAppendInfo); after 2147483647 comes 0. Followers append what the leader has, unchecked.
-Any beginning is legal where the broker knew no producer: at the start of the log, and after a day without a batch
-(``producer.id.expiration.ms``). Compaction takes whole batches; the offsets that are missing account for them.
+(KIP-98, Kafka's class ProducerAppendInfo); after 2147483647 comes 0. Followers append the leader's batches unchecked.
+Any first sequence is legal if the broker does not know the producer: at the start of the log, and after a day without a
+batch (``producer.id.expiration.ms``). Compaction removes whole batches; missing offsets account for them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 EXPIRATION: Final = 86_400_000
-"""``producer.id.expiration.ms`` where nothing else is set."""
+"""Kafka's default of ``producer.id.expiration.ms``."""
 COUNT: Final = INT32_MAX + 1
-"""How many sequence numbers there are."""
+"""The number of sequence numbers."""
 UNCHECKED: Final = frozenset({consumer_offsets.TOPIC})
-"""Topics whose coordinator writes the batches of others' transactions, each with sequence 0."""
+"""Topics whose coordinator writes batches of producers' transactions, each with sequence 0."""
 
 _COLUMNS: Final = (
     "base_offset",
@@ -46,7 +46,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class SequenceBreak:
-    """A batch that does not follow. ``what``: gap, repeat (it was appended before), epoch (an older one wrote)."""
+    """A batch with an unexpected sequence. ``what``: gap, repeat (of an appended batch), epoch (an older one wrote)."""
 
     kind: ClassVar[str] = "sequence"
 
@@ -62,7 +62,7 @@ class SequenceBreak:
 
 @dataclass(slots=True)
 class _Expected:
-    """What a producer's next batch must be; ``missing`` counts the offsets that the log lacked until then."""
+    """The expected next batch of a producer; ``missing`` counts the offsets missing from the log until then."""
 
     epoch: int
     sequence: int | None
@@ -71,7 +71,7 @@ class _Expected:
 
 
 class SequenceCheck:
-    """Follows the sequences of one partition; batches are added in offset order."""
+    """Checks the sequences of one partition; batches are added in offset order."""
 
     def __init__(self, topic: str, partition: int) -> None:
         self.found: list[SequenceBreak] = []
@@ -82,7 +82,6 @@ class SequenceCheck:
         self._missing = 0
 
     def add(self, batches: Batches) -> None:
-        """Take the next batches."""
         if batches.batch_count == 1:
             self._go_on(batches.first.base_offset, batches.last_offset)
             self._check(batches.first)
@@ -139,7 +138,7 @@ class SequenceCheck:
 
 @dataclass(frozen=True)
 class ActiveProducer:
-    """A producer as a partition knows it; the last sequence is -1, the other fields None, where there is none."""
+    """The state of a producer in a partition. Without a value the last sequence is -1, other fields are None."""
 
     kind: ClassVar[str] = "producer"
 
@@ -154,9 +153,9 @@ class ActiveProducer:
 
 
 class Producers(Collector):
-    """Gathers the producers of partitions; ``gaps``: also breaks in their sequences, which needs every batch.
+    """Gathers the producers of partitions; with ``gaps`` also breaks in their sequences, which needs every batch.
 
-    Of several replicas, the one with the greatest leader epoch at its log end counts, then the greatest offset.
+    Of several replicas the one counts whose log end has the greatest leader epoch, then the greatest offset.
     """
 
     def __init__(self, *, gaps: bool = False) -> None:
@@ -183,7 +182,7 @@ class Producers(Collector):
         self._replay.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Leave a partition out whose file cannot be read: it may hold newer batches of producers."""
+        """Drop a partition with an unreadable file: the file may hold newer batches of producers."""
         if isinstance(region, Damage) and region.is_unreadable:
             self._replay = None
 
@@ -226,7 +225,7 @@ class Producers(Collector):
 
 @dataclass(frozen=True)
 class _Known:
-    """What a replica knows; ``rank`` says how near it is to its leader."""
+    """The producers of a replica. The one with the greatest ``rank`` is nearest to the leader."""
 
     rank: tuple[int, int]
     producers: list[ActiveProducer]
@@ -234,7 +233,7 @@ class _Known:
 
 
 def _note_missing_snapshot(place: Place) -> None:
-    """Note what only a snapshot holds: a broker forgets producers by age, and logs lose their first segments."""
+    """Note a missing snapshot: a broker forgets producers by age, and deleted segments held others."""
     segments = place.partition.segments
     text = "no valid producer snapshot: the broker may have forgotten some of these producers (after a day)"
     if segments and segments[0].base_offset and len(segments) > 1:

@@ -1,8 +1,8 @@
-"""The declaration of a question, which all fronts share, and one question while it is asked.
+"""The declaration of a question, which all fronts share, and the state of one question that is being answered.
 
-A question has its options as one frozen dataclass. Each field is made by :func:`option`, which has the help, and the
-kind of the value: a front has one reader of text per kind. The name of a field is the argument in Python; the flag is
-that of the command, and in camelCase the option of the Spark source.
+A question has its options as one frozen dataclass. :func:`option` makes each field with its help and the kind of its
+value: a front has one parser per kind. The name of a field is the argument in Python; ``flag`` is the option of the
+command, and in camelCase the option of the Spark source.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ Kind = Literal[
     "text",
     "ranges",
 ]
-"""What a value is: a flag, a number, times in ms, ms, a release as numbers, configs, texts, codecs with levels."""
+"""The kind of a value: a flag, a number, times in ms, ms, a release as numbers, configs, texts, codecs with levels."""
 Unit = Literal["replicas", "topic", "everything"]
-"""The partitions that one reader must read together: the replicas of a partition, those of a topic, or all."""
+"""The partitions that one Spark task reads together: the replicas of a partition, those of a topic, or all."""
 OPTION: Final = "option"
 EXIT_STATUS: Final = """
 Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
@@ -57,9 +57,9 @@ wrong.
 
 @dataclass(frozen=True)
 class QuestionOption:
-    """The words of an option: ``flag`` of the command, ``doc`` of its help, the placeholder of its value.
+    """The texts of an option: ``flag`` of the command, ``doc`` of its help, the placeholder of its value.
 
-    ``shown`` is the default as the help prints it; ``least`` is that of a count.
+    ``shown`` is the default that the help prints; ``least`` is the minimum of a count.
     """
 
     kind: Kind
@@ -72,7 +72,7 @@ class QuestionOption:
 
 
 class FieldOption(NamedTuple):
-    """An option of a question: the field of its dataclass, the default, the words."""
+    """An option of a question: the field of its dataclass, the default, the texts."""
 
     name: str
     default: Any
@@ -86,11 +86,11 @@ def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
 
 @dataclass(frozen=True)
 class LineTable:
-    """The lines of one class as a table: its name, the class, and what the command needs to print them.
+    """The lines of one class as a table of SQL.
 
-    ``words`` are options of the command; ``options`` are the same as fields of the options of the question. ``omits``
-    are fields in JSON that are no columns: scripts rely on the columns of a table, and a second one has all fields of
-    a line that grew.
+    The command prints them with the options ``words``; ``options`` are the same as fields of the question's options.
+    ``omits`` are fields of JSON without a column: scripts rely on the columns of a table, and a second table has all
+    fields of a line that grew.
     """
 
     name: str
@@ -102,63 +102,61 @@ class LineTable:
 
 @dataclass(frozen=True)
 class LogQuestion(Generic[O]):
-    """A question about log dirs. ``help`` is that of its command, whose first sentence lists name."""
+    """A question about log dirs. ``help`` is that of its command; its first sentence is in lists of commands."""
 
     name: str
     help: str
     options: type[O]
     lines: tuple[type[AnswerLine], ...]
-    """The classes of its lines."""
     collector: Callable[[Asking, O], Collector] | None = None
-    """Makes the collector that is fed with the partitions in question; None for a question with ``answer``."""
+    """Makes the collector; None for a question with ``answer``."""
     answer: Callable[[Any, O], Iterable[AnswerLine]] | None = None
-    """Returns the lines of a question that has no collector. With ``compares`` it takes each broker's."""
+    """Returns the lines of a question without a collector. With ``compares`` it takes a list of brokers."""
     more: Callable[[Asking, O, Any], Iterable[AnswerLine]] | None = None
-    """Returns lines that need a second reading, after those of the collector."""
+    """Returns lines that need a second pass, after those of the collector."""
     notes: Callable[[Asking, Any], Iterable[str]] | None = None
-    """Returns remarks on what the collector left out."""
+    """Returns notes on topics that the collector left out."""
     feed: Callable[[Any, Sequence[Partition], Feed], None] = lambda collector, found, feed: feed(collector, found)
-    """Feeds the collector; for one that needs several passes."""
+    """Feeds a collector that needs several passes."""
     tables: tuple[LineTable, ...] = ()
-    """The lines that SQL has, each class as a view or several."""
+    """The views of SQL, one or more for a class of lines."""
     command: str = ""
-    """The command that asks it, where that has another name."""
+    """The name of its command, if it differs from ``name``."""
     also: tuple[str, ...] = ()
-    """All partitions of these topics are found, whatever is asked for."""
+    """Topics whose partitions are found even if the user selects other topics."""
     reads: tuple[str, ...] = ()
-    """Topics among them whose partitions the collector is fed with."""
+    """The topics of ``also`` that are fed to the collector."""
     only: tuple[str, ...] = ()
-    """The topics to find in place of those that are asked for."""
+    """Topics that are found in place of the selected ones."""
     leftovers: bool = False
     """Whether -future, -delete and -stray folders are found too."""
     every_folder: bool = False
-    """Whether each folder of a log dir is found, and is fed to the collector."""
+    """Whether each folder of a log dir is found and fed to the collector."""
     takes_names: bool = True
-    """Whether topics and partitions that are asked for are those to find."""
+    """Whether a selection of topics and partitions limits the folders that are read."""
     compares: bool = False
-    """Whether it compares brokers, each with paths of its own."""
+    """Whether it compares brokers, each with its own paths."""
     unit: Unit = "topic"
     once: type[AnswerLine] | None = None
-    """Lines that readers of several units would each have."""
+    """A class of lines that each of several Spark tasks would have: one of them keeps it."""
     prepare: Callable[[Any, Asking], None] | None = None
-    """Reads what every one of several readers must know, before they start."""
+    """Reads the facts that each of several Spark tasks needs, before they start."""
     takes_remote: bool = False
-    """Whether the segments of tiered topics in remote storage belong to the partitions."""
+    """Whether the segments of tiered topics in remote storage are read too."""
 
     @property
     def called(self) -> str:
-        """The command that asks it."""
+        """The name of its command."""
         return self.command or self.name
 
     def parts(self) -> tuple[FieldOption, ...]:
-        """Return the options."""
         return tuple(
             FieldOption(one.name, one.default, one.metadata[OPTION])
             for one in fields(self.options)  # type: ignore[arg-type]  # it is a dataclass
         )
 
     def partitions(self, asking: Asking) -> list[Partition]:
-        """Return the partitions that the collector is fed with."""
+        """Return the partitions to feed to the collector."""
         if self.every_folder:
             return asking.found
         return asking.found if not self.takes_names else asking.meant(*self.reads)
@@ -170,7 +168,6 @@ class LogQuestion(Generic[O]):
         return self.collector(asking, options)
 
     def ask(self, asking: Asking, options: O) -> Iterator[AnswerLine]:
-        """Yield the lines."""
         if self.answer is not None:
             yield from self.answer(asking, options)
             return
@@ -179,7 +176,7 @@ class LogQuestion(Generic[O]):
         yield from self.lines_of(collector, asking, options)
 
     def lines_of(self, collector: Collector, asking: Asking, options: O) -> Iterator[AnswerLine]:
-        """Yield the lines of a collector that has been fed, after the remarks on it."""
+        """Report notes, then yield the lines of a collector that has been fed."""
         for text in self.notes(asking, collector) if self.notes is not None else ():
             asking.report.note(text)
         yield from collector.answer(asking.at)
@@ -188,9 +185,9 @@ class LogQuestion(Generic[O]):
 
 
 class Asking:
-    """One question while it is asked: the partitions that were found, and how collectors are fed with them.
+    """A question that is being answered: the partitions that were found, and the passes that feed collectors.
 
-    ``asked`` are the topics and partitions that the question is about, ``at`` is now in ms since 1970.
+    ``asked`` selects topics and partitions, ``at`` is now in ms since 1970, ``where`` the path for messages.
     """
 
     def __init__(
@@ -206,16 +203,16 @@ class Asking:
         self.states = LogDirStates(report) if states is None else states
 
     def takes(self, partition: Partition) -> bool:
-        """Return whether the question is about a partition."""
+        """Return whether a partition is selected."""
         return self.asked.takes(Name(partition.topic, partition.partition))
 
     def meant(self, *also: str) -> list[Partition]:
-        """Return the partitions that the question is about, and those of the topics ``also``."""
+        """Return the selected partitions, and those of the topics ``also``."""
         return [one for one in self.found if one.topic is not None and (one.topic in also or self.takes(one))]
 
     @cached_property
     def image(self) -> ClusterImage | None:
-        """The cluster in the metadata log, where that was found."""
+        """The image of the metadata log, or None if no metadata log was found."""
         if all(one.topic != METADATA for one in self.found):
             return None
         from kdump.answers.metadata.image import image_of  # many modules, for few runs
@@ -232,16 +229,15 @@ class Asking:
         return MetadataLog(copies)
 
     def places(self) -> Iterator[Place]:
-        """Yield the partitions that the question is about, each with the state of its log dir."""
+        """Yield the selected partitions, each with the state of its log dir."""
         report = self.report._replace(note=discard)
         yield from (Place(one, self.states.of(one), report) for one in self.meant())
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
-        """Return a pass of this process that feeds collectors."""
+        """Return a pass that feeds collectors in this process."""
         from kdump.answers.log_dir_pass import LogDirPass  # it imports the readers of segments
 
         return LogDirPass(collectors, self.report, self.states)
 
     def feed(self, collector: Collector, partitions: Iterable[Partition]) -> None:
-        """Feed a collector with partitions."""
         self.reader([collector]).run(partitions)

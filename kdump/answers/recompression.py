@@ -1,8 +1,8 @@
-"""What topics would take in other codecs: batches are packed again, of large partitions a sample.
+"""The sizes of topics in other codecs: batches are compressed again, of large partitions a sample.
 
-Which batches are chosen depends on their checksums alone, so that every run and any number of processes give the same
-answer. Each partition's bytes are estimated by the ratio of its sample. The error is 1.96 standard errors of it, and
-what batches of a kind may add that the sample did not meet.
+The checksums of batches decide the sample, so that every run and any number of processes give the same answer. The
+bytes of a partition are estimated by the ratio of its sample. The error is 1.96 standard errors of the ratio, plus the
+bytes that batches unlike those of the sample may add.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 SAMPLE: Final = 64 << 20
-"""Bytes of a partition that are packed again, about; a smaller one is packed whole."""
+"""About the bytes of a partition that are compressed again; a smaller partition is compressed whole."""
 
 
 class Target(NamedTuple):
-    """A codec, and its level where it is not the usual one."""
+    """A codec, and its level if it is not the default."""
 
     codec: int
     level: int | None = None
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 def target(text: str) -> Target:
-    """Return what ``gzip``, ``zstd:19`` or ``none`` names. Raises UsageError."""
+    """Return the target of ``gzip``, ``zstd:19`` or ``none``. Raises UsageError."""
     name, colon, level = text.strip().partition(":")
     if name not in compression.NAMES:
         raise UsageError(f"{name!r} is no codec: there are {', '.join(compression.NAMES)}")
@@ -60,9 +60,9 @@ def target(text: str) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswer:
-    """The bytes of a topic's batches in another codec. ``sampled`` counts the batches that were packed again.
+    """The bytes of a topic's batches in another codec. ``sampled`` counts the batches that were compressed again.
 
-    ``error_bytes`` is 95% confidence of the sample, 0 where every batch was packed.
+    ``error_bytes`` is the 95% confidence interval of the sample, 0 if every batch was compressed.
     """
 
     kind: ClassVar[str] = "whatIf"
@@ -76,14 +76,14 @@ class WhatIfAnswer:
 
 @dataclass
 class Sample:
-    """A sample of a partition: stored sizes x are known of all batches, new sizes y of those that were packed."""
+    """A sample of a partition: stored sizes x of all batches, new sizes y of the compressed ones."""
 
     batches: int = 0
     size: int = 0
     squares: int = 0
     """The sum of the squares of the sizes of all batches."""
     fixed: int = 0
-    """Bytes of batches that stay as they are."""
+    """Bytes of batches that no codec changes."""
     taken: int = 0
     x: int = 0
     y: int = 0
@@ -93,14 +93,12 @@ class Sample:
     ratio_squares: float = 0.0
 
     def meet(self, sizes: Iterable[int]) -> None:
-        """Count batches, in the sample or not."""
         for size in sizes:
             self.batches += 1
             self.size += size
             self.squares += size * size
 
     def take(self, x: int, y: int) -> None:
-        """Take a batch into the sample."""
         self.taken += 1
         self.x, self.y, self.xx = self.x + x, self.y + y, self.xx + x * x
         self.ratios += y / x
@@ -113,7 +111,7 @@ class Sample:
 
     @property
     def variance(self) -> float:
-        """The variance of the estimate, where the ratio of a batch does not depend on its size."""
+        """The variance of the estimate, if the ratio of a batch does not depend on its size."""
         if self.taken == self.batches:
             return 0.0
         if self.taken < 2:
@@ -125,9 +123,9 @@ class Sample:
 
     @property
     def unseen(self) -> float:
-        """Bytes by which batches of a kind that the sample did not meet may be off.
+        """Bytes that batches unlike those of the sample may add.
 
-        They are at most 3 of so many batches as were taken (95%: the rule of three), and do not pack at all.
+        They are at most 3 in the number of sampled batches (95%: the rule of three), and do not compress at all.
         """
         if self.taken == self.batches or not self.taken:
             return 0.0
@@ -135,7 +133,7 @@ class Sample:
 
 
 class WhatIf:
-    """Packs batches again with each target."""
+    """Compresses batches with each target."""
 
     def __init__(self, targets: Sequence[Target]) -> None:
         self._targets = tuple(targets)
@@ -144,7 +142,6 @@ class WhatIf:
         self._every = 1
 
     def begin(self, place: Place) -> None:
-        """Turn to a partition."""
         if not self._targets or place.key is None:
             return
         self._every = max(1, place.partition.size // SAMPLE)
@@ -155,9 +152,9 @@ class WhatIf:
             self._samples.setdefault((place.key[0], number), []).append(sample)
 
     def add(self, batches: Batches, taken: int) -> int:
-        """Take the first ``taken`` batches, up to one that cannot be decompressed; return how many.
+        """Add the first ``taken`` batches, up to one that cannot be decompressed; return their number.
 
-        Control batches and those of magic 0 and 1 stay as they are. Raises DamageError where a single one cannot be
+        Control batches and those of magic 0 and 1 keep their size. Raises DamageError if a single batch cannot be
         decompressed.
         """
         if not self._current:
@@ -181,7 +178,7 @@ class WhatIf:
         return taken
 
     def _pack(self, batch: Batch) -> None:
-        """Pack a batch of the sample with each target. Raises DamageError."""
+        """Compress a batch of the sample with each target. Raises DamageError."""
         data, start = batch.payload()
         body = bytes(data[start:])
         for target_, sample in zip(self._targets, self._current, strict=True):
@@ -189,11 +186,9 @@ class WhatIf:
             sample.take(batch.size, BATCH_HEADER.size + len(packed))
 
     def end(self) -> None:
-        """Close the partition."""
         self._current = []
 
     def merge(self, other: WhatIf) -> None:
-        """Take over the samples of other partitions."""
         for key, samples in other._samples.items():
             self._samples.setdefault(key, []).extend(samples)
 

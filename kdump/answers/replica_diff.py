@@ -1,7 +1,7 @@
-"""The copies that several brokers have of each partition, compared pair by pair.
+"""The question ``diff``: the replicas of several brokers, compared pair by pair.
 
-Source: KIP-101, KIP-279. Followers append the leader's bytes, so that equal base offsets and leader epochs have equal
-bytes. Log start, borders of segments, indexes and what the cleaner has removed differ between healthy replicas.
+Source: KIP-101, KIP-279. Followers append the leader's bytes, so that batches with equal base offset and leader epoch
+have equal bytes. Log start, borders of segments, indexes and cleaned records differ between healthy replicas.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ Side: TypeAlias = Literal["left", "right"]
 
 
 class BrokerReplica(NamedTuple):
-    """One copy of a partition: the name that the user gave its broker, and its folder."""
+    """A replica of a partition: the user's name of its broker, and its folder."""
 
     name: str
     place: Place
 
     @property
     def log_start(self) -> int:
-        """The log start offset: of the checkpoint, else the first base offset."""
+        """The log start offset: that of the checkpoint, else the first base offset."""
         segments = self.place.partition.segments
         return max(self.place.log_start or 0, (segments[0].base_offset or 0) if segments else 0)
 
 
 @dataclass(frozen=True)
 class RecordFacts:
-    """A record of one side; key and value are text, in base64 where ``..._encoding`` says so."""
+    """A record of one side; key and value are text, or base64 as ``..._encoding`` names it."""
 
     leader_epoch: int | None
     timestamp_ms: int
@@ -60,7 +60,7 @@ class RecordFacts:
 
 @dataclass(frozen=True)
 class RecordDifference:
-    """An offset at which the records differ, or one side has none."""
+    """An offset whose records differ, or that one side lacks."""
 
     kind: ClassVar[str] = "record"
     topic: str
@@ -74,8 +74,8 @@ class RecordDifference:
 class PairDifference:
     """Two replicas of one partition, compared from the greater log start offset on.
 
-    ``stale`` is the side with the older history, which loses ``loses`` records at ``truncate_to`` when it follows the
-    other. ``damaged`` names sides with bytes that cannot be read.
+    ``stale`` is the side with the older history, which loses ``loses`` records from ``truncate_to`` on when it follows
+    the other. ``damaged`` are the sides with unreadable bytes.
     """
 
     kind: ClassVar[str] = "pair"
@@ -104,7 +104,7 @@ class PairDifference:
 
 @dataclass
 class _Counts:
-    """What the differences of a pair sum up to."""
+    """Sums of the differences of a pair."""
 
     lineages: tuple[Lineage, Lineage]
     stale: Side | None
@@ -137,7 +137,7 @@ class _Counts:
         return not (self.left or self.right or self.differ)
 
     def verdict(self, damaged: bool) -> Verdict:
-        """Return what the counts mean; ``damaged`` says that a side has bytes that cannot be read."""
+        """Return the verdict of the counts; ``damaged``: a side has unreadable bytes."""
         if self.same:
             return "same"
         if self.same_epoch or (damaged and (self.below_ends or self.differ)):
@@ -155,9 +155,9 @@ def compare(
     damage: Callable[[str], None],
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[RecordDifference | PairDifference]:
-    """Yield, with ``records``, each difference of two replicas of one partition, then the sum of them.
+    """Yield, with ``records``, each difference of two replicas of one partition, then the sums.
 
-    ``damage`` is called with what cannot be read, as a sentence. Raises UnreadableError.
+    ``damage`` is called with the sentence of each damaged range. Raises UnreadableError.
     """
     topic, number = left.place.key or ("", 0)
     one, other = lineage(left.place.partition, damage), lineage(right.place.partition, damage)
@@ -206,7 +206,7 @@ def compare(
 
 
 def _truncation(left: Lineage, right: Lineage) -> tuple[Side | None, int | None]:
-    """Return the side with the older history, and where it cuts; both None when nothing goes."""
+    """Return the side with the older history, and the offset to which it truncates; both None if nothing goes."""
     cut = left.truncation(right)
     if cut is not None:
         return "left", cut
@@ -270,7 +270,7 @@ Copies = dict[tuple[str, int], list[BrokerReplica]]
 
 
 def by_partition(brokers: Iterable[Iterable[BrokerReplica]]) -> Copies:
-    """Return the replicas of each partition, one a broker, in the order of topics and partitions."""
+    """Return the replicas of each partition, one per broker, by topic and partition."""
     held: Copies = {}
     for replicas in brokers:
         own = {replica.place.key: replica for replica in reversed(list(replicas))}
@@ -295,7 +295,6 @@ class Compared:
 
 
 def compare_pair(pair: ReplicaPair) -> Compared:
-    """Compare a pair, in a worker process."""
     done = Compared()
     try:
         done.lines.extend(compare(*pair, records=False, damage=done.damaged.append))
@@ -315,8 +314,8 @@ def compare_all(
 ) -> Iterator[AnswerLine]:
     """Yield the lines of all pairs in order; ``workers`` compare several pairs at a time.
 
-    With ``records`` this process does all: there may be more records than memory holds.
-    ``damage`` is called once with what several pairs meet.
+    With ``records`` this process compares all: there may be more records than memory holds. ``damage`` is called once
+    for damage that several pairs meet.
     """
     damage = once(damage)
     if workers is None or records:
@@ -336,7 +335,6 @@ def compare_all(
 
 
 def size(pair: ReplicaPair) -> int:
-    """Return the bytes of both copies."""
     return sum(replica.place.partition.size for replica in pair)
 
 

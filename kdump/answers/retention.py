@@ -1,4 +1,4 @@
-"""What retention deletes: a line for each topic's configs, and one for each segment."""
+"""The question ``retention``: the configs of each topic, and for each segment whether and why retention deletes it."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def copied_offsets(
     image: ClusterImage | None,
     report: Reporter,
 ) -> dict[tuple[str, int], int]:
-    """Return the last offset of each partition that is in remote storage, as its topic among ``partitions`` says.
+    """Return the last offset of each partition in remote storage, from ``__remote_log_metadata`` among ``partitions``.
 
-    Where ``image`` knows the id of a topic, segments of others of its name do not count.
+    Segments with another topic id than that in ``image`` do not count.
     """
     listed = remote_segments.of_partitions(partitions, damage=report.damage, fail=report.fail)
     ids = {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()}
@@ -62,7 +62,7 @@ _KEYS: Final = (
 class TopicRetention:
     """The configs of a topic that decide; ``from_`` has the source of each.
 
-    They are Kafka's defaults, and decide nothing, where ``known`` is false.
+    If ``known`` is false, they are Kafka's defaults and decide nothing.
     """
 
     kind: ClassVar[str] = "topic"
@@ -80,10 +80,10 @@ class TopicRetention:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRetention:
-    """A segment: whether it goes at a check at the time asked, and why. Times are in ms.
+    """A segment, and whether a check at the time in question deletes it, and why. Times are in ms.
 
-    ``deletable`` is None if the topic's configs, which decide it, are not known.
-    ``blocks`` is how many segments that are due stay because it does, of ``blocks_bytes`` in all.
+    ``deletable`` is None if the topic's configs decide it and are unknown. ``blocks`` is the number of due segments
+    that stay because this one does, ``blocks_bytes`` their size.
     """
 
     kind: ClassVar[str] = "segment"
@@ -105,9 +105,9 @@ class SegmentRetention:
 
 
 class Retention(Collector):
-    """Gathers the segments of partitions. ``copied`` has the last offset that is in remote storage.
+    """Gathers the segments of partitions. ``copied`` has the last offset in remote storage.
 
-    Of the active segment after an unclean stop it takes the batches up to the first damage, as a broker's start does.
+    After an unclean stop it reads the batches of the active segment up to the first damage, as a starting broker does.
     """
 
     def __init__(
@@ -152,7 +152,6 @@ class Retention(Collector):
         self._found += other._found
 
     def answer(self, at: int) -> Iterator[AnswerLine]:
-        """Yield the topics, then the segments of each partition, the oldest first."""
         for topic, broker in sorted({(key[0], broker_id or "") for key, _, broker_id, _ in self._found}):
             yield self._topic(topic, broker or None)
         for (topic, partition), log_dir, broker_id, facts in sorted(self._found, key=lambda found: found[:2]):
@@ -177,7 +176,7 @@ class Retention(Collector):
                 )
 
     def bytes_at(self, at: int) -> Iterator[tuple[str, int, int]]:
-        """Yield for each partition: topic, bytes that a check at the time ``at`` keeps, and bytes that it deletes.
+        """Yield for each partition: topic, the bytes that a check at ``at`` keeps, and those that it deletes.
 
         Partitions of topics with unknown configs are skipped.
         """

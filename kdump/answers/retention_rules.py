@@ -1,11 +1,11 @@
-"""Which segments a broker deletes at a check, and why the others stay.
+"""The rules by which a broker deletes segments at a check, and the reasons why others stay.
 
-Source: Kafka's class UnifiedLog (``deleteOldSegments`` and what it calls; before 3.x Log). KIP-107 (log start, 0.11),
-KIP-405 (remote storage, 3.6), KAFKA-12177 (order, 3.0), KIP-33 (largest timestamps, 0.10.1).
+Source: Kafka's class UnifiedLog (``deleteOldSegments``; before 3.x Log). KIP-107 (log start, 0.11), KIP-405 (remote
+storage, 3.6), KAFKA-12177 (order, 3.0), KIP-33 (largest timestamps, 0.10.1).
 
 A broker decides from names, sizes and indexes alone. Source: Kafka's class LogSegment (``largestTimestamp``). The
-largest timestamp of a segment is that of its last ``.timeindex`` entry. Batches count where a start of the broker
-reads them: those of a segment without an ``.index``, and those of the active one after an unclean stop.
+largest timestamp of a segment is that of its last ``.timeindex`` entry. A starting broker reads batches instead in a
+segment without an ``.index``, and in the active one after an unclean stop.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ From: TypeAlias = Literal["timeindex", "mtime"]
 
 
 class AgedSegment(NamedTuple):
-    """A segment. ``next_offset`` is the base of the next one, of the last one the log end offset.
+    """A segment. ``next_offset`` is the base offset of the next one, or the log end offset.
 
-    ``largest`` is None if no timestamp counts and the place has no time of the file.
+    ``largest`` is None if no timestamp counts and the storage has no file times.
     """
 
     base_offset: int
@@ -50,7 +50,7 @@ class AgedSegment(NamedTuple):
 
 
 class LogFacts(NamedTuple):
-    """The segments of a partition, and its offsets; the high watermark is None if no checkpoint has it."""
+    """The segments of a partition, and its offsets; the high watermark is None without a checkpoint."""
 
     segments: tuple[AgedSegment, ...]
     log_start: int
@@ -58,9 +58,9 @@ class LogFacts(NamedTuple):
 
 
 def log_facts(place: Place) -> LogFacts:
-    """Return what the files of a partition say, but for the batches of its :func:`unclean_end`.
+    """Return the facts of a partition, without the batches of its :func:`unclean_end`.
 
-    Files that cannot be read go to ``place.report.fail``.
+    Unreadable files go to ``place.report.fail``.
     """
     segments = tuple(_facts(place))
     first = segments[0].base_offset if segments else 0
@@ -69,7 +69,7 @@ def log_facts(place: Place) -> LogFacts:
 
 
 def unclean_end(place: Place) -> Segment | None:
-    """Return the active segment where its batches give the largest timestamp: after an unclean stop."""
+    """Return the active segment after an unclean stop, whose batches give its largest timestamp; else None."""
     segments = place.partition.segments
     return None if place.log_dir.clean or not segments else segments[-1]
 
@@ -95,13 +95,13 @@ def _facts(place: Place) -> Iterator[AgedSegment]:
 
 
 def _largest(segment: Segment) -> int | None:
-    """Return the largest timestamp, or None if the time of the last write counts. Raises UnreadableError."""
+    """Return the largest timestamp; None if the time of the last write counts. Raises UnreadableError."""
     largest = _last_indexed(segment) if "index" in segment.siblings else _last_written(segment)
     return None if largest < 0 else largest
 
 
 def _last_written(segment: Segment) -> int:
-    """Return the largest timestamp of the batches, -1 without one."""
+    """Return the largest timestamp of the batches, or -1."""
     largest = -1
     with segment.open() as source:
         for region in walk.walk(source, limit=segment.limit, runs=DATA):
@@ -111,7 +111,7 @@ def _last_written(segment: Segment) -> int:
 
 
 def _last_indexed(segment: Segment) -> int:
-    """Return the timestamp of the last entry as stored, -1 without one."""
+    """Return the stored timestamp of the last index entry, or -1."""
     path = segment.siblings.get("timeindex")
     if path is None:
         return -1
@@ -145,7 +145,7 @@ _2_1 = replace(_1_0, since=(2, 1), compact_goes_below_log_start=True)
 _3_0 = replace(_2_1, since=(3, 0), order=("logStart", "size", "time"))
 _3_6 = replace(_3_0, since=(3, 6), remote=True)
 RULES: Final = (_0_8, _0_10_1, _0_11, _1_0, _2_1, _3_0, _3_6)
-"""Each release's rules are the last that are not newer than it."""
+"""A release has the last rules that are not newer than it."""
 
 
 def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
@@ -159,9 +159,9 @@ FUTURE_OF_COPIED: Final = " (up to 4.4 that keeps it; later releases count the l
 
 
 class Limits(NamedTuple):
-    """What retention means for a partition: ms and bytes that stay, below 0 all; the last offset that is copied.
+    """The limits of a partition: ms and bytes to keep, below 0 for all; the last copied offset.
 
-    ``is_remote`` says whether segments must be copied before they go; then ``copied`` is None if unknown.
+    ``is_remote``: segments must be copied before they are deleted; ``copied`` is None if unknown.
     """
 
     ms: int
@@ -172,7 +172,6 @@ class Limits(NamedTuple):
 
 
 def limits(config: TopicConfig, rules: RetentionRules, copied: int | None) -> Limits:
-    """Return the limits that a topic's configs set."""
     ms, size = config.number("retention.ms"), config.number("retention.bytes")
     if not rules.remote or not config.is_on("remote.storage.enable") or config.is_on("remote.log.copy.disable"):
         return Limits(ms, size, False, None)
@@ -187,10 +186,10 @@ def limits(config: TopicConfig, rules: RetentionRules, copied: int | None) -> Li
 
 
 class Verdict(NamedTuple):
-    """What becomes of a segment. ``due_at`` is the first ms at which its time rule holds, None without one.
+    """The outcome for a segment. ``due_at`` is the first ms at which its time rule holds, or None.
 
-    ``blocked_by`` is the base offset of the segment before it that stays and so keeps it; ``blocks`` how many a segment
-    keeps so, of ``blocked_size`` bytes in all.
+    ``blocked_by`` is the base offset of an earlier segment that stays, so that this one stays too. ``blocks`` is the
+    number of segments that this one keeps, ``blocked_size`` their bytes.
     """
 
     reason: Reason | None
@@ -226,7 +225,6 @@ class RetentionCheck:
         self._deletes = deletes and is_known
 
     def verdicts(self) -> list[Verdict]:
-        """Return the verdict of each segment, in order."""
         reasons = self._reasons()
         segments = self._facts.segments
         found = [
@@ -245,7 +243,7 @@ class RetentionCheck:
         return found
 
     def _first_that_stays(self, segment: AgedSegment, blocked: Sequence[AgedSegment]) -> Verdict:
-        """Return the verdict of the first segment that stays, which keeps those after it."""
+        """Return the verdict of the first segment that stays; it blocks those after it."""
         why = self._keeps(segment, None, None)
         if blocked:
             are = "is" if len(blocked) == 1 else "are"
@@ -255,7 +253,7 @@ class RetentionCheck:
         return Verdict(None, self._due_at(segment), None, why, len(blocked), size)
 
     def _too_large(self, stays: AgedSegment, others: Sequence[AgedSegment]) -> int:
-        """Return how many segments the log's size would take if the one before them did not wait."""
+        """Return the number of segments that the size rule would delete if the first did not stay."""
         if not self._deletes or self._may_go(stays, "size"):
             return 0
         left = sum(segment.size for segment in (stays, *others)) - self._limits.size
@@ -269,11 +267,11 @@ class RetentionCheck:
 
     @property
     def deletable(self) -> int:
-        """How many segments go, from the oldest on."""
+        """The number of segments that are deleted, from the oldest on."""
         return len(self._reasons())
 
     def _reasons(self) -> list[Reason]:
-        """Return the reasons of the segments that go, the oldest first."""
+        """Return the reasons for the deleted segments, the oldest first."""
         found: list[Reason] = []
         for rule in self._rules.order:
             if rule == "logStart" and not (self._deletes or self._rules.compact_goes_below_log_start):
@@ -289,11 +287,10 @@ class RetentionCheck:
         return found
 
     def _may_go(self, segment: AgedSegment, rule: Reason) -> bool:
-        """Return whether a rule may take a segment at all."""
         return not (segment.is_last and segment.size == 0) and self._held_back(segment, rule) is None
 
     def _breaches(self, segment: AgedSegment, rule: Reason, left: int) -> bool:
-        """Return whether a rule deletes a segment; ``left`` is the number of bytes above the size limit."""
+        """Return whether a rule deletes a segment; ``left`` are the bytes above the size limit."""
         if rule == "logStart":
             return not segment.is_last and segment.next_offset <= self._facts.log_start
         if rule == "size":
@@ -301,12 +298,11 @@ class RetentionCheck:
         return self._is_due(segment)
 
     def _is_due(self, segment: AgedSegment) -> bool:
-        """Return whether the time rule holds."""
         due_at = self._due_at(segment)
         return due_at is not None and due_at <= self._at
 
     def _held_back(self, segment: AgedSegment, rule: Reason) -> str | None:
-        """Return what keeps a segment whatever its age and size."""
+        """Return the reason that keeps a segment regardless of age and size, or None."""
         end, watermark = segment.next_offset, self._facts.high_watermark
         if self._rules.waits_for_high_watermark and watermark is not None and watermark < end:
             return f"the high watermark is {watermark}: not all replicas have it up to {end}"
@@ -328,7 +324,7 @@ class RetentionCheck:
         return self._after(largest)
 
     def _after(self, largest: int) -> int:
-        """Return the first ms at which a segment with this largest timestamp is too old."""
+        """Return the first ms at which the largest timestamp is too old."""
         return largest + self._limits.ms + 1
 
     def _says_why(self, segment: AgedSegment, reason: Reason) -> str:
@@ -347,7 +343,6 @@ class RetentionCheck:
         return "its largest timestamp" if by_index else "the last write of its file (no timestamp counts)"
 
     def _keeps(self, segment: AgedSegment, stays: AgedSegment | None, blocker: int | None) -> str:
-        """Say why a segment stays."""
         if not self.is_known:
             largest = self._largest(segment)
             due = "" if largest is None else f": by Kafka's defaults it goes from {iso_or_ms(self._after(largest))} on"

@@ -1,7 +1,7 @@
-"""What topics are made of: batches, codecs, producers, hours; with records the sizes of keys and values.
+"""The question ``stats``: batches, codecs, producers and hours of topics; with records the sizes of keys and values.
 
-Headers alone say most of it. Magic 0 and 1 have no header for several messages: compressed ones are decompressed to be
-counted.
+Headers are enough for most of it. Magic 0 and 1 have no header for several messages: compressed ones are decompressed
+and counted.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 HOUR: Final = 3_600_000
 LARGEST: Final = 5
-"""Largest keys and values of a partition that are named, without ``--top``."""
+"""Largest keys and values of a partition to list, by default."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The mean and two percentiles of a number: half, and 99 of 100, are not above."""
+    """The mean, the median and the 99th percentile of a number."""
 
     mean: float
     p50: int
@@ -61,7 +61,7 @@ class LargestRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatistics:
-    """A partition. What needs records is None without them. ``ratio`` is uncompressed to stored bytes of batches."""
+    """A partition. Fields that need records are None without them. ``ratio`` is uncompressed size by stored size."""
 
     kind: ClassVar[str] = "stats"
     topic: str
@@ -90,7 +90,7 @@ class PartitionStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
-    """What one producer wrote into a topic; ``producer_id`` -1 stands for all without an id."""
+    """The batches of one producer in a topic; ``producer_id`` -1 stands for all without an id."""
 
     kind: ClassVar[str] = "producer"
     topic: str
@@ -122,16 +122,15 @@ class Sum:
     bytes: int = 0
 
     def add(self, batches: int, records: int, size: int) -> None:
-        """Take more batches."""
         self.batches += batches
         self.records += records
         self.bytes += size
 
 
 class BatchColumns(NamedTuple):
-    """What the headers of batches with the same attributes say; a column has a number for each batch.
+    """Facts from the headers of batches with the same attributes; a column has a number for each batch.
 
-    ``first_times`` are those of the first records, as far as headers say it. Times are in ms, below 0 there is none.
+    ``first_times`` are those of the first records, as far as headers have them. Times are in ms, below 0 for none.
     """
 
     codec: int
@@ -145,9 +144,9 @@ class BatchColumns(NamedTuple):
 
     @classmethod
     def of(cls, batches: Batches, number: int) -> BatchColumns:
-        """Return those of the first ``number`` batches.
+        """Return the facts of the first ``number`` batches.
 
-        Raises DamageError where a batch must be decompressed to count its records, and cannot be.
+        Raises DamageError if a batch that must be decompressed to count its records cannot be.
         """
         first = batches.first
         first_times = batches.column("base_timestamp" if _has_first_time(first) else "max_timestamp", 0, number)
@@ -169,18 +168,17 @@ class BatchColumns(NamedTuple):
 
 @dataclass
 class RecordSums:
-    """What the records of a partition sum up to."""
+    """Sums over the records of a partition."""
 
     top: int
     uncompressed: int = 0
     keys: Counter[int] = field(default_factory=Counter)
-    """How often each size occurs; -1 stands for null."""
+    """Size -> number of keys; -1 stands for null."""
     values: Counter[int] = field(default_factory=Counter)
     largest_keys: list[LargestRecord] = field(default_factory=list)
     largest_values: list[LargestRecord] = field(default_factory=list)
 
     def add(self, records: RecordSizes, *, is_control: bool) -> None:
-        """Take records."""
         self.uncompressed += records.size
         if not is_control and records.offsets:
             self.keys.update(records.keys)
@@ -189,7 +187,7 @@ class RecordSums:
             self.largest_values = self._largest(self.largest_values, records.offsets, records.values)
 
     def _largest(self, held: list[LargestRecord], offsets: Sequence[int], sizes: Sequence[int]) -> list[LargestRecord]:
-        """Return the largest of the held and the new records; of equal sizes the first in the log."""
+        """Return the largest of the held and the new records; of equal sizes the first in the log wins."""
         least = held[-1].bytes if len(held) == self.top else -1
         if max(sizes) <= least:
             return held
@@ -214,7 +212,6 @@ class PartitionSums:
     records: RecordSums | None = None
 
     def add(self, batches: BatchColumns) -> None:
-        """Take batches."""
         number = len(batches.counts)
         self.codecs.setdefault(batches.codec, Sum()).add(number, sum(batches.counts), sum(batches.sizes))
         self.records_per_batch.update(batches.counts)
@@ -229,7 +226,7 @@ class PartitionSums:
 
 
 class Statistics(Collector):
-    """Gathers statistics. ``records`` asks for what needs them, with ``top`` largest keys and values."""
+    """Gathers statistics; with ``records`` also those of keys and values, the ``top`` largest among them."""
 
     takes_control_runs = True
 
@@ -252,7 +249,7 @@ class Statistics(Collector):
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
     def add(self, batches: Batches) -> int | None:
-        """Take the batches before the first that has a record which cannot be read."""
+        """Add the batches before the first with an unreadable record."""
         partition = self._partition
         if partition is None:
             return None
@@ -312,7 +309,6 @@ class Statistics(Collector):
             _merge(self._hours[key], hours)
 
     def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  statistics do not depend on the time
-        """Yield the partitions, the largest first, then producers, hours if asked, and what other codecs would give."""
         yield from sorted(self._lines, key=lambda line: (-line.log_bytes, line.topic, line.partition, line.log_dir))
         for (topic, producer_id), one in sorted(self._producers.items(), key=lambda item: (-item[1].bytes, item[0])):
             mean = round(one.records / one.batches, 3)
@@ -326,7 +322,7 @@ class Statistics(Collector):
         yield from self._what_if.answer()
 
     def hours_of(self, keys: Collection[tuple[str, int]]) -> dict[tuple[str, int], list[HourStatistics]]:
-        """Return the hours of partitions (topic and number); replicas of one are summed."""
+        """Return the hours of partitions (topic and number), summed over replicas."""
         hours = {key: self._hours.get(key, {}) for key in keys}
         return {key: [_hour(key[0], hour, of[hour]) for hour in sorted(of)] for key, of in hours.items()}
 
@@ -350,7 +346,7 @@ def _has_first_time(batch: RecordBatch) -> bool:
 
 
 def spread(counts: Counter[int]) -> Spread | None:
-    """Return the spread of numbers with how often each occurs; None if there is none."""
+    """Return the spread of numbers, given the count of each; None without any."""
     whole = counts.total()
     if not whole:
         return None

@@ -1,8 +1,8 @@
-"""The configs that a topic's log obeys, and where each comes from.
+"""The configs in force for a topic's log, and the source of each.
 
 Source: Kafka's classes TopicConfig, LogConfig and ServerTopicConfigSynonyms (4.3). A value of the command line wins,
-then the topic's own, the broker's dynamic one, the dynamic default of all brokers; last Kafka's default. What a
-broker's properties file sets is in no log dir: it must come from the command line.
+then the topic's own, the broker's dynamic one, the dynamic default of all brokers, and last Kafka's default. The
+properties file of a broker is in no log dir: its values must be given on the command line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
 
 UNKNOWN: Final = "the topic's configs are unknown without __cluster_metadata in the paths"
-"""The reason where no metadata log has a topic, and no config is given."""
+"""The reason if neither a metadata log nor the command line has configs of a topic."""
 FOREVER: Final = -1
 """Unlimited retention."""
 INHERIT: Final = -2
@@ -30,9 +30,9 @@ _DAY: Final = 86_400_000
 
 
 class ConfigKey(NamedTuple):
-    """A topic's config: its default, and the broker's configs that stand in for it with the ms of their unit.
+    """A topic's config: its default, and the broker's configs in its place with the ms of their unit.
 
-    ``lowest`` and ``highest`` are the bounds of what a broker takes (LogConfig's validators); None: there is none.
+    ``lowest`` and ``highest`` are the bounds that a broker accepts (LogConfig's validators); None for no bound.
     """
 
     default: str
@@ -72,9 +72,9 @@ class GivenConfig(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A value, and where it comes from: given, topic, broker, brokerDefault, default.
+    """A value and its source: given, topic, broker, brokerDefault, default.
 
-    ``unknown`` is Kafka's default of a topic whose configs nothing has.
+    ``unknown`` marks Kafka's default for a topic whose configs are unknown.
     """
 
     value: str
@@ -87,20 +87,16 @@ class TopicConfig(NamedTuple):
     settings: Mapping[str, Setting]
 
     def number(self, key: str) -> int:
-        """Return a config that is a whole number."""
         return int(self.settings[key].value)
 
     def real(self, key: str) -> float:
-        """Return a config that is a number."""
         return float(self.settings[key].value)
 
     def is_on(self, key: str) -> bool:
-        """Return whether a config is true."""
         return self.settings[key].value.strip().lower() == "true"
 
     @property
     def cleanup_policy(self) -> str:
-        """The policies with commas between, as set."""
         return self.settings["cleanup.policy"].value
 
     @property
@@ -109,12 +105,12 @@ class TopicConfig(NamedTuple):
         return frozenset(word.strip() for word in self.cleanup_policy.strip("[]").split(",") if word.strip())
 
     def sources(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return where each of these configs comes from."""
+        """Return the source of each of these configs."""
         return {key: self.settings[key].source for key in keys}
 
 
 class TopicConfigs:
-    """The configs of all topics: those of an image of the metadata log under those that are given."""
+    """The configs of all topics: those of the command line, then those of an image of the metadata log."""
 
     def __init__(self, image: ClusterImage | None = None, given: Sequence[GivenConfig] = ()) -> None:
         self._given = tuple(given)
@@ -131,12 +127,12 @@ class TopicConfigs:
         return self._known[key]
 
     def knows(self, topic: str) -> bool:
-        """Return whether a metadata log has the topic, Kafka creates it with its own configs, or a config is given."""
+        """Return whether the configs of a topic are known: from a metadata log, as Kafka's own topic, or as given."""
         given = (fnmatchcase(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)
 
     def _setting(self, key: str, topic: str, broker_id: str | None) -> Setting:
-        """Return the first setting whose value can be parsed: brokers and controllers refuse all others."""
+        """Return the first setting with a valid value: brokers and controllers refuse others."""
         return next(setting for setting in self._settings(key, topic, broker_id) if _parses(key, setting.value))
 
     def _settings(self, key: str, topic: str, broker_id: str | None) -> Iterator[Setting]:
@@ -182,7 +178,7 @@ def _in_ms(text: str, unit: int) -> str:
 
 
 def given_config(text: str) -> GivenConfig:
-    """Return what ``TOPIC:KEY=VALUE`` means. Raises UsageError."""
+    """Parse ``TOPIC:KEY=VALUE``. Raises UsageError."""
     topic, colon, rest = text.partition(":")
     key, equals, value = rest.partition("=")
     if not (topic and colon and equals):
@@ -195,7 +191,7 @@ def given_config(text: str) -> GivenConfig:
 
 
 def _parses(key: str, value: str) -> bool:
-    """Return whether a text is a value of a config, whatever its range."""
+    """Return whether a text is a value of a config, without regard to its range."""
     default = KEYS[key].default
     if default in {"true", "false"}:
         return value.strip().lower() in {"true", "false"}
@@ -229,7 +225,7 @@ def _check_range(key: str, number: float) -> None:
 
 
 def config_option() -> Any:
-    """Return the field for configs, among the options of a question."""
+    """Return the option ``--config`` as a field of the options of a question."""
     from kdump.answers.question import option  # a check has no question
 
     return option(

@@ -1,4 +1,4 @@
-"""What transaction coordinators know: the last state of each transactional id (KIP-98, KIP-890)."""
+"""The last state of each transactional id in ``__transaction_state`` (KIP-98, KIP-890)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage
 
 PRODUCER_ID_AT: Final = slice(2, 10)
-"""Where a value has its producer id, after its version."""
+"""The bytes of the producer id in a value, after the version."""
 CUT: Final = 1 << 17
-"""Bytes of a truncated batch that are read: more than the longest transactional id and the start of its state."""
+"""Bytes to read of a truncated batch: more than the longest transactional id and the start of its state."""
 SMALLEST_NAMING: Final = 44
-"""Bytes of the smallest value that names a partition: of version 1, with a topic of one letter."""
+"""Bytes of the smallest value with a partition: of version 1, with a topic of one letter."""
 
 
 @dataclass(frozen=True)
 class TransactionalId:
-    """The last state of a transactional id; times in ms, None = none."""
+    """The last state of a transactional id. Times are in ms; None means none."""
 
     kind: ClassVar[str] = "coordinator"
 
@@ -46,25 +46,25 @@ class TransactionalId:
     last_update_ms: int
     partitions: tuple[str, ...]
     previous_producer_id: int | None
-    """The one before the epochs ran out, while the coordinator ends a transaction (transaction version 2)."""
+    """The id before the epochs ran out, while the coordinator ends a transaction (transaction version 2)."""
     next_producer_id: int | None
 
     @property
     def producer_ids(self) -> set[int]:
-        """All that are or were this id's, as far as the record has them."""
+        """The current, previous and next producer ids in the record."""
         known = (self.producer_id, self.previous_producer_id, self.next_producer_id)
         return {one for one in known if one is not None and one >= 0}
 
 
 @dataclass
 class _CoordinatorLog:
-    """One partition of ``__transaction_state``. ``lost`` are producer ids of states that cannot be read whole."""
+    """One partition of ``__transaction_state``. ``lost`` are producer ids of truncated states."""
 
     number: int
     ids: dict[str, TransactionalId] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
     is_unreadable: bool = False
-    """Whether states are lost that nothing is known about."""
+    """Whether states of unknown ids are lost."""
     leader_epoch: int = -1
     end_offset: int = 0
 
@@ -76,7 +76,7 @@ class _CoordinatorLog:
 class TransactionalIds(Collector):
     """Gathers the last state of each transactional id.
 
-    Of several replicas that one counts whose log end has the greatest leader epoch, then the greatest offset.
+    Of several replicas the one counts whose log end has the greatest leader epoch, then the greatest offset.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class TransactionalIds(Collector):
 
     @property
     def is_reading(self) -> bool:
-        """Whether the partition is one of the coordinators' log."""
+        """Whether the current partition is one of ``__transaction_state``."""
         return self._log is not None
 
     def turn_to(self, segment: Segment) -> None:
@@ -149,7 +149,7 @@ class TransactionalIds(Collector):
             yield from sorted(log.ids.values(), key=lambda one: one.transactional_id)
 
     def known(self, partitions: int | None = None) -> KnownIds:
-        """Return what is known of all ids; ``partitions`` is how many the topic has, or None if unknown."""
+        """Return all known ids; ``partitions`` is the number of partitions of the topic, None if unknown."""
         found = topic_partitions(self._logs, partitions)
         condition = f", if {TOPIC} has no more partitions than {found.whole}"
         return KnownIds(
@@ -162,10 +162,10 @@ class TransactionalIds(Collector):
 
 
 class KnownIds:
-    """All transactional ids, by their producer ids.
+    """All transactional ids by producer id.
 
-    ``is_whole`` says whether every partition of ``__transaction_state`` is there; ``condition`` is what that supposes
-    where no metadata log has their number.
+    ``is_whole``: every partition of ``__transaction_state`` is there. ``condition`` is the assumption of this if no
+    metadata log has their number.
     """
 
     def __init__(
@@ -185,16 +185,16 @@ class KnownIds:
         self._any = {producer_id: one for one in ids for producer_id in one.producer_ids} | self._current
 
     def naming(self, producer_id: int, partition: str) -> TransactionalId | None:
-        """Return the id that has a producer id and names a partition in its transaction."""
+        """Return the id with this producer id whose transaction includes a partition; None without one."""
         found = self._current.get(producer_id)
         return found if found is not None and partition in found.partitions else None
 
     def of(self, producer_id: int) -> TransactionalId | None:
-        """Return the id that has, had or will have a producer id."""
+        """Return the id whose current, previous or next producer id this is."""
         return self._any.get(producer_id)
 
     def is_sure(self, producer_id: int) -> bool:
-        """Return whether the last state of the id that has this producer id, or that there is none, can be read."""
+        """Return whether the last state of a producer id's transactional id is readable, or certainly absent."""
         if producer_id in self._lost:
             return False
         found = self._current.get(producer_id)
@@ -202,7 +202,7 @@ class KnownIds:
 
 
 def _apply(log: _CoordinatorLog, key: bytes | None, value: bytes | None) -> None:
-    """Take a record. Raises DamageError for one that cannot be decoded."""
+    """Apply a record. Raises DamageError if it cannot be decoded."""
     record = decode(TOPIC, key, value)
     made = None if record is None else record.key
     if record is None or made is None or made.values is None:
@@ -244,14 +244,14 @@ def _id(value: int | None) -> int | None:
 
 
 class _CutState(NamedTuple):
-    """What is left of a truncated state. The producer id is None if it can name no partition."""
+    """A truncated state. The producer id is None if the state has no partition."""
 
     transactional_id: str
     producer_id: int | None
 
 
 def _cut_state(segment: Segment, region: Trailing) -> _CutState | None:
-    """Return the state at the beginning of a truncated batch of one record; None if too little of it is there."""
+    """Return the state at the start of a truncated batch of one record; None if too little of it is left."""
     with segment.open() as source:
         data = source.read(region.position, min(region.size, CUT))
     if len(data) < BATCH_HEADER.size:

@@ -1,6 +1,6 @@
-"""Transactions of partitions: open, hanging, committed, aborted.
+"""The question ``transactions``: open, hanging, committed and aborted transactions of partitions.
 
-As ``kafka-transactions.sh`` lists, describes and finds them (KIP-664), by the log and by ``__transaction_state``.
+``kafka-transactions.sh`` lists, describes and finds them (KIP-664). Here the log and ``__transaction_state`` decide.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Literal["open", "hanging", "committed", "aborted"]
 Clock: TypeAlias = Literal["coordinator", "records"]
-"""The source of the time at which an age begins: the coordinator, or the last batch (a producer sets its time)."""
+"""The clock of an age: that of the coordinator, or the time of the last batch, which a producer sets."""
 MAX_TIMEOUT: Final = 900_000
-"""The age in ms from which on find-hanging suspects a transaction: the default of transaction.max.timeout.ms."""
+"""From this age in ms on find-hanging suspects a transaction: the default of transaction.max.timeout.ms."""
 
 NEVER: Final = 2**31 - 1
-"""The timeout in ms of what is in two-phase commit: the coordinators of 4.1 and newer never end it (KIP-939)."""
+"""The timeout in ms of two-phase commit: the coordinators of 4.1 and newer never end it (KIP-939)."""
 TWO_PHASE: Final = (
     "it is in two-phase commit (KIP-939), so its coordinator never ends it: ask what coordinates it outside of Kafka. "
     "Its producer, started again with its transactional id, commits or aborts it as was decided there"
@@ -51,19 +51,19 @@ TWO_PHASE: Final = (
 
 TOOL: Final = "kafka-transactions.sh --bootstrap-server"
 BY_START_OFFSET: Final = (3, 0)
-"""The first release whose tool takes a transaction by its start offset (DescribeProducers)."""
+"""The first release whose tool aborts by start offset (DescribeProducers)."""
 TERMINATE: Final = (4, 1)
-"""The first release that has forceTerminateTransaction, as it has two-phase commit (KIP-939)."""
+"""The first release with forceTerminateTransaction, as with two-phase commit (KIP-939)."""
 
 
 class AbortLines(NamedTuple):
-    """Writes lines for a broker of ``release``, as numbers; None to take it from the files."""
+    """Writes command lines for a broker of ``release``, as numbers; None to take it from the files."""
 
     bootstrap_server: str = "HOST:9092"
     release: tuple[int, ...] | None = None
 
     def abort(self, key: tuple[str, int], begun: OpenTransaction, producer: Producer, *, is_old: bool) -> str:
-        """Return the line that aborts a hanging transaction; ``is_old``: the files are of a broker before 3.0."""
+        """Return the command that aborts a hanging transaction; ``is_old``: the files are of a broker before 3.0."""
         where = f"--topic {shell_text(key[0])} --partition {key[1]}"
         if is_old if self.release is None else self.release < BY_START_OFFSET:
             epoch = producer.coordinator_epoch or 0
@@ -72,7 +72,7 @@ class AbortLines(NamedTuple):
         return f"{self._tool} abort {where} --start-offset {begun.first_offset}"
 
     def terminate(self, transactional_id: str) -> str | None:
-        """Return the line that ends what its coordinator still knows, or None if the release has none."""
+        """Return the command that ends a coordinator's transaction, or None if the release has none."""
         if self.release is not None and self.release < TERMINATE:
             return None
         return f"{self._tool} forceTerminateTransaction --transactionalId {shell_text(transactional_id)}"
@@ -84,10 +84,10 @@ class AbortLines(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionTransaction:
-    """A transaction in one partition. Times are in ms; None = none, or not known.
+    """A transaction in one partition. Times are in ms; None means none, or unknown.
 
-    ``age_ms`` is the time since ``start_time_ms``, the coordinator's own, of a transaction that a coordinator names;
-    since ``last_timestamp_ms``, a timestamp of records, of all others. ``clock`` is the one that counts.
+    ``age_ms`` is the time since ``start_time_ms`` if a coordinator names the transaction, else since
+    ``last_timestamp_ms``, a timestamp of records. ``clock`` names the one used.
     """
 
     kind: ClassVar[str] = "transaction"
@@ -106,13 +106,13 @@ class PartitionTransaction:
     transactional_id: str | None
     abort: str | None
     terminate: str | None = None
-    """The line that ends one that its coordinator still knows, and that is past its timeout or has none."""
+    """The command that ends a transaction of a coordinator past its timeout, or without a timeout."""
     two_phase: bool = False
-    """Whether it has no timeout, since what is decided outside of Kafka ends it (KIP-939)."""
+    """Whether it has no timeout, since a decision outside of Kafka ends it (KIP-939)."""
     last_transactional_id: str | None = None
-    """The id that has, had or will have the producer id, whether it names the partition or not."""
+    """The id whose current, previous or next producer id this is, even if it does not name the partition."""
     held_back: int = 0
-    """Offsets that a read_committed consumer is not given for it; 0 where an older one holds them back."""
+    """Offsets that it keeps from read_committed consumers; 0 if an older transaction does."""
     why: str = ""
     start_time_ms: int | None = None
     clock: Clock = "records"
@@ -120,7 +120,7 @@ class PartitionTransaction:
 
 @dataclass(frozen=True)
 class ReplicaDifference:
-    """A replica whose open transactions are not those of the one that the answer is of."""
+    """A replica whose open transactions differ from those of the reported replica."""
 
     kind: ClassVar[str] = "difference"
 
@@ -135,12 +135,12 @@ class _Open(NamedTuple):
     transaction: OpenTransaction
     producer: Producer
     is_doubted: bool
-    """Whether its end may be in bytes that cannot be read."""
+    """Whether its marker may be in unreadable bytes."""
 
 
 @dataclass(frozen=True)
 class _Replica:
-    """The facts of one replica. ``is_old`` says whether its broker is older than 3.0, as far as its files show."""
+    """The facts of one replica. ``is_old``: its files are of a broker before 3.0."""
 
     folder: str
     log_dir: str
@@ -155,16 +155,16 @@ class _Replica:
 
     @cached_property
     def oldest(self) -> int | None:
-        """Where the oldest open transaction begins."""
+        """The first offset of the oldest open transaction."""
         return min((one.transaction.first_offset for one in self.open.values()), default=None)
 
 
 class Transactions(Collector):
-    """Gathers transactional ids, and the open transactions of the partitions that ``asked`` takes.
+    """Gathers transactional ids, and the open transactions of the partitions that ``asked`` selects.
 
-    With their number alone memory grows. ``max_timeout`` is in ms; ``lines`` writes what ends a transaction.
-    ``coordinators`` is how many partitions ``__transaction_state`` has, or None if unknown. ``ids`` are those
-    that were gathered before.
+    Memory grows with their number alone. ``max_timeout`` is in ms; ``lines`` writes the commands that end a
+    transaction. ``coordinators`` is the number of partitions of ``__transaction_state``, None if unknown. ``ids`` are
+    those gathered before.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class Transactions(Collector):
         self._ids.turn_to(segment)
 
     def add(self, batches: Batches) -> int | None:
-        """Take batches; one at a time where the ids are read."""
+        """Add batches, one at a time while ids are read."""
         if batches.batch_count > 1 and self._ids.is_reading:
             return 0
         if self._replay is not None:
@@ -234,22 +234,20 @@ class Transactions(Collector):
 
     @property
     def ids(self) -> KnownIds:
-        """What is known of all transactional ids."""
+        """All known transactional ids."""
         return self._ids.known(self._coordinators)
 
     @property
     def gathered(self) -> TransactionalIds:
-        """The collector of transactional ids."""
         return self._ids
 
     def is_best(self, partition: Partition) -> bool:
-        """Return whether a partition's folder is the replica that the answer is of."""
+        """Return whether a folder is the reported replica of its partition."""
         replicas = self._found.get((partition.topic or "", partition.partition or 0), ())
         folder = partition.files.shown(partition.folder)
         return bool(replicas) and _best(replicas).folder == folder
 
     def answer(self, at: int) -> Iterator[PartitionTransaction | ReplicaDifference | TransactionalId]:
-        """Yield open and hanging transactions, replicas that differ, the last state of each transactional id."""
         judge = _Judge(at, self.ids, self._lines, self._max_timeout)
         for key, replicas in sorted(self._found.items()):
             best = _best(replicas)
@@ -266,7 +264,7 @@ def _best(replicas: Iterable[_Replica]) -> _Replica:
 
 
 def _is_old(place: Place) -> bool:
-    """Return whether the files are of a broker before 3.0: it has no ``partition.metadata`` (2.8) beside its epochs."""
+    """Return whether a broker before 3.0 wrote the files: ``partition.metadata`` (2.8) is missing beside the epochs."""
     names = {entry.name for entry in place.partition.others}
     return LEADER_EPOCHS in names and PARTITION_METADATA not in names
 
@@ -278,7 +276,7 @@ class _Judge(NamedTuple):
     max_timeout: int
 
     def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
-        """Return the line of an open transaction; it hangs if nothing will end it (Kafka's ``find-hanging``)."""
+        """Return the line of an open transaction. It hangs if no coordinator will end it (Kafka's ``find-hanging``)."""
         (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
         age = self.at - producer.timestamp
@@ -334,7 +332,7 @@ class _Judge(NamedTuple):
         )
 
     def _known(self, named: TransactionalId) -> tuple[str, str | None]:
-        """Return what a coordinator does with its transaction, and the line that ends it, or None if none does."""
+        """Return the reason why a coordinator ends its transaction or not, and the command that ends it, or None."""
         if named.state != "Ongoing":
             return (
                 f"its coordinator has it as {named.state}: the marker is not in this log yet. It writes the marker "
@@ -350,12 +348,12 @@ class _Judge(NamedTuple):
 
 
 def _start_of(named: TransactionalId) -> int:
-    """Return when a coordinator began a transaction, in ms by its clock."""
+    """Return the time at which a coordinator began a transaction, in ms by its clock."""
     return named.start_time_ms or named.last_update_ms
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:
-    """Yield transactions that are open in one of two replicas only, if one log is a part of the other."""
+    """Yield transactions that only one of two replicas has open, where both logs have the offset."""
     ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
     theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
     texts = [
@@ -375,9 +373,9 @@ def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Itera
 def ended(
     reader: LogDirPass, partitions: Iterable[Partition], ids: KnownIds, at: int
 ) -> Iterator[PartitionTransaction]:
-    """Yield the transactions that markers in the logs end, one at a time: none is kept.
+    """Yield the ended transactions of logs one at a time; none is kept.
 
-    One whose data the log has lost is left out. ``reader`` says what cannot be read.
+    A transaction whose data are gone is left out. ``reader`` reports damage.
     """
     for partition in partitions:
         place = reader.place(partition)
@@ -504,13 +502,13 @@ def _more(asking: Asking, options: TransactionsOptions, collector: Transactions)
 
 
 def _prepare(collector: Transactions, asking: Asking) -> None:
-    """Read the transactional ids, which every reader of a partition needs."""
+    """Read the transactional ids: every Spark task needs them."""
     asking.feed(collector.gathered, (one for one in asking.found if one.topic == transaction_state.TOPIC))
 
 
 _ALL: Final = {"ended_too": True}
 _CLOCK: Final = frozenset({"startTimeMs", "clock"})
-"""Where the age of a transaction begins: only the view of details has these columns."""
+"""Columns of the age's clock: only the view of details has them."""
 QUESTION: Final = LogQuestion(
     "transactions",
     HELP,

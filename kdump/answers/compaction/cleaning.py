@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tuple[int, int]]:
-    """Return first offset and producer id of transactions that are aborted in segments. Raises UnreadableError."""
+    """Return first offset and producer id of the aborted transactions of segments. Raises UnreadableError."""
     found = []
     for segment in segments:
         data = segment.sibling("txnindex")
@@ -57,17 +57,17 @@ def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tupl
 
 
 class CleanedTransactions:
-    """Follows transactions through batches in offset order."""
+    """Decides which batches of transactions a cleaning discards. Batches are passed in offset order."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
         self._aborted = list(aborted)
         heapify(self._aborted)
         self._ongoing_aborted: dict[int, bool] = {}
-        """Producer id -> whether a batch of the transaction is still in the log."""
+        """Producer id -> whether a batch of its aborted transaction is still in the log."""
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Return whether a batch is aborted data, or a marker that marks nothing. Raises DamageError."""
+        """Return whether a batch is aborted data, or a marker of a transaction without data. Raises DamageError."""
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id
@@ -99,13 +99,13 @@ if kernel.COMPILED:
     from kdump.kernel.batches import WIDTH
 
 CHUNK: Final = 1 << 13
-"""Records whose facts are held at a time, or one batch's of a run more."""
+"""Records whose facts are held at a time; one batch of a run may exceed it."""
 
 
 class CleanerWalk:
-    """Goes through segments in order. ``say`` is called with what cannot be read.
+    """Reads the batches of segments as a cleaner does. ``say`` is called with unreadable bytes.
 
-    A batch with a wrong checksum is read as any other: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and
+    A batch with a wrong checksum is read like others: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and
     its records are written again with a right one. ``spoiled`` is called with it.
     """
 
@@ -130,7 +130,7 @@ class CleanerWalk:
                     yield self._of_batch(segment, region)
 
     def _of_damage(self, segment: Segment, source: Source, damage: Damage) -> Iterator[CleanerBatch]:
-        """Yield the batches of a damaged range that only have a wrong checksum, up to the first other bytes."""
+        """Yield the batches of a damaged range whose only fault is the checksum, up to the first other bytes."""
         end = damage.position
         for batch in wrong_crc(source, damage) if damage.kind == "crc" else ():
             try:
@@ -145,7 +145,7 @@ class CleanerWalk:
             self._say(f"{segment.name}: byte {end}: {damage.reason}")
 
     def _of_run(self, segment: Segment, run: Run) -> Iterator[CleanerBatch]:
-        """Yield the batches of a run: as one, unless transactions decide of each."""
+        """Yield the batches of a run, split where the outcome of transactions differs."""
         if not run.first.is_transactional:
             yield CleanerRun(segment, run, 0, run.batch_count, self._say, discards=False)
         else:
@@ -161,7 +161,7 @@ class CleanerWalk:
         return CleanerBatch(segment, batch, self._say, discards=self._discards(segment, batch))
 
     def _discards(self, segment: Segment, batch: RecordBatch) -> bool:
-        """Return whether transactions let a batch go; a marker that cannot be read stays."""
+        """Return whether a batch is discarded; an unreadable marker stays."""
         try:
             return self._transactions.discards(batch)
         except DamageError as damage:
@@ -173,7 +173,6 @@ class CleanerBatch:
     """One batch, ``first``. ``discards``: it is aborted data, or a marker without data."""
 
     count = 1
-    """How many batches there are."""
 
     def __init__(self, segment: Segment, first: RecordBatch, say: Callable[[str], None], *, discards: bool) -> None:
         self.first, self.discards = first, discards
@@ -181,15 +180,13 @@ class CleanerBatch:
 
     @property
     def last_offset(self) -> int:
-        """The last offset of the last batch."""
         return self.first.last_offset
 
     def batch(self, number: int) -> RecordBatch:  # noqa: ARG002  there is one
-        """Return one of the batches."""
         return self.first
 
     def read_into(self, keys: AnyFacts) -> Iterator[None]:
-        """Fill ``keys`` with the facts of the records, some at a time: they are good until the next are asked for."""
+        """Fill ``keys`` with the facts of some records at a time; they are valid until the next step."""
         yield from self._read(self.first, keys)
 
     def _read(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:
@@ -231,7 +228,7 @@ class CleanerBatch:
 
 
 class CleanerRun(CleanerBatch):
-    """Data batches of a run, from a row on and before another: all are discarded, or none."""
+    """Consecutive data batches of a run, all of them discarded or none."""
 
     def __init__(
         self, segment: Segment, run: Run, row: int, after: int, say: Callable[[str], None], *, discards: bool
@@ -286,7 +283,7 @@ def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) ->
 
 
 def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
-    """Count records and bytes; return whether there is room for the keys of the part."""
+    """Measure the keys of a part; return whether they fit into memory."""
     for _, data in log:
         for _ in () if data.first.is_control else data.read_into(sizes):
             sizes.measure()
@@ -296,7 +293,7 @@ def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
 
 
 def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]]:
-    """Yield places (number of a batch of data, of a record in it) with the keys that stand there."""
+    """Yield the key at each place: number of a data batch, number of a record in it."""
     wanted = sorted(places, reverse=True)
     done = 0
     for _, data in log:
@@ -312,11 +309,11 @@ def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]
 
 
 MAP_ENTRIES: Final = 5_033_164
-"""Keys that the map holds by default: 128 MiB (log.cleaner.dedupe.buffer.size), 24 bytes a key, nine tenths full."""
+"""Keys that the map holds by default: 128 MiB (log.cleaner.dedupe.buffer.size), 24 bytes a key, 90 % full."""
 
 
 class CleaningLimits(NamedTuple):
-    """``map_entries`` is the capacity of the cleaner's map; ``max_keys`` are held in memory at a time."""
+    """The capacity of the cleaner's map, and the most keys that kdump holds in memory at a time."""
 
     map_entries: int = MAP_ENTRIES
     max_keys: int = MAP_ENTRIES
@@ -324,7 +321,7 @@ class CleaningLimits(NamedTuple):
 
 @dataclass
 class Cleaned:
-    """What a cleaning removes: numbers by reason; ``offsets`` and ``reasons`` list the records if asked."""
+    """The records that a cleaning removes: counts by reason, and on request the records themselves."""
 
     keys: int = 0
     records: int = 0
@@ -332,17 +329,16 @@ class Cleaned:
     superseded_bytes: int = 0
     map_fits: bool = True
     end: int = 0
-    """The offset before which the cleaning ends."""
+    """The first offset after the cleaned part."""
     removed: Counter[str] = field(default_factory=Counter)
     offsets: array[int] = field(default_factory=lambda: array("q"))
     reasons: bytearray = field(default_factory=bytearray)
-    """Numbers in REASONS."""
     damage: str | None = None
     top: list[tuple[bytes, int, int]] = field(default_factory=list)
-    """Keys, records and bytes of those with the most bytes."""
+    """Key, records and bytes of the keys with the most bytes."""
 
     def add(self, judged: Judged) -> None:
-        """Count what the map says of some records."""
+        """Add the counts of some judged records."""
         records, tombstones, gone, size, removed = judged
         self.records += records
         self.tombstones += tombstones
@@ -352,13 +348,12 @@ class Cleaned:
         self.list_removed(removed)
 
     def list_removed(self, removed: Iterable[tuple[int, int]]) -> None:
-        """List records by offset and number of the reason."""
         for offset, why in removed:
             self.offsets.append(offset)
             self.reasons.append(why)
 
     def sort(self) -> None:
-        """Put the listed records in order of their offsets; a broken log may have one offset several times."""
+        """Sort the listed records by offset; a broken log may repeat an offset."""
         order = sorted(range(len(self.offsets)), key=self.reasons.__getitem__)
         order.sort(key=self.offsets.__getitem__)
         self.offsets = array("q", (self.offsets[number] for number in order))
@@ -366,14 +361,14 @@ class Cleaned:
 
 
 class FillPoint(NamedTuple):
-    """The record that fills the map: the number of its chunk of facts in the dirty part, and its number there."""
+    """The record that fills the map: the number of its chunk of facts, and its number in the chunk."""
 
     chunk: int
     fact: int
 
 
 class Cleaning:
-    """One cleaning of a partition at a time (ms). Records that go are listed when ``listed``."""
+    """A cleaning of the offsets ``dirty`` of a partition at a time (ms). ``listed``: list the removed records."""
 
     def __init__(
         self,
@@ -404,7 +399,7 @@ class Cleaning:
         self._legacy_horizon = 0 if newest_clean is None else newest_clean - delete_retention
 
     def run(self) -> Cleaned:
-        """Return what goes. Raises UnreadableError."""
+        """Return the removed records. Raises UnreadableError."""
         done = Cleaned()
         count = self._parts()
         whole = all_keys()
@@ -424,14 +419,14 @@ class Cleaning:
         return done
 
     def _parts(self) -> int:
-        """Return how many times the log must be read."""
+        """Return the number of parts of the keys: the log is read once for each."""
         most, held = self._limits
         if most > held:
             most = min(most, sum(_count(segment, most) for segment, _ in self._dirty))
         return max(1, -(-most // held))
 
     def _new_map(self, part: KeyPart) -> AnyOffsetMap:
-        """Return an empty map; that of a part of the keys does not know when all of them together fill it."""
+        """Return an empty map; the map of a part is unlimited, since all parts together fill the cleaner's."""
         most = min(self._limits.map_entries, sys.maxsize) if part.of == 1 else sys.maxsize
         return offset_map(self._since, most, min(self._limits), part)
 
@@ -454,7 +449,7 @@ class Cleaning:
         return None
 
     def _first_seen(self, parts: Sequence[KeyPart], chunk: int) -> list[int]:
-        """Return the numbers of those facts in a chunk whose keys are not before them."""
+        """Return the numbers of the facts in a chunk whose keys are new there."""
         found: list[int] = []
         for part in parts:
             newest = self._new_map(part)
@@ -470,7 +465,7 @@ class Cleaning:
         return sorted(found)
 
     def _fill(self, newest: AnyOffsetMap, last: FillPoint | None) -> bool:
-        """Fill a map with the dirty part; return whether all of it fits. ``last`` fills it, where that is known."""
+        """Fill a map with the dirty part, up to ``last`` if given; return whether all of it fits."""
         for number, _ in enumerate(self._dirty_facts(newest)):
             taken = 0
             if last is not None and number == last.chunk:
@@ -481,9 +476,9 @@ class Cleaning:
         return True
 
     def _dirty_facts(self, newest: AnyOffsetMap) -> Iterator[None]:
-        """Give a map the facts of the dirty part, some at a time; move its end over what it need not see.
+        """Fill a map with the facts of the dirty part, some at a time.
 
-        That is as in Kafka's Cleaner: markers and aborted data, and the offsets up to the next segment.
+        As in Kafka's Cleaner, its end moves over markers, aborted data, and the offsets up to the next segment.
         """
         walk = CleanerWalk(CleanedTransactions(self._aborted_dirty), discard)
         for segment, end in self._dirty:
@@ -497,7 +492,7 @@ class Cleaning:
             newest.latest = end - 1
 
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
-        """Go through the log and count what goes, of the keys of a part; what has no key belongs to the first."""
+        """Count the removed records of a part of the keys; records without a key belong to the first part."""
 
         def say(text: str) -> None:
             done.damage = done.damage or text
@@ -518,7 +513,7 @@ class Cleaning:
                 done.add(newest.judge(discards=data.discards, keeps=keeps, listed=self._listed))
 
     def _judge_marker(self, done: Cleaned, marker: RecordBatch, *, goes: bool) -> None:
-        """Count a marker's record. One that cannot be read was reported with its transaction."""
+        """Count the record of a marker; an unreadable one was reported with its transaction."""
         try:
             offsets = [record.offset for record in marker.records()]
         except DamageError:
@@ -531,7 +526,7 @@ class Cleaning:
     def _cleaned(
         self, end: int, say: Callable[[str], None] = discard, spoiled: Callable[[str], None] = discard
     ) -> Iterator[tuple[Segment, CleanerBatch]]:
-        """Yield the batches of all segments that begin before an offset: a cleaning writes them again."""
+        """Yield the batches of all segments that begin before an offset: a cleaning rewrites these."""
         walk = CleanerWalk(CleanedTransactions(self._aborted), say, spoiled)
         for segment in self._segments:
             if (segment.base_offset or 0) >= end:
@@ -541,7 +536,7 @@ class Cleaning:
 
 
 def _count(segment: Segment, most: int) -> int:
-    """Return the number of records that the headers of a segment claim; ``most`` for one that does not say."""
+    """Return the records of a segment by its headers; ``most`` for a batch whose header has no count."""
     with segment.open() as source:
         batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
         return sum(_claimed(batch, most) for batch in batches)

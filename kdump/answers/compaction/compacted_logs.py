@@ -39,7 +39,7 @@ Holder: TypeAlias = Literal["activeSegment", "openTransaction", "highWatermark",
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """What keeps the cleaner from the segments from ``from_offset`` on: ``bytes`` of them come free without it."""
+    """A reason why the cleaner stops before ``from_offset``; without it ``bytes`` more could be cleaned."""
 
     by: Holder
     why: str
@@ -48,7 +48,7 @@ class HeldBack:
 
 
 class _Limit(NamedTuple):
-    """The offset at which the cleaner stops, and why."""
+    """An offset at which the cleaner stops, and why."""
 
     offset: int
     by: Holder
@@ -56,9 +56,9 @@ class _Limit(NamedTuple):
 
 
 class DirtySection(NamedTuple):
-    """Offsets from ``first_dirty`` to before ``first_uncleanable`` are cleaned. Sizes are of whole segments, in bytes.
+    """The offsets from ``first_dirty`` to before ``first_uncleanable``. Sizes are of whole segments, in bytes.
 
-    The cleaner cannot reach ``held_back``; the first of these ends the section.
+    ``held_back`` are the reasons why the cleaner does not reach the log end; the first of them ends the section.
     """
 
     first_dirty: int
@@ -71,13 +71,13 @@ class DirtySection(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The part of the cleanable bytes that is dirty."""
+        """The share of the cleanable bytes that is dirty."""
         whole = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / whole if whole else 0.0
 
 
 def dirty_section(place: Place, facts: LogFacts, config: TopicConfig, at: int) -> DirtySection:
-    """Return the section at a time (ms). Raises UnreadableError."""
+    """Return the dirty section of a partition at a time (ms). Raises UnreadableError."""
     segments = facts.segments
     end = segments[-1].next_offset
     first_dirty, begins = _first_dirty(place, facts, end)
@@ -99,14 +99,14 @@ def dirty_section(place: Place, facts: LogFacts, config: TopicConfig, at: int) -
 
 
 def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
-    """Return the base offset of the segment that holds an offset, of the first one where it is before all."""
+    """Return the base offset of the segment with an offset; of the first one for an offset before all."""
     return max(
         (segment.base_offset for segment in segments if segment.base_offset <= offset), default=segments[0].base_offset
     )
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield what each limit, in their order, holds back up to the next; of several in one segment the first counts."""
+    """Yield the bytes that each limit holds back up to the next one; in one segment only the first limit counts."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
@@ -130,7 +130,7 @@ def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:
 
 
 def _last_stable(place: Place, end: int) -> _Limit:
-    """Return the last stable offset: what open transactions and the high watermark leave."""
+    """Return the last stable offset, which open transactions and the high watermark limit."""
     replay = ProducerReplay(place)
     for segment, following in zip(place.partition.segments, [*place.partition.segments[1:], None], strict=False):
         if following is not None and (following.base_offset or 0) <= replay.since:
@@ -175,7 +175,7 @@ def _due(
 
 
 def _first_time(segment: Segment) -> int:
-    """Return the largest timestamp of a segment's first batch, -1 without one."""
+    """Return the largest timestamp of a segment's first batch, or -1."""
     with segment.open() as source:
         region = next(walk.walk(source), None)
     return region.max_timestamp if isinstance(region, RecordBatch) else -1
@@ -183,9 +183,9 @@ def _first_time(segment: Segment) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PartitionCompaction:
-    """A compacted partition. The cleaner cannot reach ``held_back``, of ``uncleanable_bytes`` in all.
+    """A compacted partition. ``held_back`` are ``uncleanable_bytes`` that the cleaner cannot reach.
 
-    The map of the next cleaning holds ``keys``, of at most ``map_entries``.
+    The map of the next cleaning holds ``keys`` of at most ``map_entries``.
     """
 
     kind: ClassVar[str] = "partition"
@@ -229,7 +229,7 @@ class CleanedRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeyUsage:
-    """A key, its records and their bytes in the cleanable part; ``key`` is base64 where it is no text."""
+    """A key, its records and their bytes in the cleanable part; ``key`` is base64 if it is not text."""
 
     kind: ClassVar[str] = "key"
     topic: str
@@ -241,7 +241,7 @@ class KeyUsage:
 
 
 class Compaction(Collector):
-    """Gathers compacted partitions as they are at a time (ms)."""
+    """Gathers compacted partitions in their state at a time (ms)."""
 
     def __init__(
         self,
@@ -256,10 +256,10 @@ class Compaction(Collector):
         self._listed, self._top = listed, top
         self._found: list[tuple[tuple[str, int], str, DirtySection, Cleaned]] = []
         self.left_out: dict[str, Setting] = {}
-        """The topics that no cleaner takes, with their cleanup.policy."""
+        """The topics that are not compacted, with their cleanup.policy."""
 
     def begin(self, place: Place) -> Needs:
-        """Read the partition here: the cleaner reads the dirty part first, then the whole log."""
+        """Run the cleaning of a partition here: it reads the dirty part first, then the whole log."""
         key = place.key
         if key is None or key[0] == cluster_metadata.TOPIC or not place.partition.segments:
             return Needs.FILES
@@ -289,11 +289,9 @@ class Compaction(Collector):
         self.left_out |= other.left_out
 
     def __len__(self) -> int:
-        """How many partitions are compacted."""
         return len(self._found)
 
     def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  the time is known when the log is read
-        """Yield the partitions, those that are due first, then what goes, then the largest keys of each topic."""
         order = sorted(self._found, key=lambda one: (not one[2].is_due, one[0], one[1]))
         for key, log_dir, section, done in order:
             yield _line(key, log_dir, section, done, self._limits.map_entries)
@@ -432,7 +430,7 @@ def _not_compacted(topic: str, policy: Setting) -> str:
 
 
 _NAMED: Final = 5
-"""Topics that are named as not compacted, at most."""
+"""Topics in a note on topics that are not compacted, at most."""
 QUESTION: Final = LogQuestion(
     "compaction",
     HELP,

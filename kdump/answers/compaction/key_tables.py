@@ -1,7 +1,6 @@
-"""The cleaner's map of keys to their newest offsets, and a like table of sizes; in plain Python or in the kernel.
+"""The cleaner's map of keys to their newest offsets, and a table of the sizes of keys, in Python or in the kernel.
 
-The classes here are the general path. Those of :mod:`kdump.kernel.digests` give the same answers; their
-digests differ.
+The classes here are the general path. Those of :mod:`kdump.kernel.digests` give the same answers with other digests.
 Source: Kafka's class SkimpyOffsetMap.
 """
 
@@ -25,16 +24,16 @@ if TYPE_CHECKING:
     AnyKeySizes: TypeAlias = "KeySizes | compiled.SizeTable"
 
 DIGEST: Final = 16
-"""Bytes of a digest; a shorter key stands for itself."""
+"""Bytes of a digest; a shorter key is its own digest."""
 REASONS: Final = ("stays", "superseded", "tombstone", "aborted", "keyless", "marker")
-"""What becomes of a record, by number: the kernel has the same numbers."""
+"""The outcomes of a record by number; the kernel has the same numbers."""
 _STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS, MARKER = range(6)
 
 
 class KeyPart(NamedTuple):
     """One of ``of`` parts of all keys; records without a key belong to the first.
 
-    The kernel's digests are made with the secret: parts of one whole have the same.
+    The kernel's digests use the secret: all parts share it.
     """
 
     number: int
@@ -43,12 +42,11 @@ class KeyPart(NamedTuple):
 
 
 def all_keys() -> KeyPart:
-    """Return the one part that holds all keys."""
     return KeyPart(0, 1, urandom(16))
 
 
 def offset_map(since: int, most: int, keys: int, part: KeyPart) -> AnyOffsetMap:
-    """Return an empty map, in the kernel where there is one."""
+    """Return an empty map; that of the kernel if it is compiled."""
     if not kernel.COMPILED:
         return OffsetMap(since, most, keys, part)
     from kdump.kernel import digests as compiled
@@ -57,7 +55,7 @@ def offset_map(since: int, most: int, keys: int, part: KeyPart) -> AnyOffsetMap:
 
 
 def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
-    """Return an empty table of sizes, in the kernel where there is one."""
+    """Return an empty table of sizes; that of the kernel if it is compiled."""
     if not kernel.COMPILED:
         return KeySizes(keys, part)
     from kdump.kernel import digests as compiled
@@ -68,7 +66,7 @@ def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
 class KeyFacts:
     """Facts of some records until :meth:`clear`: offset, size in bytes, digest of the key, whether there is a value.
 
-    The end of a batch stands among them, as its last offset alone.
+    The end of a batch is a fact with its last offset alone.
     """
 
     def __init__(self, part: KeyPart) -> None:
@@ -82,19 +80,16 @@ class KeyFacts:
         return self._facts[at]
 
     def clear(self) -> None:
-        """Drop the facts; the table stays."""
         self._facts.clear()
 
     def add(self, offset: int, size: int, key: bytes | None, has_value: bool) -> None:
-        """Add the facts of a record."""
         self._facts.append((offset, size, None if key is None else _digest(key), has_value))
 
     def end_batch(self, last_offset: int) -> None:
-        """Add the end of a batch."""
         self._facts.append((last_offset,))
 
     def _is_ours(self, digest: bytes) -> bool:
-        """Return whether a key is of the part that the table holds."""
+        """Return whether a key belongs to the part of this table."""
         return self._part.of == 1 or crc32(digest) % self._part.of == self._part.number
 
 
@@ -102,18 +97,17 @@ class OffsetMap(KeyFacts):
     """The newest offset of each key; ``latest`` is the last offset that it accounts for, ``most`` the keys that fit."""
 
     def __init__(self, since: int, most: int, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
-        """Offsets before ``since`` do not count. Room is made for ``keys`` keys and more."""
+        """Offsets before ``since`` do not count. The kernel allocates room for ``keys`` keys."""
         super().__init__(part)
         self._since, self.most, self.latest = since, most, since - 1
         self._newest: dict[bytes, int] = {}
 
     @property
     def keys(self) -> int:
-        """How many keys the map holds."""
         return len(self._newest)
 
     def put(self, begin: int, end: int) -> int:
-        """Take the facts from ``begin`` to before ``end``; return the first that is not taken, as the map is full."""
+        """Add the facts from ``begin`` to before ``end``; return the index of the first that does not fit."""
         for at in range(begin, min(end, len(self._facts))):
             offset, *fact = self._facts[at]
             digest = fact[1] if fact else None
@@ -128,11 +122,11 @@ class OffsetMap(KeyFacts):
         return min(end, len(self._facts))
 
     def judge(self, *, discards: bool, keeps: bool, listed: bool) -> Judged:
-        """Return what becomes of the facts of records, those of this part of the keys.
+        """Return the outcome of the records of this part of the keys.
 
-        That is: how many there are, how many tombstones, how many go by the number of REASONS, the bytes of the
-        superseded; offset and reason of those that go if ``listed``. All go if ``discards``; tombstones stay if
-        ``keeps``. Other records after ``latest`` stay, and do not count.
+        In order: the records, the tombstones, the removed by number of REASONS, the bytes of the superseded, and if
+        ``listed`` offset and reason of each removed one. ``discards`` removes all; ``keeps`` keeps tombstones. Without
+        ``discards``, records after ``latest`` do not count.
         """
         records = tombstones = size = 0
         gone = [0] * len(REASONS)
@@ -153,7 +147,7 @@ class OffsetMap(KeyFacts):
         return records, tombstones, gone, size, removed
 
     def _why(self, offset: int, digest: bytes | None, *, keeps: bool) -> int:
-        """Return why a record goes; ``keeps`` is whether it may stay as the newest of its key."""
+        """Return the outcome of a record; ``keeps``: it may stay as the newest of its key."""
         if digest is None:
             return _KEYLESS
         newest = self._newest.get(digest)
@@ -163,21 +157,19 @@ class OffsetMap(KeyFacts):
 
 
 class KeySizes(KeyFacts):
-    """Records and bytes of each key, and where its first record is: the number of its batch, and its number there."""
+    """Records and bytes of each key, and the place of its first record: number of its batch, number in the batch."""
 
     def __init__(self, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
-        """Room is made for ``keys`` keys and more."""
+        """The kernel allocates room for ``keys`` keys."""
         super().__init__(part)
         self._sizes: dict[bytes, tuple[int, int, int, int]] = {}
         self._batch = self._record = 0
 
     @property
     def keys(self) -> int:
-        """How many keys the table holds."""
         return len(self._sizes)
 
     def measure(self) -> None:
-        """Count the records of the facts."""
         for fact in self._facts:
             if len(fact) == 1:
                 self._batch += 1
@@ -192,7 +184,7 @@ class KeySizes(KeyFacts):
     def largest(self, most: int) -> list[tuple[int, int, int, int]]:
         """Return bytes, -batch, -record and records of the ``most`` keys with the most bytes, in any order.
 
-        Of equal keys the earlier counts as the larger: its numbers are negative.
+        Of equal keys the earlier is the larger one: its numbers are negative.
         """
         return nlargest(most, self._sizes.values())
 

@@ -1,1 +1,1 @@
-"""Why a consumer is not given the record of an offset: proof from the files, and the causes that fit them equally."""
+"""The question ``explain``: why a consumer receives the record of an offset or not, with evidence from the files."""

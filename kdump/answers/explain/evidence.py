@@ -1,4 +1,4 @@
-"""The evidence in the files on some offsets of one partition, read when a reason needs it."""
+"""The evidence in files on some offsets of one partition. It is read when a reason needs it."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 class TopicHistory:
-    """The topics of a metadata log, and those that it saw deleted. Without one ``image`` is None.
+    """The topics of a metadata log, and the topics deleted in it. Without a metadata log ``image`` is None.
 
-    ``past`` yields the events of the log; it is called when a deletion is asked for.
+    ``past`` yields the events of the log; it is called when a deletion is needed.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class TopicHistory:
 
     @cached_property
     def listed(self) -> RemoteSegments:
-        """The segments that are listed as copied to remote storage, or on the way there."""
+        """The segments whose copy to remote storage is listed as finished or begun."""
         return self._listed()
 
     def removals(self, topic: str) -> list[Event]:
-        """Return the deletions of topics of a name, the oldest first."""
+        """Return the deletions of topics with a name, the oldest first."""
         return [event for event in self._removals if event.name == topic]
 
     def config(self, topic: str, name: str) -> str | None:
@@ -75,7 +75,7 @@ class TopicHistory:
         return None if self._configs is None else self._configs.of(topic, None).settings[name].value
 
     def number(self, topic: str, name: str) -> int | None:
-        """Return a config that is a number, None when it is not known."""
+        """Return a config as a number; None if it is unknown."""
         text = self.config(topic, name)
         return int(text) if text is not None and text.lstrip("-").isdecimal() else None
 
@@ -85,7 +85,7 @@ def topic_history(
     report: Reporter,
     listed: Callable[[], RemoteSegments] = RemoteSegments,
 ) -> TopicHistory:
-    """Return what the copies of ``__cluster_metadata`` among partitions say of topics, and what ``listed`` returns."""
+    """Return the history of topics from the copies of ``__cluster_metadata``, with ``listed`` for remote segments."""
     copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=discard))
     if not copies:
         return TopicHistory(None, tuple, listed)
@@ -94,14 +94,14 @@ def topic_history(
 
 
 class OtherCopy(NamedTuple):
-    """The copy of another broker, and its name as the paths give it."""
+    """The copy of another broker, and the path that names it."""
 
     name: str
     place: Place
 
 
 class MetFolders(NamedTuple):
-    """What the folders are called that were met in the paths, and those of them that cannot be listed."""
+    """The names of the folders in the paths, and of those that cannot be listed."""
 
     met: Collection[Name] = ()
     unread: Collection[Name] = ()
@@ -111,7 +111,7 @@ NONE_MET: Final = MetFolders()
 
 
 class Leftover(NamedTuple):
-    """A folder that a broker has put aside; ``state`` is delete, future or stray."""
+    """A folder that a broker renamed; ``state`` is delete, future or stray."""
 
     state: str
     path: str
@@ -121,7 +121,7 @@ class Leftover(NamedTuple):
 
 @dataclass
 class PartitionEvidence:
-    """The evidence on a partition of one broker; ``place`` is None if the broker has no folder of it."""
+    """The evidence on a partition of one broker; ``place`` is None if it has no folder of the partition."""
 
     topic: str
     number: int
@@ -134,16 +134,15 @@ class PartitionEvidence:
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments of the log."""
         return () if self.place is None else tuple(one for one in self.place.partition.segments if not _state(one))
 
     @cached_property
     def deleted(self) -> tuple[Segment, ...]:
-        """The segments that are marked for deletion and still there."""
+        """The segments that are renamed for deletion and still there."""
         return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
 
     def fetches(self, seen: Sighting, offset: int) -> bool:
-        """Return whether a broker that is asked for an offset returns the batch of a record. Raises UnreadableError."""
+        """Return whether a fetch of an offset returns the batch of a record. Raises UnreadableError."""
         segment = next((one for one in self.segments if one.name == seen.batch.path), None)
         if segment is None:
             return True
@@ -161,12 +160,11 @@ class PartitionEvidence:
 
     @cached_property
     def topic_id(self) -> bytes | None:
-        """The topic id in the folder, or None if there is none."""
+        """The topic id in the folder, or None."""
         return None if self.place is None else self.place.partition.topic_id(self.place.report.damage)
 
     @cached_property
     def _producers(self) -> ProducerReplay | None:
-        """The producer state at the end of the log."""
         if self.place is None:
             return None
         log = self.place._replace(partition=self.place.partition._replace(segments=self.segments))
@@ -186,12 +184,11 @@ class PartitionEvidence:
 
     @cached_property
     def end(self) -> int:
-        """The log end offset."""
         return 0 if self._producers is None else max(self._producers.end_offset, self.log_start)
 
     @cached_property
     def known_end(self) -> int:
-        """The largest end offset of any file of the partition."""
+        """The largest end offset in any file of the partition."""
         copies = [other.place.partition for other in self.others] + [one.partition for one in self.leftovers]
         mark = 0 if self.place is None else self.place.high_watermark or 0
         return max(self.end, mark, *(end_of_log(copy).offset for copy in copies), 0)
@@ -214,18 +211,17 @@ class PartitionEvidence:
 
     @property
     def first_local(self) -> int:
-        """The base offset of the first segment."""
         return (self.segments[0].base_offset or 0) if self.segments else 0
 
     @cached_property
     def local_start(self) -> int | None:
-        """The base offset of the first segment that is no remote one, or None if there is none."""
+        """The base offset of the first local segment, or None."""
         local = (one.base_offset for one in self.segments if not isinstance(one.files, TieredFiles))
         return min((base for base in local if base is not None), default=None)
 
     @property
     def log_start(self) -> int:
-        """The log start offset: of the checkpoint, else the first base offset."""
+        """The log start offset: that of the checkpoint, else the first base offset."""
         start = None if self.place is None else self.place.log_start
         if start is None:
             return (
@@ -237,8 +233,8 @@ class PartitionEvidence:
     def is_remote(self) -> bool:
         """Whether older segments are in remote storage.
 
-        Without the topic's config the files say so: its segments are listed in ``__remote_log_metadata``, or the
-        checkpoint has a log start below the local log, which a broker writes of tiered topics alone
+        Without the topic's config the files decide: its segments are listed in ``__remote_log_metadata``, or the
+        checkpointed log start lies below the local log, as of tiered topics alone
         (LogManager.checkpointLogStartOffsetsInDir).
         """
         enabled = self.history.config(self.topic, "remote.storage.enable")
@@ -249,7 +245,7 @@ class PartitionEvidence:
 
     @cached_property
     def remote(self) -> tuple[RemoteSegment, ...]:
-        """The segments of the partition that ``__remote_log_metadata`` lists, those of other topic ids left out."""
+        """The segments of the partition in ``__remote_log_metadata``, without those of other topic ids."""
         own = self.topic_id
         return tuple(
             one
@@ -260,7 +256,7 @@ class PartitionEvidence:
 
     @property
     def first_dirty(self) -> int | None:
-        """The first offset that the log cleaner has not been at, or None if no checkpoint says that it ever came."""
+        """The first offset that the log cleaner has not reached, or None without a checkpoint of it."""
         return None if self.place is None else self.place.log_dir.cleaned.get((self.topic, self.number))
 
     @cached_property
@@ -289,7 +285,7 @@ class PartitionEvidence:
 
     @property
     def borders(self) -> Iterator[int]:
-        """The offsets from which on something else holds of the log as a whole."""
+        """The offsets at which the answer may change for the log as a whole."""
         place = self.place
         mark = None if place is None else place.high_watermark
         first = None if self.oldest_open is None else self.oldest_open[0]
@@ -301,14 +297,14 @@ class PartitionEvidence:
 
     @property
     def is_single_replica(self) -> bool:
-        """Whether the metadata log names one replica only: all that is written there is committed at once."""
+        """Whether the partition has one replica: each record is committed when it is written."""
         image = self.history.image
         topic = None if image is None else image.topics.by_name.get(self.topic)
         partition = None if topic is None else topic.partitions.get(self.number)
         return partition is not None and len(partition.replicas) == 1
 
     def largest_timestamp(self, segment: Segment) -> int:
-        """Return the largest timestamp of a segment in ms, by the headers of its batches; -1 for none."""
+        """Return the largest timestamp of a segment in ms by the headers of its batches, or -1."""
         if segment.path not in self._largest:
             with segment.open() as source:
                 self._largest[segment.path] = max(_largest_timestamps(source), default=-1)
@@ -317,43 +313,43 @@ class PartitionEvidence:
 
 @dataclass
 class Block:
-    """Some offsets of a partition, and what is seen at them."""
+    """Some offsets of a partition, and the contents of files at them."""
 
     partition: PartitionEvidence
     offsets: range
 
     @cached_property
     def log(self) -> Sightings:
-        """What the log holds."""
+        """The records, batches and damage in the log."""
         return self._look(self.partition.segments, self.partition.opened)
 
     @cached_property
     def deleted(self) -> Sightings:
-        """What segments hold that are marked for deletion."""
+        """The same in segments renamed for deletion."""
         seen = self._look(self.partition.deleted)
         find_ends(seen, self.partition.segments)
         return seen
 
     @cached_property
     def leftovers(self) -> tuple[tuple[Leftover, Sightings], ...]:
-        """What folders hold that were put aside."""
+        """The same in renamed folders."""
         return tuple((one, self._look(one.partition.segments)) for one in self.partition.leftovers)
 
     @cached_property
     def others(self) -> tuple[tuple[OtherCopy, Lineage, Sightings], ...]:
-        """What the copies of other brokers hold, and their leader epochs."""
+        """The same in the copies of other brokers, with their leader epochs."""
         return tuple((other, epochs, self._look(log.segments)) for other, log, epochs in self.partition.other_logs)
 
     @cached_property
     def newest(self) -> dict[bytes, int]:
-        """The newest offset that the log has of each key that a deleted segment holds at these offsets."""
+        """The newest offset in the log of each key that a deleted segment holds at these offsets."""
         records = self.deleted.records.items()
         keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
         return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}
 
     @property
     def turning_points(self) -> Iterable[int]:
-        """The first of the offsets, and those that may have another cause than the offset before them."""
+        """The first offset, and each offset whose cause may differ from that of the offset before it."""
         if 2 * len(self.log.records) > len(self.offsets):  # most have a record: to sort out the others costs more
             return self.offsets
         found = {self.offsets[0], *self.partition.borders}
@@ -375,7 +371,7 @@ class Block:
         return None
 
     def elsewhere(self, offset: int) -> tuple[OtherCopy, Sighting] | None:
-        """Return the record of an offset on another broker."""
+        """Return the record of an offset on another broker, or None."""
         for other, _, seen in self.others:
             if offset in seen.records:
                 return other, seen.records[offset]
@@ -391,7 +387,7 @@ class Block:
 def evidence_of(
     topic: str, number: int, places: Iterable[Place], history: TopicHistory, folders: MetFolders
 ) -> PartitionEvidence:
-    """Return what is known of a partition on the first broker that has a folder of it; other brokers have copies.
+    """Return the evidence on a partition of the first broker with its folder; other brokers have copies.
 
     Brokers are distinguished by meta.properties, without it by their log dirs.
     """
@@ -417,20 +413,20 @@ def evidence_of(
 
 
 def leftover_of(partition: Partition) -> Leftover | None:
-    """Return a folder as one that was put aside, or None if it is a log's current one."""
+    """Return a renamed folder, or None for the current folder of a log."""
     path = partition.files.shown(partition.folder)
     state = leftover_state(path)
     return None if state is None else Leftover(state, path, partition.topic_id(discard), partition)
 
 
 def _largest_timestamps(source: Source) -> Iterator[int]:
-    """Yield the largest timestamps of batches, or of runs of them, by their headers."""
+    """Yield the largest timestamp of each batch or run by its headers."""
     for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches):
             yield region.greatest("max_timestamp")
 
 
 def _state(segment: Segment) -> str | None:
-    """Return the suffix of a segment that is no part of the log (".deleted", ".swap", ".cleaned"), else None."""
+    """Return ".deleted", ".swap" or ".cleaned" for a segment outside the log, else None."""
     found = SEGMENT_NAME.fullmatch(segment.path.rpartition("/")[2])
     return None if found is None else found["state"]

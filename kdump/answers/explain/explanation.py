@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from kdump.answers.question import Asking
 
 AT_FIRST, AT_MOST = 1 << 10, 1 << 14
-"""Offsets that are looked at together: few of a short range, more and more of a long one."""
+"""Offsets that are examined together: few of a short range, more and more of a long one."""
 
 
 class OffsetRange(NamedTuple):
-    """Offsets that are asked for, ``last`` included."""
+    """A range of offsets in question, with ``last``."""
 
     topic: str
     partition: int
@@ -36,9 +36,9 @@ class OffsetRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Whether consumers of each isolation level get the record of an offset, and why; the same up to ``last_offset``.
+    """Whether consumers of each isolation level receive a record, and why; the same from ``offset`` to ``last_offset``.
 
-    ``because`` and ``evidence`` are of the first offset; ``alternatives`` are reasons that the files do not exclude.
+    ``because`` and ``evidence`` belong to the first offset; ``alternatives`` are reasons that the files do not exclude.
     """
 
     kind: ClassVar[str] = "explanation"
@@ -63,7 +63,7 @@ def explain_all(
     fail: Callable[[UnreadableError], None],
     folders: MetFolders = NONE_MET,
 ) -> Iterator[Explanation]:
-    """Yield the explanations of ranges by the folders in ``places``; ``fail`` is called with what cannot be read."""
+    """Yield the explanations of ranges from the folders ``places``; ``fail`` is called with unreadable files."""
     known: dict[tuple[str, int], PartitionEvidence] = {}
     for asked in ranges:
         key = asked.topic, asked.partition
@@ -76,7 +76,7 @@ def explain_all(
 
 
 def explain(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[Explanation]:
-    """Yield the explanations of a range, neighbours of one reason in one. ``at`` is now, in ms."""
+    """Yield the explanations of a range, one for consecutive offsets with the same reason. ``at`` is now, in ms."""
     begun: tuple[int, Cause] | None = None
     for offset, found in _causes(evidence, asked, at):
         if begun is not None and _alike(begun[1], found):
@@ -89,7 +89,7 @@ def explain(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterato
 
 
 def _causes(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[tuple[int, Cause]]:
-    """Yield offsets and their causes; of neighbours whose cause cannot differ the first only."""
+    """Yield offsets and their causes, without offsets whose cause cannot differ from the one before."""
     first, size = asked.first, AT_FIRST
     while first <= asked.last:
         block = Block(evidence, range(first, min(asked.last + 1, first + size)))

@@ -1,4 +1,4 @@
-"""The reasons why a consumer receives a record or not: one function each, in the order of their calls.
+"""The reasons why a consumer receives a record or not, one function each. The first that holds is the answer.
 
 Source: Kafka's classes UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
 """
@@ -49,7 +49,7 @@ Whereabouts: TypeAlias = Literal["log", "deleted-file", "empty-batch", "remote",
 
 @dataclass(frozen=True)
 class Fact:
-    """A file, a byte of it where one matters, and what it says."""
+    """A file, a byte position if one matters, and its evidence."""
 
     path: str
     position: int | None
@@ -57,7 +57,7 @@ class Fact:
 
 
 class Cause(NamedTuple):
-    """Why a record is given or not, and what shows it. None: the files do not show whether it is given."""
+    """A reason, its evidence, and whether consumers receive the record; None if the files do not decide that."""
 
     reason: Reason
     where: Whereabouts
@@ -69,7 +69,7 @@ class Cause(NamedTuple):
 
 
 class Question(NamedTuple):
-    """An offset, what is seen around it, and now, in ms."""
+    """An offset, the contents of files around it, and now, in ms."""
 
     block: Block
     offset: int
@@ -77,11 +77,10 @@ class Question(NamedTuple):
 
     @property
     def seen(self) -> Sighting | None:
-        """The record in the log."""
         return self.block.log.records.get(self.offset)
 
     def bytes_left(self) -> tuple[Whereabouts, tuple[Fact, ...]]:
-        """Return where the record's bytes still are outside the log, and the file that has them."""
+        """Return where else the record's bytes are, and the file that has them."""
         aside = self.block.put_aside(self.offset)
         if aside is not None:
             return "deleted-file", (_holds(aside),)
@@ -119,7 +118,7 @@ def topic_deleted(asked: Question) -> Cause | None:
 
 
 def _no_folder(partition: PartitionEvidence, known: str) -> str:
-    """Say why a partition has no folder; ``known`` is the state of its topic in the metadata log."""
+    """Return why a partition has no folder; ``known`` is the state of its topic in the metadata log."""
     if {Name(partition.topic, partition.number), Name(None, None)} & set(partition.folders.unread):
         return f"{known}a folder that has it, or may have it, cannot be read"
     image = partition.history.image
@@ -264,7 +263,7 @@ def below_log_start(asked: Question) -> Cause | None:
 
 
 def _remote(asked: Question) -> Cause:
-    """Return why consumers get a record from remote storage, which is not among the paths."""
+    """Return the cause for a record in remote storage that is not among the paths."""
     partition = asked.block.partition
     alternatives: tuple[Reason, ...] = ("aborted-transaction", "control-marker")
     because = "its segment is in remote storage; the local copy is gone (--remote PATH reads it)"
@@ -304,7 +303,7 @@ def _listed(one: RemoteSegment) -> Fact:
 
 
 def _deletions(asked: Question) -> list[Reason]:
-    """Return what can have deleted an offset below the log start, the likelier first."""
+    """Return the possible reasons for a deletion below the log start, the most likely first."""
     partition, history = asked.block.partition, asked.block.partition.history
     policy = history.config(partition.topic, "cleanup.policy")
     found: list[Reason] = []
@@ -321,7 +320,7 @@ def _deletions(asked: Question) -> list[Reason]:
 
 
 def _is_old(asked: Question, span: int) -> bool:
-    """Return whether the deleted segment that held the offset is older than ``span`` ms, as far as it is there."""
+    """Return whether the deleted segment with the offset is older than ``span`` ms; True if it is gone."""
     partition = asked.block.partition
     held = [one for one in partition.deleted if (one.base_offset or 0) <= asked.offset]
     if not held or asked.offset not in asked.block.deleted.records:
@@ -331,10 +330,10 @@ def _is_old(asked: Question, span: int) -> bool:
 
 
 def after_damage(asked: Question) -> Cause | None:
-    """A fetch of the offset does not find the record: damaged bytes stand before its batch.
+    """A fetch of the offset does not find the record: damaged bytes lie before its batch.
 
-    The broker reads from the entry of its index on, and returns the first batch that ends at the offset or later
-    (LogSegment.translateOffset). No checksum counts there.
+    The broker reads from the index entry on, and returns the first batch that ends at the offset or later, without
+    checking CRCs (LogSegment.translateOffset).
     """
     seen = asked.seen
     damage = None if seen is None else asked.block.log.damage_before(seen.batch)
@@ -451,7 +450,7 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
 
 
 def _cleaned_record(asked: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
-    """Return why the cleaner removed a record that is still in a deleted file."""
+    """Return why the cleaner removed a record that a deleted file still has."""
     if aside.batch.is_control:
         because = f"the log cleaner removed it: a transaction marker ({aside.marker}) whose data were gone"
         return Cause("control-marker-cleaned", where, because, facts=facts)
@@ -472,7 +471,7 @@ def _cleaned_record(asked: Question, aside: Sighting, where: Whereabouts, facts:
 
 
 def _lost_bytes(asked: Question) -> tuple[str, tuple[Reason, ...]] | None:
-    """Return why a gap between batches is no work of the cleaner, and what else it may be; None when it is."""
+    """Return why a gap between batches means lost bytes, and other possible reasons; None if the cleaner made it."""
     partition = asked.block.partition
     policy = partition.history.config(partition.topic, "cleanup.policy")
     missing = "no batch covers it, and leaders number without gaps: its bytes are lost"
@@ -542,7 +541,7 @@ def cause(asked: Question) -> Cause:
 
 
 def _with_older(asked: Question, found: Cause) -> Cause:
-    """Return a cause that names every further record at the offset."""
+    """Return the cause with every further record at the offset."""
     older = asked.block.log.older.get(asked.offset, ())
     if not older or asked.seen is None:
         return found

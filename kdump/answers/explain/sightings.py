@@ -1,4 +1,4 @@
-"""What a log holds at some offsets: records, the batches that cover them, and ranges that cannot be read."""
+"""The contents of a log at some offsets: records, the batches that cover them, and unreadable ranges."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 TransactionEnd: TypeAlias = Literal["none", "committed", "aborted", "open", "unknown"]
-"""The outcome of a record's transaction; "unknown" where its marker is not among the files, or cannot be read."""
+"""The outcome of a record's transaction; "unknown" if its marker is missing or unreadable."""
 
 
 class Span(NamedTuple):
-    """A batch that covers offsets in question, and where it stands."""
+    """A batch that covers offsets in question, and its position."""
 
     path: str
     position: int
@@ -40,7 +40,7 @@ class Span(NamedTuple):
 
 
 class Sighting(NamedTuple):
-    """A record in the file of a log, and its batch. ``marker`` is the type of a control record, else None."""
+    """A record in a log, and its batch. ``marker`` is the type of a control record, else None."""
 
     offset: int
     batch: Span
@@ -51,7 +51,7 @@ class Sighting(NamedTuple):
 
 
 class LostRange(NamedTuple):
-    """A range of offsets that cannot be read; ``until`` is None if nothing valid follows."""
+    """An unreadable range of offsets; ``until`` is None if nothing valid follows."""
 
     path: str
     position: int
@@ -62,30 +62,30 @@ class LostRange(NamedTuple):
 
 @dataclass
 class Sightings:
-    """What was seen at offsets of a log. ``waiting`` are records whose transaction has not ended in what was read."""
+    """The records, batches and damage at offsets of a log. ``waiting`` are records whose marker was not read yet."""
 
     records: dict[int, Sighting] = field(default_factory=dict)
     batches: list[Span] = field(default_factory=list)
     lost: list[LostRange] = field(default_factory=list)
     waiting: dict[int, list[int]] = field(default_factory=dict)
     damaged: list[tuple[str, int, str]] = field(default_factory=list)
-    """Every damaged range that was met: file, first byte, reason. It may hold none of the offsets."""
+    """Every damaged range: file, first byte, reason. It may contain none of the offsets."""
     older: dict[int, list[Sighting]] = field(default_factory=dict)
-    """Further records at an offset that ``records`` has, of the same or an older leader epoch: two leaders wrote it."""
+    """Other records at an offset of ``records``, of the same or an older leader epoch: two leaders wrote the log."""
     _sorted: list[Span] = field(default_factory=list)
     """The batches by their base offsets."""
 
     def covering(self, offset: int) -> Span | None:
-        """Return the batch that covers an offset, or None if none does."""
+        """Return the batch that covers an offset, or None."""
         if len(self._sorted) != len(self.batches):
             self._sorted = sorted(self.batches, key=_by_base)
         at = bisect_right(self._sorted, offset, key=_base_of) - 1
         return self._sorted[at] if at >= 0 and self._sorted[at].last >= offset else None
 
     def add(self, found: Sighting) -> None:
-        """Take a record; of two at one offset the later leader epoch's counts, as where a follower truncates (KIP-101).
+        """Add a record; of two at one offset the later leader epoch's counts, as when a follower truncates (KIP-101).
 
-        Of one epoch it is the first, which a fetch meets first.
+        Of one epoch the first counts, which a fetch finds first.
         """
         held = self.records.get(found.offset)
         if held is not None:
@@ -95,7 +95,7 @@ class Sightings:
         self.records[found.offset] = found
 
     def borders(self) -> Iterator[int]:
-        """Yield the offsets at which something begins, and those at which it has ended."""
+        """Yield the first offset of each record, batch and damaged range, and the offset after it."""
         for offset in self.records:
             yield from (offset, offset + 1)
         for batch in self.batches:
@@ -113,7 +113,7 @@ class Sightings:
         return None
 
     def damage_before(self, batch: Span) -> tuple[int, str] | None:
-        """Return byte and reason of the last damaged range before a batch in its file, None without one."""
+        """Return byte and reason of the last damaged range before a batch in its file, or None."""
         before = [(at, reason) for path, at, reason in self.damaged if path == batch.path and at < batch.position]
         return max(before, default=None)
 
@@ -124,12 +124,11 @@ class Sightings:
                 self.records[offset] = self.records[offset]._replace(transaction="unknown")
 
     def give_up(self) -> None:
-        """Wait no longer for markers."""
         self.doubt()
         self.waiting.clear()
 
     def end_transaction(self, producer_id: int, offset: int, marker: str) -> None:
-        """Take the marker of a producer at an offset: it ends what waits for it."""
+        """Apply a marker to the waiting records of its producer before its offset."""
         left = []
         for number in self.waiting.pop(producer_id, []):
             if number < offset:
@@ -149,10 +148,10 @@ def look(
     damage: Callable[[str], None] = discard,
     fail: Callable[[UnreadableError], None] = discard,
 ) -> Sightings:
-    """Return what segments hold at offsets, which must not be empty.
+    """Return the contents of segments at offsets, which must not be empty.
 
-    It reads on until the transactions met there have ended, those excepted that ``opened`` (first offset by producer
-    id) says are open. ``damage`` is called with what cannot be read, ``fail`` with files that cannot be.
+    It reads on until the transactions there have ended, except those that are open by ``opened`` (first offset by
+    producer id). ``damage`` is called with damaged ranges, ``fail`` with unreadable files.
     """
     search = _Search(segments, offsets, opened or {}, damage)
     for segment, region in _regions(segments, offsets[0], fail):
@@ -166,7 +165,7 @@ def look(
 
 
 class _Search:
-    """A pass over segments that looks at some offsets."""
+    """A pass over segments for some offsets."""
 
     def __init__(
         self,
@@ -184,7 +183,7 @@ class _Search:
         """The offset after the last batch by the segment's name."""
 
     def add(self, segment: Segment, batches: Batches) -> bool:
-        """Take the next batches; return whether more are wanted."""
+        """Add the next batches; return whether more are needed."""
         first, last = self._offsets[0], self._offsets[-1]
         if batches.batch_count > 1:
             is_past = bool(self.seen.waiting) and batches.least("base_offset") > last
@@ -210,13 +209,13 @@ class _Search:
         return True
 
     def _lose_some(self, segment: Segment, batch: RecordBatch, error: DamageError) -> None:
-        """Take a batch whose records cannot all be read: those that were seen stay."""
+        """Add a batch with unreadable records; those before them stay."""
         self._damage(f"{segment.name}: byte {batch.position}: {error.reason}")
         lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
         self.seen.lost.append(lost)
 
     def _take(self, segment: Segment, batch: RecordBatch, marker: str | None) -> None:
-        """Take the records of a batch at the offsets in question. Raises DamageError."""
+        """Add the records of a batch at the offsets in question. Raises DamageError."""
         count, records = 0, []
 
         def offsets() -> Iterator[int]:
@@ -256,7 +255,7 @@ class _Search:
             self.seen.add(Sighting(record.offset, span, key, is_tombstone, marker, ended))
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Take what cannot be read; the batch that a broker is writing is not there yet."""
+        """Add a damaged range, or a truncated batch at the end unless a broker is writing it."""
         if isinstance(region, Trailing) and not log_end.tail(segment, region).is_damage:
             return
         following = self._segments[self._segments.index(segment) + 1 :]
@@ -280,7 +279,7 @@ class _Search:
 
 
 def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int | None:
-    """Return the offset after a batch that the file cuts off, or None if none of ``start`` or more has its header."""
+    """Return the end offset of a truncated batch; None if its header is incomplete or its offset below ``start``."""
     if region.size < BATCH_HEADER.size:
         return None
     with segment.open() as source:
@@ -291,7 +290,7 @@ def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int 
 
 
 def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
-    """Look in other segments for the markers that records wait for: cleaning keeps markers longer than data."""
+    """Find the markers of waiting records in other segments: cleaning keeps markers longer than data."""
     if not seen.waiting:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)
@@ -314,7 +313,7 @@ def _control_batches(region: Region) -> Iterable[RecordBatch]:
 
 
 def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[bytes]) -> dict[bytes, int]:
-    """Return the newest offset of each key from an offset on, aborted data left out."""
+    """Return the newest offset of each key from an offset on, without aborted data."""
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
     for _, region in _regions(segments, since, discard):
@@ -344,7 +343,7 @@ def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[byte
 
 
 def marker_of(batch: RecordBatch) -> str | None:
-    """Return the type of a control batch's record, None of other batches and where the cleaner removed the record.
+    """Return the type of a control batch's record; None for other batches, and if the cleaner removed the record.
 
     Raises DamageError.
     """
@@ -358,7 +357,7 @@ def marker_of(batch: RecordBatch) -> str | None:
 def _regions(
     segments: Sequence[Segment], first: int, fail: Callable[[UnreadableError], None]
 ) -> Iterator[tuple[Segment, Region]]:
-    """Yield the regions of segments from about an offset on."""
+    """Yield the regions of segments, from the index entry before an offset on."""
     for segment in segments[first_segment(segments, first) :]:
         try:
             with segment.open() as source:

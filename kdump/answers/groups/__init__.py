@@ -1,1 +1,1 @@
-"""Consumer groups of every type: what ``__consumer_offsets`` and ``__share_group_state`` say of them."""
+"""Consumer groups of every type, from ``__consumer_offsets`` and ``__share_group_state``."""

@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 
 
 NEAR: Final = 4 << 20
-"""Bytes after a snapshot that are read for the last stable offset in any case."""
+"""Up to this number of bytes after a snapshot the last stable offset is always looked up."""
 
 
 class StableEnd(NamedTuple):
     """The end of a partition's log, and the topic id of its folder.
 
-    ``offset`` is after the last valid batch; before ``stable`` all transactions have ended, as the log itself has it:
-    None if that was not read. ``rank`` is the greater, the nearer a replica is to its leader.
+    ``offset`` is the one after the last valid batch. ``stable`` is the last stable offset, None if it was not read. The
+    replica with the greatest ``rank`` is nearest to the leader.
     """
 
     offset: int
@@ -68,11 +68,10 @@ class StableEnd(NamedTuple):
 
 
 class LogEnds(Collector):
-    """A collector of the ends of logs. Of several replicas the one counts that is nearest to its leader.
+    """Gathers the ends of logs, for the lag of groups. Of several replicas the one nearest to the leader counts.
 
-    The end of a log is found by its index. Which transactions are open there takes reading all that follows its newest
-    producer snapshot: that is done with ``stable`` alone where it is more than NEAR. This has no lines of its own:
-    other answers look up what it found.
+    The end of a log is found by its index. Its open transactions need a read from the newest producer snapshot on: with
+    more than NEAR bytes only if ``stable``. It has no lines.
     """
 
     def __init__(
@@ -82,23 +81,22 @@ class LogEnds(Collector):
         *,
         stable: bool = False,
     ) -> None:
-        """``wanted`` are the partitions whose end counts, by topic or topic id; all by default. Ids are read of all.
+        """``wanted`` are the partitions to look up, by topic or topic id; all by default. Topic ids of all are read.
 
-        ``topic_ids`` are those known from elsewhere.
+        ``topic_ids`` are ids known from elsewhere.
         """
         self._wanted = wanted
         self.stable = stable
         self.found: dict[tuple[str, int], StableEnd] = {}
         self.topic_ids = dict(topic_ids or {})
-        """Topic id -> name, by the folders and as given."""
+        """Topic id -> name, from the folders and as given."""
         self.passed_over: list[int] = []
-        """Bytes to read for each last stable offset that was left out."""
+        """Bytes after the snapshot of each partition whose last stable offset was not read."""
         self._key = ("", 0)
         self._end: StableEnd | None = None
         self._replay: ProducerReplay | None = None
 
     def begin(self, place: Place) -> Needs | Reading:
-        """Turn to a partition."""
         self._end = self._replay = None
         if place.key is None:
             return Needs.FILES
@@ -121,17 +119,15 @@ class LogEnds(Collector):
         return Reading(Needs.HEADERS, end.offset - 1)  # what cannot be read near the end is to be said
 
     def add(self, batches: Batches) -> None:
-        """Take the next batches."""
         if self._replay is not None:
             self._replay.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Take a range that cannot be read: a transaction may have begun or ended there."""
+        """Drop the last stable offset: a transaction may have begun or ended in the damaged range."""
         if isinstance(region, Damage):
             self._replay = None
 
     def end(self) -> None:
-        """Close the partition."""
         if self._end is not None:
             if self._replay is not None:
                 stable = self._replay.first_open_offset
@@ -144,19 +140,17 @@ class LogEnds(Collector):
             self.found[key] = end
 
     def merge(self, other: LogEnds) -> None:
-        """Take over what another gathered."""
         for key, end in other.found.items():
             self._keep(key, end)
         self.topic_ids.update(other.topic_ids)
         self.passed_over += other.passed_over
 
     def answer(self, at: int) -> Iterable[AnswerLine]:  # noqa: ARG002  every collector has it
-        """Return no line."""
         return ()
 
 
 class CommitRecord(NamedTuple):
-    """A commit, decoded; ``values`` are None if the value cannot be read, and ``problem`` says why."""
+    """A decoded commit; ``values`` are None if the value is unreadable, and ``problem`` is the reason."""
 
     topic: str
     partition: int
@@ -165,7 +159,6 @@ class CommitRecord(NamedTuple):
 
 
 def read_commit(key: bytes, value: bytes | None) -> CommitRecord:
-    """Decode a commit whose key is known to be valid."""
     decoded = decode(consumer_offsets.TOPIC, key, value)
     names: Mapping[str, Any] = {}
     if decoded is not None and decoded.key is not None and decoded.key.values is not None:
@@ -188,7 +181,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset; ``pending`` says whether a transaction holds another for the partition."""
+        """Return the line of an offset; ``pending``: a transaction holds another offset for the partition."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}
@@ -223,7 +216,7 @@ class CommitReader:
         )
 
     def shared(self, group_id: str, key: ShareKey, held: SharePartition) -> CommittedLine:
-        """Return the line of a share partition that has begun."""
+        """Return the line of a share partition."""
         topic = self._ends.topic_ids.get(key.topic_id)
         done = None if held.delivery_complete_count < 0 else held.delivery_complete_count
         end = None if topic is None else self._ends.found.get((topic, key.partition))
@@ -251,7 +244,6 @@ class CommitReader:
 
 
 def history_lines(group_id: str, coordinator: int, history: History) -> Iterator[CommitLine]:
-    """Yield the commits of a group in order."""
     names: dict[bytes, CommitRecord] = {}
     for commit in history.commits():
         known = names.get(commit.key)
@@ -274,7 +266,7 @@ def history_lines(group_id: str, coordinator: int, history: History) -> Iterator
 def _lags(
     end: StableEnd | None, offset: int | None, done: int | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return log end, lag, last stable offset, lag to that; ``done`` records after ``offset`` do not count."""
+    """Return log end, lag, last stable offset and lag to it; ``done`` records after ``offset`` do not count as lag."""
     if end is None:
         return None, None, None, None
     if offset is None or done is None:
@@ -293,21 +285,19 @@ Share: TypeAlias = "tuple[ShareKey, SharePartition]"
 
 @dataclass(frozen=True)
 class GroupsWanted:
-    """What is asked about groups."""
+    """The options of a question about groups."""
 
     groups: tuple[str, ...] = ()
     """Ids or globs; empty means all."""
     partitions: Wanted = field(default_factory=Wanted)
-    """Whose offsets are asked for."""
+    """The partitions whose offsets are wanted."""
     history: bool = False
     retention_ms: int = DEFAULT_RETENTION_MS
 
     def takes(self, group_id: str) -> bool:
-        """Return whether a group is asked for."""
         return not self.groups or group_id in self.groups or any(fnmatchcase(group_id, one) for one in self.groups)
 
     def takes_partition(self, topic: str | None, partition: int | None) -> bool:
-        """Return whether the question covers a partition."""
         return self.partitions.takes(Name(topic, partition))
 
 
@@ -323,7 +313,6 @@ class ConsumerGroups(TopicLogs):
         self.ends = LogEnds()
 
     def log_of(self, topic: str, partition: int) -> TopicLog | None:
-        """Return a log to be filled."""
         if topic == consumer_offsets.TOPIC:
             return CoordinatorLog(partition, self._keeps_history if self.wanted.history else None)
         return ShareStateLog(partition) if topic == share_group_state.TOPIC else None
@@ -332,7 +321,7 @@ class ConsumerGroups(TopicLogs):
         return self.wanted.takes(java_utf8(group))
 
     def partitions(self) -> set[tuple[str | bytes, int]]:
-        """Return the partitions that groups have offsets in, by topic or topic id: their log ends give the lag."""
+        """Return the partitions with offsets of groups, by topic or topic id: their log ends give the lag."""
         found: set[tuple[str | bytes, int]] = set()
         for group_id, held in self._groups():
             if self.wanted.takes(group_id):
@@ -348,7 +337,6 @@ class ConsumerGroups(TopicLogs):
         return found
 
     def answer(self, at: int) -> Iterator[AnswerLine]:
-        """Yield the lines, group by group; then what is missing."""
         reader = CommitReader(self.ends, self.wanted.retention_ms, at)
         shares = self._share_partitions()
         for group_id, held in self._groups():
@@ -361,7 +349,7 @@ class ConsumerGroups(TopicLogs):
         yield from self.missing()
 
     def _groups(self) -> list[tuple[str, HeldGroup]]:
-        """Return the groups of all partitions in order."""
+        """Return the groups of all partitions by id."""
         logs = (log for log in self.logs.values() if isinstance(log, CoordinatorLog))
         found = [(java_utf8(held.name), held) for log in logs for held in log.held()]
         return sorted(found, key=lambda one: (one[0], one[1].partition))
@@ -393,7 +381,7 @@ class ConsumerGroups(TopicLogs):
                 yield line
 
     def _share_partitions(self) -> dict[str, list[Share]]:
-        """Return the share partitions that have begun, by group."""
+        """Return the initialized share partitions by group."""
         found: dict[str, list[Share]] = {}
         for log in self.logs.values():
             if isinstance(log, ShareStateLog):
@@ -403,7 +391,7 @@ class ConsumerGroups(TopicLogs):
         return {group_id: sorted(shares) for group_id, shares in found.items()}
 
     def _topic_name(self, topic_id: bytes) -> str:
-        """Return the name of a topic, or its id where no file has the name."""
+        """Return the name of a topic, or its id if no file has the name."""
         return self.ends.topic_ids.get(topic_id) or topic_id_text(topic_id)
 
 
@@ -499,7 +487,7 @@ def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | Gro
 
 
 def feed_groups(collector: ConsumerGroups | GroupWriters, found: Sequence[Partition], feed: Feed) -> None:
-    """Feed the records of the coordinators, then look up the ends of the logs that the groups have offsets in."""
+    """Feed the coordinators' topics, then the logs of the partitions with offsets of the groups."""
     feed(collector, [one for one in found if one.topic in TOPICS])
     if isinstance(collector, ConsumerGroups):
         collector.ends = LogEnds(collector.partitions(), collector.ends.topic_ids, stable=collector.ends.stable)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Lost(NamedTuple):
-    """A range of records that cannot be read; offsets as far as known."""
+    """An unreadable range of records; offsets are None if unknown."""
 
     from_offset: int | None
     until_offset: int | None
@@ -42,26 +42,26 @@ class Lost(NamedTuple):
 
 
 class TopicLog:
-    """Takes the records of one partition in order, and notes what is lost and what no schema can read."""
+    """Replays the records of one partition in order, and notes lost and unknown records."""
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.lost: list[Lost] = []
         self.unread: dict[str, tuple[int, int]] = {}
-        """Reason -> first offset and number of records."""
+        """Reason -> first offset and count of records without a schema."""
         self.end_offset = 0
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:
-        """Take records of ``producer`` (-1 for none). ``counts`` says how many of them each of their batches holds."""
+        """Add records of ``producer`` (-1 for none). ``counts`` has the number of records of each of their batches."""
         raise NotImplementedError
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
-        """Take the records of a control batch."""
+        """Add the records of a control batch."""
 
     def add(self, batches: Batches) -> int:
-        """Take the first batches, as many of a run as have well-formed records; return how many.
+        """Add the batches of a run that have well-formed records; return their number.
 
-        Raises DamageError where the records of a single one cannot be read.
+        Raises DamageError for a single batch with unreadable records.
         """
         if isinstance(batches, Run):
             return self._add_run(batches)
@@ -93,17 +93,16 @@ class TopicLog:
         return taken
 
     def lose(self, region: Damage) -> None:
-        """Take note of a damaged range."""
         self.lost.append(Lost(region.missing_from, region.missing_until, region.reason))
 
     def refuse(self, reason: str, offset: int) -> None:
-        """Count a record that cannot be read; a newer release may know others."""
+        """Count a record without a schema; a newer release may have one."""
         first, count = self.unread.get(reason, (offset, 0))
         self.unread[reason] = first, count + 1
 
 
 class TopicLogs(Collector):
-    """A collector of partitions of coordinators' topics. Of several replicas of a partition the longest counts."""
+    """Gathers partitions of coordinators' topics. Of several replicas of a partition the longest counts."""
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], TopicLog] = {}
@@ -111,32 +110,27 @@ class TopicLogs(Collector):
         self._now: TopicLog | None = None
 
     def log_of(self, topic: str, partition: int) -> TopicLog | None:
-        """Return a log to be filled, None for a topic that is not asked for."""
+        """Return an empty log for a partition, or None for a topic that is not needed."""
         raise NotImplementedError
 
     def begin(self, place: Place) -> Needs:
-        """Turn to a partition."""
         self._key = place.key or ("", 0)
         self._now = self.log_of(*self._key)
         return Needs.FILES if self._now is None else Needs.RECORDS
 
     def add(self, batches: Batches) -> int | None:
-        """Take the next batches. Raises DamageError."""
         return None if self._now is None else self._now.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Take note of what is lost of a coordinator's partition."""
         if self._now is not None and isinstance(region, Damage):
             self._now.lose(region)
 
     def end(self) -> None:
-        """Close the partition."""
         if self._now is not None:
             self._keep_longest(self._key, self._now)
             self._now = None
 
     def merge(self, other: TopicLogs) -> None:
-        """Take over what another collector gathered."""
         for key, log in other.logs.items():
             self._keep_longest(key, log)
 
@@ -145,7 +139,7 @@ class TopicLogs(Collector):
             self.logs[key] = log
 
     def missing(self) -> Iterator[AnswerLine]:
-        """Yield what is lost or cannot be read, partition by partition."""
+        """Yield the lost and unknown records of each partition."""
         for (topic, number), log in sorted(self.logs.items(), key=lambda one: one[0]):
             for lost in log.lost:
                 yield MissingLine(topic, number, *lost)
@@ -154,19 +148,19 @@ class TopicLogs(Collector):
 
 
 UNCHANGED: Final = -1
-"""In an update: as the snapshot has it. In a snapshot: not begun, or not known."""
+"""In an update: the value of the snapshot. In a snapshot: uninitialized, or unknown."""
 
 
 class SharePartition(NamedTuple):
-    """The state of a share partition. The start offset is -1 where it has not begun, the count -1 where unknown."""
+    """The state of a share partition. The start offset is -1 before initialization, the count -1 if unknown."""
 
     start_offset: int
     leader_epoch: int
     delivery_complete_count: int
     partition: int
-    """Of ``__share_group_state``."""
+    """A partition of ``__share_group_state``."""
     offset: int
-    """Of the last record."""
+    """Of its last record."""
 
 
 class ShareKey(NamedTuple):
@@ -185,7 +179,6 @@ class ShareStateLog(TopicLog):
         self.held: dict[ShareKey, SharePartition] = {}
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  not needed
-        """Take the next records."""
         for offset, _, key, value, _ in records:
             self._take(offset, key, value)
 
@@ -216,7 +209,7 @@ class ShareStateLog(TopicLog):
 KEY_TYPES: Final = {
     message.name: number.to_bytes(2, "big") for number, message in by_type(consumer_offsets.MESSAGES, "Key").items()
 }
-"""Message -> the bytes that its keys begin with."""
+"""Message -> the first bytes of its keys."""
 COMMIT: Final = KEY_TYPES["OffsetCommitKey"]
 OFFSETS: Final = frozenset({KEY_TYPES["LegacyOffsetCommitKey"], COMMIT})
 GROUPS: Final = {
@@ -225,21 +218,21 @@ GROUPS: Final = {
     KEY_TYPES["ShareGroupMetadataKey"]: "Share",
     KEY_TYPES["StreamsGroupMetadataKey"]: "Streams",
 }
-"""Keys of the records that make a group -> its type; their tombstone ends it."""
+"""First bytes of the keys whose records create a group -> its type; their tombstone ends it."""
 KINDS: Final = GROUPS | {
     prefix: kind for name, prefix in KEY_TYPES.items() for kind in GROUPS.values() if name.startswith(f"{kind}Group")
 }
-"""Keys of the records of groups -> the type of group that has such; a group may begin with any of them."""
+"""First bytes of the keys of all records of groups -> the type of group; a group may begin with any of them."""
 _GROUP_AT: Final = 4
 
 
 def group_of(key: bytes) -> bytes:
-    """Return the group id in a key that can be read."""
+    """Return the group id of a valid key."""
     return key[_GROUP_AT : _group_end(key)]
 
 
 def prefix_of(key: bytes) -> bytes:
-    """Return what the keys of all offsets of a key's group begin with."""
+    """Return the common start of the keys of all offsets of a key's group."""
     return COMMIT + key[2 : _group_end(key)]
 
 
@@ -248,7 +241,7 @@ def _group_end(key: bytes) -> int:
 
 
 def is_commit(key: bytes) -> bool:
-    """Return whether a key of a commit can be read: group, topic and the int32 of the partition fill it."""
+    """Return whether the key of a commit is valid: group, topic and the int32 of the partition fill it."""
     if len(key) < _GROUP_AT:
         return False
     topic = _group_end(key)
@@ -256,7 +249,7 @@ def is_commit(key: bytes) -> bool:
 
 
 def problem_of(key: bytes | None) -> str | None:
-    """Return why a key cannot be read, or None if it can."""
+    """Return the reason why a key is unreadable, or None."""
     if key is not None and key[:2] in OFFSETS and is_commit(key):
         return None
     decoded = decode(consumer_offsets.TOPIC, key, None)
@@ -267,13 +260,13 @@ def problem_of(key: bytes | None) -> str | None:
 
 COMMITTED, ABORTED, PENDING = range(3)
 OUTCOMES = ("committed", "aborted", "pending")
-"""The outcome of a commit; one outside of transactions is committed at once."""
+"""The outcomes of a commit; one outside of transactions is committed at once."""
 _UNKNOWN = -(1 << 63)
 _WIDTH = 6
 
 
 class KeptCommit(NamedTuple):
-    """A commit record. ``committed`` is None in a tombstone, and where the value cannot be read."""
+    """A commit record. ``committed`` is None in a tombstone, and if the value is unreadable."""
 
     key: bytes
     offset: int
@@ -286,7 +279,7 @@ class KeptCommit(NamedTuple):
 
 
 class History:
-    """Keeps 48 bytes for each commit."""
+    """The commits of a group in log order, 48 bytes each."""
 
     def __init__(self) -> None:
         self._rows = array("q")
@@ -294,7 +287,7 @@ class History:
         self._open: dict[int, list[int]] = {}
 
     def add(self, key: bytes, record: BriefRecord, producer: int) -> None:
-        """Take the next commit of the group, or tombstone. ``key`` is that of an OffsetCommit record."""
+        """Add the next commit or tombstone. ``key`` is that of an OffsetCommit record."""
         offset, timestamp, _, value, _ = record
         number = self._keys.setdefault(key, len(self._keys))
         committed = _UNKNOWN if value is None else committed_offset(key, value)
@@ -305,12 +298,12 @@ class History:
         self._rows.extend((offset, timestamp, committed, number << 1 | (value is None), producer, outcome))
 
     def end(self, producer: int, *, committed: bool) -> None:
-        """Take the marker of a transaction."""
+        """Apply the marker of a producer's transaction."""
         for row in self._open.pop(producer, ()):
             self._rows[row + _WIDTH - 1] = COMMITTED if committed else ABORTED
 
     def commits(self) -> Iterator[KeptCommit]:
-        """Yield the commits; a rewind is one to an offset before that of the last commit that counts."""
+        """Yield the commits; a rewind has an offset before that of the last committed one."""
         keys = list(self._keys)
         last: dict[int, int] = {}
         for row in range(0, len(self._rows), _WIDTH):
@@ -335,7 +328,7 @@ class History:
 
 
 def committed_offset(key: bytes, value: bytes) -> int:
-    """Return the offset that a commit record holds, _UNKNOWN where it cannot be read."""
+    """Return the offset in a commit, or _UNKNOWN if it is unreadable."""
     decoded = decode(consumer_offsets.TOPIC, key, value)
     values = None if decoded is None or decoded.value is None else decoded.value.values
     offset = None if values is None else values.get("offset")
@@ -343,26 +336,26 @@ def committed_offset(key: bytes, value: bytes) -> int:
 
 
 Entry: TypeAlias = tuple[bytes, int]
-"""A value as it was written, and the offset of its record."""
+"""A raw value, and the offset of its record."""
 
 
 @dataclass(slots=True)
 class GroupLog:
-    """What a partition holds of one group."""
+    """The records of one group in a partition."""
 
     records: dict[bytes, Entry] = field(default_factory=dict)
-    """Its records but for the offsets, by key."""
+    """Its records except offsets, by key."""
     kind: str | None = None
-    """The type of the group by its newest record, or None if it has none."""
+    """The type of the group by its newest record, or None."""
     simple: bool = False
-    """Whether commits that are deleted made it: it stays until a group record or its tombstone."""
+    """Whether deleted commits created it: it stays until a group record or its tombstone."""
     offsets: int = 0
-    """How many offsets are committed."""
+    """The number of committed offsets."""
     ended_at: int = -1
     """The offset of the last tombstone of a group record."""
 
     def end(self, kind: str, offset: int) -> None:
-        """Take the tombstone of a group of this type: all its records go."""
+        """Apply the tombstone of a group of a type: all its records go."""
         self.simple, self.ended_at = False, offset
         self.records = {key: entry for key, entry in self.records.items() if KINDS.get(key[:2]) != kind}
         if self.kind == kind:
@@ -370,7 +363,7 @@ class GroupLog:
 
 
 class HeldOffset(NamedTuple):
-    """An offset of a group. ``producer`` is that of its open transaction, or None if it is published."""
+    """An offset of a group. ``producer`` is that of its open transaction, or None if it is committed."""
 
     key: bytes
     entry: Entry
@@ -395,7 +388,7 @@ class CoordinatorLog(TopicLog):
     """
 
     def __init__(self, partition: int, keeps_history: Callable[[bytes], bool] | None = None) -> None:
-        """``keeps_history`` chooses the groups whose commits are kept one by one."""
+        """``keeps_history`` selects the groups whose commits are all kept."""
         super().__init__(partition)
         self.committed: dict[bytes, Entry] = {}
         self.pending: dict[int, dict[bytes, Entry]] = {}
@@ -404,7 +397,7 @@ class CoordinatorLog(TopicLog):
         self._keeps_history = keeps_history
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  not counted
-        """Take records of ``producer`` (-1 for none)."""
+        """Add records of ``producer`` (-1 for none)."""
         committed = self.committed
         plain = producer < 0 and self._keeps_history is None
         for record in records:
@@ -415,7 +408,7 @@ class CoordinatorLog(TopicLog):
                 self._take(record, producer)
 
     def held(self) -> Iterable[HeldGroup]:
-        """Return the groups, each with its offsets: the published ones first."""
+        """Return the groups, each with its offsets: the committed ones first."""
         found = {
             name: HeldGroup(name, self.partition, self.groups.get(name) or GroupLog(), [], self.histories.get(name))
             for name in {**self.groups, **self.histories}
@@ -448,7 +441,7 @@ class CoordinatorLog(TopicLog):
             self._forget(key, group)
 
     def _is_known(self, key: bytes) -> bool:
-        """Return whether a record with this key is held, so that the key can be read."""
+        """Return whether a record with this key is held: then the key is valid."""
         if key in self.committed:
             return True
         group = self.groups.get(group_of(key)) if len(key) > 3 else None
@@ -471,7 +464,7 @@ class CoordinatorLog(TopicLog):
             self.pending.setdefault(producer, {})[key] = value, offset
 
     def _forget(self, key: bytes, group: GroupLog) -> None:
-        """Drop the group of a key when nothing of it is left."""
+        """Drop the group of a key if it has no records left."""
         if group.offsets or group.records or group.simple:
             return
         prefix = prefix_of(key)
@@ -479,9 +472,9 @@ class CoordinatorLog(TopicLog):
             self.groups.pop(group_of(key), None)
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
-        """Publish or drop what a producer holds; a commit never replaces a later one.
+        """Commit or drop the pending offsets of a producer; a commit never replaces a later one.
 
-        Without a record the marker was cleaned away.
+        Without a record the cleaner removed the marker.
         """
         for _, _, key, _, _ in records:
             marker = control.read_key(key).type

@@ -1,12 +1,12 @@
-"""What the records of a group say: its type, state and members.
+"""The type, state and members of a group, from its records, and the expiry of its offsets.
 
-States are those that a broker loads from these records; what it keeps in memory alone (a rebalance of a classic group
-that goes on, heartbeats) is not there. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup``
-and their members in ``org.apache.kafka.coordinator.group.modern``.
+States are those that a broker loads from these records; a rebalance of a classic group that is in progress, and
+heartbeats, are in the broker's memory alone. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``,
+``StreamsGroup`` and their members in ``org.apache.kafka.coordinator.group.modern``.
 
-Committed offsets expire (KIP-211; ``OffsetExpirationConditionImpl``): an expireTimestamp in the record (value version
-1, before 2.1) counts as it is. Otherwise the retention begins when a classic group became empty, else with the commit.
-Topics that members have subscribed to keep their offsets, and so does a pending transactional commit. The retention
+Committed offsets expire (KIP-211; ``OffsetExpirationConditionImpl``). An expireTimestamp in the record (value version
+1, before 2.1) counts. Otherwise the retention begins when a classic group became empty, else with the commit. Topics to
+which members have subscribed keep their offsets, and so does a pending transactional commit. The retention
 (offsets.retention.minutes) is a setting of the broker, in no file.
 """
 
@@ -32,28 +32,28 @@ if TYPE_CHECKING:
 CONSUMER: Final = "consumer"
 """The protocol type of consumers."""
 STABLE: Final = {"Consumer": 0, "Streams": 1}
-"""The state of a member that holds what it was assigned (``MemberState`` of each)."""
+"""The state of a member that holds its assigned partitions (``MemberState`` of each)."""
 DEFAULT_ASSIGNORS: Final = {"Consumer": "uniform", "Share": "simple"}
-"""Kafka's default where no member names one; the setting of the broker is in no file."""
+"""Kafka's default if no member names one; the setting of the broker is in no file."""
 
 
 class KnownGroup(NamedTuple):
-    """A group as its records have it, and what the expiry of its offsets depends on."""
+    """A group from its records, and facts for the expiry of its offsets."""
 
     line: GroupLine
     empty_since: int | None = None
-    """When a classic group lost its last member, in ms."""
+    """The time at which a classic group lost its last member, in ms."""
     subscribed: frozenset[str] | None = None
-    """The topics that its members have subscribed to, or None if that is not known."""
+    """The topics to which its members have subscribed, or None if unknown."""
 
 
 def simple_group(group_id: str, partition: int | None) -> KnownGroup:
-    """Return a group that has offsets alone."""
+    """Return a group that has offsets and no members."""
     return KnownGroup(GroupLine(group_id, "Classic", "Empty", True, None, None, None, None, partition, ()))
 
 
 def read_group(group_id: str, partition: int, log: GroupLog, topic_names: TopicNames) -> KnownGroup | None:
-    """Return a group as its records have it, or None if none make a group. ``topic_names`` gives the name of an id."""
+    """Return a group from its records, or None if none creates a group."""
     if log.kind is None:
         return None
     records = GroupRecords(log)
@@ -67,7 +67,7 @@ def read_group(group_id: str, partition: int, log: GroupLog, topic_names: TopicN
 
 
 class GroupRecords:
-    """The live records of a group, decoded. ``problem`` is the first reason why one cannot be read."""
+    """The decoded live records of a group. ``problem`` is the first reason why one is unreadable."""
 
     def __init__(self, log: GroupLog) -> None:
         self.problem: str | None = None
@@ -84,7 +84,7 @@ class GroupRecords:
                 self._values.setdefault(name, {})[part] = decoded.value.values
 
     def one(self, name: str) -> Mapping[str, Any] | None:
-        """Return the value of a record that a group has once."""
+        """Return the value of a record that a group has once, or None."""
         return self._values.get(name, {}).get("")
 
     def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:
@@ -203,7 +203,7 @@ def _is_reconciled(kind: str, held: Mapping[str, Any] | None, epoch: int) -> boo
 
 
 def _assignor(members: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the assignor that most members ask for, or None if none does."""
+    """Return the assignor that most members request, or None."""
     asked = [member["serverAssignor"] for member in members if member.get("serverAssignor")]
     return max(asked, key=asked.count, default=None)
 
@@ -277,7 +277,7 @@ DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
 def expires_at(
     group: KnownGroup, topic: str, commit_timestamp: int, expire_timestamp: int | None, retention_ms: int
 ) -> int | None:
-    """Return when an offset expires, in ms; None when it does not as things are."""
+    """Return the time at which an offset expires, in ms; None if it does not in this state."""
     line = group.line
     if line.type == "Share" or line.problem is not None:
         return None

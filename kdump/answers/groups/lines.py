@@ -1,4 +1,4 @@
-"""The lines of the answer about groups."""
+"""The lines of ``kdump groups``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class TaskLine:
-    """Tasks of a streams member: ``subtopology:[partitions]`` each."""
+    """The tasks of a streams member, each as ``subtopology:[partitions]``."""
 
     active: tuple[str, ...]
     standby: tuple[str, ...]
@@ -17,7 +17,7 @@ class TaskLine:
 
 @dataclass(frozen=True)
 class GroupMemberLine:
-    """A member as last written. Epoch and target are None in classic groups."""
+    """A member by its last record. Epoch and target are None in classic groups."""
 
     member_id: str
     instance_id: str | None
@@ -25,11 +25,11 @@ class GroupMemberLine:
     client_host: str
     member_epoch: int | None
     topic_partitions: tuple[str, ...] | None
-    """None if the bytes are not a consumer's, and in streams groups."""
+    """None in streams groups, and if the bytes are not a consumer's."""
     target_topic_partitions: tuple[str, ...] | None
     tasks: TaskLine | None
     subscribed_topics: tuple[str, ...] | None
-    """None if they are not known."""
+    """None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class GroupLine:
     coordinator_partition: int | None
     members: tuple[GroupMemberLine, ...]
     problem: str | None = None
-    """Why its record cannot be read."""
+    """The reason why its record is unreadable."""
 
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """Where a record stands: partition of ``__consumer_offsets``, and offset."""
+    """The place of a record: partition of ``__consumer_offsets``, and offset."""
 
     partition: int
     offset: int
@@ -63,9 +63,9 @@ class RecordPlace:
 
 @dataclass(frozen=True)
 class CommittedLine:
-    """The offset of a group in a partition, or a pending one of an open transaction; times in ms.
+    """The offset of a group in a partition, or a pending one of an open transaction. Times are in ms.
 
-    Of a share group it is the start offset of the share partition.
+    For a share group it is the start offset of the share partition.
     """
 
     kind: ClassVar[str] = "offset"
@@ -78,30 +78,29 @@ class CommittedLine:
     metadata: str | None
     commit_timestamp_ms: int | None
     expire_timestamp_ms: int | None
-    """When it expires, None when it does not as things are."""
+    """The time of its expiry, or None if it does not expire in this state."""
     log_end_offset: int | None
     lag: int | None
     last_stable_offset: int | None
-    """Of the log: where a read_committed consumer stops."""
+    """The end of the log for a read_committed consumer."""
     lag_to_stable: int | None
     pending_producer_id: int | None
     expired: bool
     topic_id: str | None
-    """As the record has it."""
     recreated: bool
-    """Whether the topic was deleted and created again since; there is no lag then."""
+    """Whether the topic was deleted and created again since. There is no lag then."""
     delivery_complete_count: int | None
-    """Of a share partition: records from its start offset on that are done with."""
+    """Of a share partition: completed records from its start offset on."""
     at: RecordPlace
-    """Of a share group: in ``__share_group_state``."""
+    """For a share group in ``__share_group_state``."""
     problem: str | None = None
-    """Why the record cannot be read; ``raw`` then has its value in base64."""
+    """The reason why the record is unreadable; ``raw`` has its value in base64."""
     raw: str | None = None
 
 
 @dataclass(frozen=True)
 class CommitLine:
-    """A record of a commit, or of its deletion, in the order of the log."""
+    """A commit, or its tombstone, in log order."""
 
     kind: ClassVar[str] = "commit"
 
@@ -113,18 +112,18 @@ class CommitLine:
     offset: int | None
     tombstone: bool
     rewind: bool
-    """Whether it sets the group back to an earlier offset."""
+    """Whether it moves the group to an earlier offset."""
     producer_id: int | None
-    """The producer of its transaction, None outside of transactions."""
+    """The producer of its transaction, or None."""
     outcome: str
     """``committed``; of a transaction also ``aborted``, or ``pending`` while it is open."""
 
 
 @dataclass(frozen=True)
 class WriterLine:
-    """What a group wrote into ``__consumer_offsets``.
+    """The records of a group in ``__consumer_offsets``.
 
-    Bytes are those of its records before compression, with an equal share of the headers of their batches.
+    Bytes are those of the records before compression, with an equal share of the headers of their batches.
     """
 
     kind: ClassVar[str] = "writer"
@@ -142,7 +141,7 @@ class WriterLine:
 
 @dataclass(frozen=True)
 class MissingLine:
-    """What is lost of a coordinator's partition: its groups may have done more than is shown."""
+    """Lost records of a coordinator's partition: its groups may have done more than the answer shows."""
 
     kind: ClassVar[str] = "missing"
 
@@ -150,13 +149,13 @@ class MissingLine:
     partition: int
     from_offset: int | None
     until_offset: int | None
-    """The offset after the last lost one, as far as known."""
+    """The offset after the last lost one, if known."""
     reason: str
 
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """Records with valid bytes whose key no schema can read, by reason."""
+    """Records with valid bytes whose key no schema matches, by reason."""
 
     kind: ClassVar[str] = "unread"
 

@@ -1,4 +1,4 @@
-"""Which groups fill ``__consumer_offsets``: what each has written there, those included that are gone."""
+"""The groups with the most records in ``__consumer_offsets``, deleted groups among them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ranking: TypeAlias = Literal["bytes", "commits"]
 
 @dataclass(slots=True)
 class GroupTally:
-    """What a group wrote into a partition: bytes and timestamps (ms) of its records."""
+    """The records of a group in a partition: bytes and timestamps (ms)."""
 
     first_timestamp: int
     last_timestamp: int = -1
@@ -34,14 +34,14 @@ class GroupTally:
 
 
 class WriterLog(TopicLog):
-    """Counts what groups wrote into one partition; ``groups`` are by the bytes of their ids."""
+    """Counts the records of groups in one partition; ``groups`` are by the bytes of their ids."""
 
     def __init__(self, partition: int) -> None:
         super().__init__(partition)
         self.groups: dict[bytes, GroupTally] = {}
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  who wrote is no matter
-        """Take records; each has an equal share of the header of its batch."""
+        """Add records; each has an equal share of the header of its batch."""
         groups = self.groups
         for (offset, timestamp, key, value, size), share in zip(records, _shares(counts), strict=True):
             problem = problem_of(key)
@@ -63,7 +63,7 @@ class WriterLog(TopicLog):
 
 
 def _shares(counts: Iterable[int]) -> Iterator[int]:
-    """Yield the bytes of a batch's header that each of its records has; the first has what is left over."""
+    """Yield the share of each record in the header of its batch; the first gets the remainder."""
     for count in counts:
         if count:
             share, rest = divmod(BATCH_HEADER.size, count)
@@ -72,7 +72,7 @@ def _shares(counts: Iterable[int]) -> Iterator[int]:
 
 
 class GroupWriters(TopicLogs):
-    """The collector. ``takes`` chooses the groups."""
+    """Gathers the writers of ``__consumer_offsets``. ``takes`` selects the groups."""
 
     def __init__(self, ranking: Ranking, takes: Callable[[str], bool]) -> None:
         super().__init__()
@@ -83,7 +83,6 @@ class GroupWriters(TopicLogs):
         return WriterLog(partition) if topic == consumer_offsets.TOPIC else None
 
     def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  nothing of it depends on the time
-        """Yield the writers, the greatest first; then what is missing."""
         found = [
             (java_utf8(name), log.partition, written)
             for log in self.logs.values()

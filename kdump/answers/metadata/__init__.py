@@ -1,4 +1,4 @@
 """The KRaft metadata log: the image at an offset, its history, the difference of two images (KIP-500, 630, 631).
 
-``image.py`` has what other answers ask of it. In ``replay.py`` a record that does not apply becomes data.
+Other answers use ``image.py``. ``replay.py`` turns records that cannot be applied into data.
 """

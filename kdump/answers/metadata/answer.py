@@ -1,4 +1,4 @@
-"""The lines of the answer on the metadata log: topics, the records of an image, the difference of two images."""
+"""The questions ``metadata`` and ``events``: topics, the records of an image, the difference of two images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class ImageDifference:
     """A record of the later image, or a removed one of the earlier image; ``was`` is the replaced record.
 
-    ``topic`` is the name of the topic that it is of, None for any other thing.
+    ``topic`` is the name of its topic, None for records of no topic.
     """
 
     type: str
@@ -49,7 +49,7 @@ class RemovedRecord(ImageDifference):
 
 
 class ChangedRecord(ImageDifference):
-    """A record that both have, with other values."""
+    """A record that both images have, with other values."""
 
     kind: ClassVar[str] = "changed"
 
@@ -71,7 +71,7 @@ def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[Differen
 
 
 def difference_without_secrets(line: Difference) -> Difference:
-    """Return a difference for people: without salts and keys of SCRAM, and secret configs."""
+    """Return a difference without salts and keys of SCRAM, and without secret configs."""
     was = None if line.was is None else {**line.was, "data": cluster_image.hidden_record(line.was["data"])}
     data = cluster_image.hidden_record(line.data, None if line.was is None else line.was["data"])
     return replace(line, data=data, was=was)
@@ -91,7 +91,7 @@ def _differ(one: SnapshotRecord, other: SnapshotRecord) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """A partition of a topic line: leader -1 is none."""
+    """A partition in the line of its topic; leader -1 means none."""
 
     partition: int
     leader: int
@@ -105,7 +105,6 @@ class PartitionLine:
 
     @classmethod
     def of(cls, number: int, state: PartitionImage) -> PartitionLine:
-        """Return the line of a partition."""
         return cls(
             number,
             state.leader,
@@ -132,16 +131,15 @@ class TopicLine:
 
 
 INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
-"""What brokers call internal (``org.apache.kafka.common.internals.Topic``)."""
+"""The topics that brokers call internal (``org.apache.kafka.common.internals.Topic``)."""
 
 
 def takes(wanted: Sequence[str], topic: str | None) -> bool:
-    """Return whether names and globs of topics take a topic; none take all."""
+    """Return whether names and globs select a topic; none select all."""
     return not wanted or (topic is not None and any(fnmatchcase(topic, pattern) for pattern in wanted))
 
 
 def topic_lines(image: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[TopicLine]:
-    """Yield a line for each topic, by name."""
     for name, topic in sorted(image.topics.by_name.items()):
         if takes(wanted, name):
             yield _line(topic, image, show_secrets=show_secrets)
@@ -164,7 +162,6 @@ class RecordLine:
 
 
 def record_line(record: SnapshotRecord, *, show_secrets: bool = False) -> RecordLine:
-    """Return the line of a record, without secrets."""
     plain = record.plain
     data = plain["data"] if show_secrets else cluster_image.hidden_record(plain["data"])
     return RecordLine(plain["type"], plain["version"], data)

@@ -42,13 +42,12 @@ _ACL_NAMES: Final[dict[str, tuple[str, ...]]] = {
 
 
 class Acls:
-    """The entries by id, in the fields of AccessControlEntryRecord."""
+    """The ACLs by id, as fields of AccessControlEntryRecord."""
 
     def __init__(self) -> None:
         self.by_id: dict[bytes, Fields] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the method that applies each type of record."""
         return {"AccessControlEntryRecord": self._add, "RemoveAccessControlEntryRecord": self._remove}
 
     def _add(self, fields: Fields) -> None:
@@ -59,13 +58,12 @@ class Acls:
             raise ReplayError(f"there is no ACL with id {id_text(fields['id'])}")
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot."""
         for _, fields in sorted(self.by_id.items()):
             yield SnapshotRecord("AccessControlEntryRecord", 0, fields)
 
 
 def acl_in_words(fields: Fields) -> dict[str, str]:
-    """Return an entry with Kafka's names for its codes."""
+    """Return an ACL with Kafka's names in place of codes."""
     return {
         name: _acl_word(name, value) if name in _ACL_NAMES else str(value)
         for name, value in fields.items()
@@ -83,14 +81,13 @@ SHUTDOWN: Final = {0: None, 1: True}
 
 
 class Cluster:
-    """Registrations by id, in the fields of RegisterBrokerRecord and RegisterControllerRecord."""
+    """Registrations of brokers and controllers by id, as fields of their records."""
 
     def __init__(self) -> None:
         self.brokers: dict[int, Fields] = {}
         self.controllers: dict[int, Fields] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the method that applies each type of record."""
         return {
             "RegisterBrokerRecord": self._register,
             "UnregisterBrokerRecord": self._unregister,
@@ -168,13 +165,12 @@ _NO_CONFIGS: Final[Mapping[str, str]] = {}
 
 
 class Configs:
-    """``resources`` has the configs of each resource by type and name; the name of all brokers together is ""."""
+    """The configs of each resource by type and name; the name "" stands for all brokers together."""
 
     def __init__(self) -> None:
         self.resources: dict[tuple[int, str], dict[str, str]] = {}
 
     def topic(self, name: str) -> Mapping[str, str]:
-        """The topic's own configs."""
         return self.resources.get((TOPIC_RESOURCE, name), _NO_CONFIGS)
 
     def broker(self, number: int | str) -> Mapping[str, str]:
@@ -187,7 +183,6 @@ class Configs:
         return self.broker("")
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the method that applies each type of record."""
         return {"ConfigRecord": self._set}
 
     def _set(self, fields: Fields) -> None:
@@ -200,11 +195,10 @@ class Configs:
                 del self.resources[resource]
 
     def remove_topic(self, name: str) -> None:
-        """Forget the configs of a topic, which go with it."""
+        """Remove the configs of a deleted topic."""
         self.resources.pop((TOPIC_RESOURCE, name), None)
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot."""
         for (kind, name), configs in sorted(self.resources.items()):
             for key, value in sorted(configs.items()):
                 fields = {"resourceType": kind, "resourceName": name, "name": key, "value": value}
@@ -212,13 +206,12 @@ class Configs:
 
 
 class ProducerIds:
-    """``next`` is the first producer id that no broker has been given, None before the first block."""
+    """The block of producer ids: ``next`` is the first unused one, None before the first block."""
 
     def __init__(self) -> None:
         self.next: int | None = None
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the method that applies each type of record."""
         return {"ProducerIdsRecord": self._set}
 
     def _set(self, fields: Fields) -> None:
@@ -232,7 +225,7 @@ class ProducerIds:
 
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
-"""Type and name of each part, by type; None is the default entity: ``(("client-id", None), ("user", "alice"))``."""
+"""Type and name of each part, by type; None means the default: ``(("client-id", None), ("user", "alice"))``."""
 
 
 class Quotas:
@@ -242,7 +235,6 @@ class Quotas:
         self.entities: dict[Entity, dict[str, float]] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the method that applies each type of record."""
         return {"ClientQuotaRecord": self._set}
 
     def _set(self, fields: Fields) -> None:
@@ -255,7 +247,6 @@ class Quotas:
                 del self.entities[entity]
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot."""
         for entity in sorted(self.entities, key=entity_text):
             parts = [{"entityType": kind, "entityName": name} for kind, name in entity]
             for key, value in sorted(self.entities[entity].items()):
@@ -277,13 +268,12 @@ MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 class Scram:
-    """The credentials by mechanism and user, in the fields of UserScramCredentialRecord: salts and keys are secret."""
+    """The credentials by mechanism and user, as fields of UserScramCredentialRecord: salts and keys are secret."""
 
     def __init__(self) -> None:
         self.credentials: dict[tuple[int, str], Fields] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the method that applies each type of record."""
         return {"UserScramCredentialRecord": self._set, "RemoveUserScramCredentialRecord": self._remove}
 
     def _set(self, fields: Fields) -> None:
@@ -294,7 +284,6 @@ class Scram:
             raise ReplayError(f"user {fields['name']} has no credential of {scram_mechanism(fields)}")
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot."""
         for _, fields in sorted(self.credentials.items()):
             yield SnapshotRecord("UserScramCredentialRecord", 0, fields)
 
@@ -305,13 +294,13 @@ def scram_mechanism(fields: Fields) -> str:
 
 
 class Tokens:
-    """The tokens by id, in the fields of DelegationTokenRecord."""
+    """The tokens by id, as fields of DelegationTokenRecord."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, Fields] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the functions that apply records, by record type. Removing an absent token changes nothing."""
+        """Return the functions that apply records, by type. Removing an absent token changes nothing."""
         return {"DelegationTokenRecord": self._set, "RemoveDelegationTokenRecord": self._remove}
 
     def _set(self, fields: Fields) -> None:
@@ -321,13 +310,12 @@ class Tokens:
         self.by_id.pop(fields["tokenId"], None)
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot."""
         for _, fields in sorted(self.by_id.items()):
             yield SnapshotRecord("DelegationTokenRecord", 0, fields)
 
 
 def hidden_config(resource: int, name: str, value: str | None) -> str | None:
-    """Return the value of a config, but for a secret one; ``resource`` is the number of a ``ConfigResource.Type``."""
+    """Return the value of a config, hidden if secret; ``resource`` is the number of a ``ConfigResource.Type``."""
     return HIDDEN if value is not None and is_secret(resource, name) else value
 
 
@@ -339,7 +327,7 @@ def hidden_configs(resource: int, values: Mapping[str, str], *, show: bool) -> d
 
 
 def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the JSON of a record without what is secret; what differs from that in ``was`` is marked."""
+    """Return the JSON of a record without secrets; secrets that differ from ``was`` are marked."""
     secret = [name for name in CREDENTIAL if name in data]
     is_config = "resourceName" in data and "value" in data
     if is_config and hidden_config(data["resourceType"], data["name"], data["value"]) is HIDDEN:
@@ -349,10 +337,10 @@ def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None)
 
 
 class ClusterImage:
-    """What the metadata log says at an offset, area by area, as ``MetadataImage`` of Kafka.
+    """The state of a cluster at an offset of its metadata log, in parts as Kafka's ``MetadataImage``.
 
-    ``topics.by_name`` and ``topics.by_id`` have the topics, each with its partitions; ``configs.topic(name)`` a
-    topic's own configs, ``configs.broker_defaults`` and ``configs.broker(id)`` the dynamic ones of brokers.
+    ``topics.by_name`` and ``topics.by_id`` have the topics with their partitions; ``configs.topic(name)`` a topic's own
+    configs, ``configs.broker_defaults`` and ``configs.broker(id)`` the dynamic ones of brokers.
     """
 
     def __init__(self) -> None:
@@ -361,11 +349,11 @@ class ClusterImage:
         self.epoch = 0
         """The leader epoch of the last of them."""
         self.timestamp = -1
-        """When the last of them was appended, in ms; -1 for none."""
+        """The time at which the last of them was appended, in ms; -1 for none."""
         self.open_transaction: int | None = None
-        """Where a metadata transaction (KIP-868) begins that has no end below ``end_offset``: it is not applied."""
+        """The offset of a metadata transaction (KIP-868) without an end below ``end_offset``: it is not applied."""
         self.cut_batch: int | None = None
-        """The base offset of a batch that ``end_offset`` lies in, None between batches."""
+        """The base offset of the batch around ``end_offset``, None between batches."""
         self.features = Features()
         self.cluster = Cluster()
         self.topics = Topics()
@@ -378,7 +366,7 @@ class ClusterImage:
         self.voters: list[Fields] | None = None
         """The voters of the last VotersRecord (KIP-853), or None if they are static."""
         self.voter_ids: list[int] = []
-        """The voters that the log names last; with one alone all that is there is committed."""
+        """The last voters in the log; with a single one all records are committed."""
         self.kraft_version = 0
         areas = (self.features, self.cluster, self.topics, self.configs, self.quotas, self.producer_ids, self.acls)
         self.handlers: Final = _Handlers(
@@ -391,9 +379,9 @@ class ClusterImage:
             }
             | dict.fromkeys(_WITHOUT_EFFECT, _nothing)
         )
-        """By name what applies the fields of a record.
+        """Record name -> the function that applies its fields.
 
-        Each raises ReplayError, with the image unchanged, for a record that does not fit it.
+        A function raises ReplayError, and changes nothing, for a record that does not fit the image.
         """
 
     def _remove_topic(self, fields: Fields) -> None:

@@ -1,6 +1,6 @@
-"""The history of a cluster in words: one event for each thing that a record of the metadata log brings about.
+"""The events of a cluster, made of the records of its metadata log.
 
-No record says who asked for it. The time is the controller's, when it appended the batch.
+No record has its originator. The time is the controller's, when it appended the batch.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened, and the offset and time of (one of) the records that say so.
+    """An event, with the offset and time of its record.
 
-    ``name`` is a topic, a config resource, a user, a feature, a broker's id, TOPIC-PARTITION for what befalls a
-    partition; ``id`` a topic's id. ``topic`` is the topic that it befalls. ``committed`` is None if the files
-    do not show it: a partitioned quorum may still drop the record.
+    ``name`` is a topic, a config resource, a user, a feature, a broker's id, or TOPIC-PARTITION for an event of a
+    partition; ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is None if the files do not show
+    it: a partitioned quorum may still drop the record.
     """
 
     kind: ClassVar[str] = "event"
@@ -42,7 +42,7 @@ class Event:
 
 
 def without_secrets(event: Event) -> Event:
-    """Return an event without the values of secret configs; SCRAM credentials are in none."""
+    """Return an event without the values of secret configs; no event has SCRAM credentials."""
     details = event.details
     if event.what != "ConfigChanged" or not is_secret(_NUMBERS.get(details["type"], -1), details["config"]):
         return event
@@ -60,9 +60,9 @@ Made = tuple[str, str, "str | None", dict[str, Any], "str | None"]
 
 
 class Events:
-    """An observer of a replay: :meth:`take` gives the events of what was applied since the last call.
+    """An observer of a replay: :meth:`take` returns the events of the records applied since the last call.
 
-    Records below ``committed`` are known to be: a snapshot holds them.
+    Records below ``committed`` are committed: a snapshot holds them.
     """
 
     def __init__(self, committed: int) -> None:
@@ -78,7 +78,7 @@ class Events:
         return ready
 
     def broken(self, found: Break) -> None:
-        """Take a break of the replay as an event."""
+        """Add a break of the replay as an event."""
         details = {"record": found.record, "reason": found.reason}
         self._ready.append(Event(found.offset, found.timestamp, "ReplayBroken", "", None, details))
 
@@ -97,7 +97,7 @@ class Events:
         return Event(record.offset, record.timestamp, *made, committed or None)
 
     def _partition(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """A partition comes with its topic, or is added to it: one event for all that come together."""
+        """Add a partition: one event for all that are created or added together."""
         number, fields = record.fields["topicId"], record.fields
         topic = image.topics.by_id.get(number)
         created = self._created.get(number)
@@ -115,7 +115,7 @@ class Events:
             self._pending.append(self._grown[number])
 
     def applied(self) -> None:
-        """Keep the events of the record, which was applied."""
+        """Keep the events of the applied record."""
         for event in self._pending:
             if event.what == "TopicCreated":
                 self._created[_topic_id(event)] = event
@@ -123,7 +123,7 @@ class Events:
         self._pending = []
 
     def together(self) -> None:
-        """A batch or transaction is complete: partitions from here on are added ones."""
+        """End a batch or transaction: later partitions are added ones."""
         self._created.clear()
         self._grown.clear()
 
@@ -181,7 +181,7 @@ def _differs(fields: Fields, name: str, before: list[Any]) -> bool:
 
 
 def _reassignment(fields: Fields, state: PartitionImage) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A reassignment starts where replicas are added or removed; one that needs no time ends in the same record."""
+    """Yield the start and end of a reassignment; one without a copy starts and ends in the same record."""
     replicas = state.replicas if fields.get("replicas") is None else fields["replicas"]
     adding = state.adding if fields.get("addingReplicas") is None else fields["addingReplicas"]
     removing = state.removing if fields.get("removingReplicas") is None else fields["removingReplicas"]

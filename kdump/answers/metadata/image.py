@@ -1,4 +1,4 @@
-"""The metadata log of folders, with the batches of all copies merged, and the image at an offset or time."""
+"""The metadata log in folders: all copies merged, and the image at an offset or time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 NOTHING: Final = "it holds no metadata log: __cluster_metadata-0 or a .checkpoint of it"
-"""What is to be said of paths without a copy."""
+"""The message for paths without a copy."""
 
 
 class SnapshotFile(NamedTuple):
@@ -52,24 +52,23 @@ class SnapshotFile(NamedTuple):
 
 
 class Copies:
-    """Copies of the metadata log of one cluster, most often one. Of other partitions nothing is taken."""
+    """The copies of the metadata log of one cluster. Other partitions are ignored."""
 
     def __init__(self, partitions: Iterable[Partition], report: Reporter) -> None:
         self.report = report
         self.partitions = tuple(part for part in partitions if part.topic in (TOPIC, None))
         self._logs: list[tuple[Segment, ...]] = []
         self.snapshots: list[SnapshotFile] = []
-        """By end offset and epoch."""
         for partition in self.partitions:
             self._take(partition)
         self.snapshots.sort(key=lambda found: (found.end_offset, found.epoch, found.name))
 
     def __bool__(self) -> bool:
-        """Whether there is anything to replay."""
+        """Whether there is a log or snapshot."""
         return bool(self._logs or self.snapshots)
 
     def sources(self) -> Iterator[tuple[Files, str]]:
-        """Yield the place and path of each file that is read."""
+        """Yield storage and path of each file."""
         yield from ((one.files, one.path) for one in self.snapshots)
         yield from ((one.files, one.path) for log in self._logs for one in log)
 
@@ -85,7 +84,7 @@ class Copies:
             self._logs.append(log)
 
     def sound(self, snapshot: SnapshotFile) -> bool:
-        """Check a snapshot, and say what is wrong with it."""
+        """Return whether a snapshot is valid, and report its first fault."""
         try:
             checked = kraft_snapshot.check(snapshot.files, snapshot.path, limit=snapshot.limit)
         except UnreadableError as error:
@@ -97,13 +96,13 @@ class Copies:
         return not wrong
 
     def first_offset(self) -> int | None:
-        """Return where the logs begin, or None if none holds a segment."""
+        """Return the first offset of the logs, or None without a segment."""
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
-        """Yield the batches from offset ``start`` on: where copies differ, those of the newer leader epoch.
+        """Yield the batches from offset ``start`` on; if copies differ, those of the newer leader epoch.
 
-        Of one copy alone, like batches in a row come as a run.
+        A single copy gives runs of batches too.
         """
         if len(self._logs) == 1:
             return self._log(self._logs[0], start, PLAIN_DATA)
@@ -166,43 +165,43 @@ def _same_place(one: RecordBatch, other: RecordBatch) -> bool:
 
 
 MOST_BREAKS: Final = 20
-"""Breaks that are named one by one; of more their number."""
+"""Breaks that are reported one by one; of more their number."""
 
 
 def image_of(
     partitions: Iterable[Partition], report: Reporter, *, offset: int | None = None, at: int | None = None
 ) -> ClusterImage | None:
-    """Return an image of ``__cluster_metadata`` as :meth:`MetadataLog.image`; None if it is not among partitions.
+    """Return an image of ``__cluster_metadata`` as :meth:`MetadataLog.image`; None without such a partition.
 
-    Copies of several controllers are merged; what is left out of them is not reported.
+    Copies of several controllers are merged; dropped batches are not reported.
     """
     copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=discard))
     return MetadataLog(copies).image(offset=offset, at=at) if copies else None
 
 
 def topic_names(image: ClusterImage | None) -> dict[bytes, str]:
-    """Return the names of topics by their ids; none if there is no metadata log."""
+    """Return the names of topics by id; none without an image."""
     return {} if image is None else {number: topic.name for number, topic in image.topics.by_id.items()}
 
 
 def partition_count(image: ClusterImage | None, topic: str) -> int | None:
-    """Return how many partitions a topic has, or None if the metadata log is not there or does not know it."""
+    """Return the number of partitions of a topic; None without an image or topic."""
     found = None if image is None else image.topics.by_name.get(topic)
     return None if found is None else len(found.partitions)
 
 
 class MetadataLog:
-    """The metadata log of copies. Records that do not replay are reported as damage, where the copies report."""
+    """The merged metadata log of copies. Records that cannot be applied are reported as damage."""
 
     def __init__(self, copies: Copies) -> None:
         self.copies = copies
         self.breaks = 0
-        """At how many places the last image did not replay."""
+        """The number of breaks in the last replay."""
 
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
         """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
 
-        Raises UsageError when the files do not reach back so far.
+        Raises UsageError if the files do not go back so far.
         """
         breaks = Breaks(self.copies.report.damage)
         image = self._begin(offset, at, breaks)
@@ -215,14 +214,14 @@ class MetadataLog:
         return image
 
     def begins_at(self) -> int | None:
-        """Return when the first batch of the log was appended, in ms; None if there is no batch."""
+        """Return the time of the first batch of the log in ms, or None."""
         first = next(iter(self.copies.batches(self.copies.first_offset() or 0)), None)
         return None if first is None else next(iter(appended(first))).timestamp
 
     def history(self, *, offset: int | None = None, at: int | None = None) -> Iterator[Event]:
-        """Yield what happened from the beginning of the log on, below ``offset``, or up to ``at`` (ms).
+        """Yield the events from the beginning of the log on, below ``offset``, or up to ``at`` (ms).
 
-        It begins with the snapshot that the log goes on from: what was before is lost.
+        They begin after the snapshot from which the log continues.
         """
         breaks, snapshots = Breaks(self.copies.report.damage), self.copies.snapshots
         image = self._oldest(breaks)
@@ -238,7 +237,7 @@ class MetadataLog:
         breaks.finish()
 
     def _begin(self, offset: int | None, at: int | None, breaks: Breaks) -> ClusterImage:
-        """Return the image of the newest valid snapshot that holds nothing too new, or an empty one."""
+        """Return the image of the newest valid snapshot within the bounds, or an empty image."""
         for snapshot in reversed(self.copies.snapshots):
             if offset is not None and snapshot.end_offset > offset:
                 continue
@@ -252,7 +251,7 @@ class MetadataLog:
         return ClusterImage()
 
     def _oldest(self, breaks: Breaks) -> ClusterImage:
-        """Return the image that the log goes on from: an empty one for a log that begins at offset 0."""
+        """Return the image from which the log continues: an empty one for a log from offset 0."""
         first = self.copies.first_offset() or 0
         there = self.copies.snapshots
         below = [snapshot for snapshot in there if snapshot.end_offset <= first]
@@ -264,7 +263,7 @@ class MetadataLog:
 
 
 class Breaks:
-    """Says the first breaks of a replay, and how many more there are."""
+    """Reports the first breaks of a replay, and the number of the others."""
 
     def __init__(self, damage: Callable[[str], None]) -> None:
         self._damage = damage
@@ -276,13 +275,12 @@ class Breaks:
             self._damage(found.text)
 
     def finish(self) -> None:
-        """Report how many breaks were not reported one by one."""
         if self.count > MOST_BREAKS:
             self._damage(f"the replay breaks at {self.count - MOST_BREAKS} more records")
 
 
 def load(snapshot: SnapshotFile, broken: Callable[[Break], None]) -> ClusterImage:
-    """Return the image that a snapshot holds. Raises UnreadableError."""
+    """Return the image in a snapshot. Raises UnreadableError."""
     image = ClusterImage()
     replay = MetadataReplay(image, broken)
     for batch in snapshot.batches():
@@ -292,7 +290,7 @@ def load(snapshot: SnapshotFile, broken: Callable[[Break], None]) -> ClusterImag
 
 
 def last_time(snapshot: SnapshotFile) -> int:
-    """Return when the last record that a snapshot holds was appended, in ms; -1 where it does not say."""
+    """Return the time of the last record in a snapshot, in ms; -1 without one."""
     for batch in snapshot.batches():
         for record in read_batch(batch):
             if isinstance(record, Undecoded) or record.name != "SnapshotHeaderRecord":

@@ -33,14 +33,14 @@ if kernel.COMPILED:
 TOPIC: Final = cluster_metadata.TOPIC
 
 Fields: TypeAlias = dict[str, Any]
-"""The values of a message by field; its schema says the types."""
+"""The values of a message by field name."""
 
 NO_LEADER_CHANGE: Final = -2
 NO_LEADER: Final = -1
 
 
 class ReplayError(KdumpError):
-    """A record that does not apply: what it names is not there, or no release knows it."""
+    """A record that cannot be applied: it refers to a missing thing, or no release knows it."""
 
 
 class MetadataRecord(NamedTuple):
@@ -48,13 +48,13 @@ class MetadataRecord(NamedTuple):
 
     offset: int
     timestamp: int
-    """When the controller appended it, in ms."""
+    """The time at which the controller appended it, in ms."""
     name: str
     fields: Fields
 
 
 class Undecoded(NamedTuple):
-    """A record that no schema reads, and why."""
+    """A record without a matching schema, and the reason."""
 
     offset: int
     timestamp: int
@@ -74,7 +74,7 @@ class Appended(NamedTuple):
 
 
 def appended(found: Batches) -> Iterator[Appended]:
-    """Yield a batch, or each batch of a run, with its records decoded."""
+    """Yield a batch, or the batches of a run, with decoded records."""
     if isinstance(found, Run):
         for row in range(0, found.batch_count, TOGETHER):
             yield from _appended_in_run(found, row, min(row + TOGETHER, found.batch_count))
@@ -156,13 +156,13 @@ LEVEL_NAMES: Final = dict(
         start=1,
     )
 )
-"""Level -> name."""
+"""Level -> name of the metadata version."""
 
 LEAST_LEVEL: Final = 1
-"""What holds where the log names no level: releases before 3.3 wrote none."""
+"""The level of a log without one: releases before 3.3 wrote none."""
 FEATURES_SINCE: Final = 4
 MIGRATION: Final = range(8, 22)
-"""The levels that know a migration from ZooKeeper: 3.4 to 3.9."""
+"""The levels that support a migration from ZooKeeper: 3.4 to 3.9."""
 SCRAM_SINCE: Final = 11
 TOKENS_SINCE: Final = 14
 CONTROLLERS_SINCE: Final = 15
@@ -174,12 +174,12 @@ _RECORD_VERSIONS: Final = {
 
 
 def record_version(name: str, level: int) -> int:
-    """Return the version in which a snapshot of ``level`` has a record."""
+    """Return the version of a record in a snapshot of ``level``."""
     return next((version for since, version in _RECORD_VERSIONS.get(name, ()) if level >= since), 0)
 
 
 def level_name(level: int) -> str:
-    """Return "4.2-IV1" for 29; the number for a level that is not known."""
+    """Return the name of a level, "4.2-IV1" for 29; the number if the level is unknown."""
     return LEVEL_NAMES.get(level, str(level))
 
 
@@ -197,12 +197,10 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "UserScramCredentialRecord": ("mechanism", "name"),
     "DelegationTokenRecord": ("tokenId",),
 }
-"""Message -> the fields that say which thing it is about."""
+"""Message -> the fields that identify its subject."""
 
 
 class SnapshotRecord(NamedTuple):
-    """One record of an image."""
-
     name: str
     version: int
     fields: Fields
@@ -214,7 +212,7 @@ class SnapshotRecord(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What it is about: two images have one record of a key at most."""
+        """The identity of its subject: an image has one record for each."""
         return repr((self.name, [self.fields[field] for field in _KEYS[self.name]]))
 
     @property
@@ -227,7 +225,7 @@ class SnapshotRecord(NamedTuple):
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The same as an object."""
+        """:attr:`text` as an object."""
         import json  # slow to import, and few runs print an image
 
         plain: dict[str, Any] = json.loads(self.text)
@@ -243,7 +241,7 @@ class Features:
 
     @property
     def metadata_version(self) -> int:
-        """The level of ``metadata.version``; the least one where no record names any."""
+        """The level of ``metadata.version``; LEAST_LEVEL without one."""
         return self.levels.get(METADATA_VERSION, LEAST_LEVEL)
 
     @property
@@ -252,7 +250,6 @@ class Features:
         return self.levels.get("eligible.leader.replicas.version", 0) > 0
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the functions that apply records, by record type."""
         return {
             "FeatureLevelRecord": self._set,
             "RemoveFeatureLevelRecord": self._remove,

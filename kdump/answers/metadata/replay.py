@@ -1,4 +1,4 @@
-"""The replay of the metadata log: batch after batch into an image. What does not apply becomes a Break here.
+"""The replay of the metadata log into an image, batch by batch. A record that cannot be applied becomes a Break.
 
 Records between BeginTransactionRecord and EndTransactionRecord are applied at the end, all or none (KIP-868).
 """
@@ -23,18 +23,18 @@ BOUNDS = frozenset((BEGIN, END, ABORT))
 
 
 class Break(NamedTuple):
-    """A place where the log does not replay: the record there is not applied."""
+    """A record that cannot be applied, or missing records."""
 
     offset: int
     timestamp: int
-    """In ms, -1 where no batch can be read."""
+    """In ms, -1 without a readable batch."""
     record: str
-    """The message, empty where there is none."""
+    """The name of the message, or empty."""
     reason: str
 
     @property
     def text(self) -> str:
-        """The break as a sentence, with what Kafka does there."""
+        """The break as a sentence, with Kafka's reaction."""
         what = f" ({self.record})" if self.record else ""
         return f"offset {self.offset}{what}: the replay breaks: {self.reason}; {KAFKA_DOES}"
 
@@ -49,22 +49,22 @@ class Observer(Protocol):
     """Sees each record before it is applied."""
 
     def before(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """Look at a record that is about to be applied."""
+        """Called before a record is applied."""
 
     def applied(self) -> None:
-        """Learn that the record was applied; without this call it broke."""
+        """Called after a record was applied; not after a break."""
 
     def broken(self, found: Break) -> None:
-        """Learn where the replay breaks."""
+        """Called with each break."""
 
     def together(self) -> None:
-        """Handle the end of a batch or of a metadata transaction."""
+        """Called at the end of a batch or of a metadata transaction."""
 
 
 class MetadataReplay:
-    """Applies batches to ``image``. ``broken`` is called with each break; ``observer`` sees those and what is applied.
+    """Applies batches to ``image``. ``broken`` is called with each break, ``observer`` with breaks and applied records.
 
-    Records at or above the offset ``to``, and all from the first on that was appended after ``at`` (ms), are left out.
+    It stops before the offset ``to``, and before the first batch appended after ``at`` (ms).
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class MetadataReplay:
         self._held: list[MetadataRecord] = []
 
     def add(self, found: Batches) -> bool:
-        """Apply the records of a batch or of a run of batches; return whether the next one is wanted."""
+        """Apply the records of a batch or run; return whether the next one is needed."""
         return all(map(self.append, appended(found)))
 
     def append(self, batch: Appended) -> bool:
-        """Apply the records of a decoded batch; return whether the next one is wanted."""
+        """Apply the records of a decoded batch; return whether the next one is needed."""
         image, to, base = self.image, self._to, batch.base_offset
         if base >= to or (self._at is not None and batch.timestamp > self._at):
             return False
@@ -124,11 +124,11 @@ class MetadataReplay:
         return True
 
     def _direct(self) -> Mapping[str, Callable[[Fields], None]]:
-        """Return the functions that apply records outside of transactions and without an observer, by record type."""
+        """Return the functions that apply records directly, outside of transactions and without an observer."""
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:
-        """Name the records that are missing before an offset."""
+        """Report the missing records before an offset."""
         reason = f"the records from offset {self.image.end_offset} on are missing, up to this one"
         self._say(Break(offset, timestamp, "", reason))
         self.image.end_offset = offset
@@ -144,7 +144,6 @@ class MetadataReplay:
             self._apply(record)
 
     def _bound(self, record: MetadataRecord) -> None:
-        """Begin or end a transaction."""
         began = self.image.open_transaction
         if record.name == BEGIN:
             if began is not None:

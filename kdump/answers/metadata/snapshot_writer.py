@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.records import Fields, SnapshotRecord
 
 BATCH: Final = 1 << 20
-"""Bytes from which on a batch is closed; a controller reads up to 8 MiB."""
+"""Bytes at which a batch ends; a controller reads up to 8 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A snapshot that was written."""
-
     kind: ClassVar[str] = "snapshot"
     path: str
     end_offset: int
@@ -34,8 +32,6 @@ class Written:
 
 
 class KeyValue(NamedTuple):
-    """Key and value of a record."""
-
     key: bytes | None
     value: bytes
 
@@ -48,7 +44,7 @@ def file_name(image: ClusterImage) -> str:
 def encode(image: ClusterImage) -> bytes:
     """Return the bytes of a snapshot.
 
-    Raises UsageError inside a batch or a metadata transaction: no controller writes a snapshot there.
+    Raises UsageError inside a batch or a metadata transaction, where no controller writes a snapshot.
     """
     if image.cut_batch is not None:
         raise UsageError(

@@ -32,12 +32,12 @@ _CHANGES: Final = itemgetter(*_NO_CHANGE)
 
 
 RECOVERING: Final = 1
-"""What leaderRecoveryState says of a leader that an unclean election made."""
+"""The leaderRecoveryState of a leader from an unclean election."""
 
 
 @dataclass(slots=True)
 class PartitionImage:
-    """What the controller decided about a partition."""
+    """The controller's state of a partition."""
 
     replicas: list[int]
     directories: list[bytes]
@@ -46,7 +46,6 @@ class PartitionImage:
     removing: list[int]
     adding: list[int]
     leader: int
-    """-1 for none."""
     recovery_state: int
     """RECOVERING while a leader of an unclean election recovers (KIP-704)."""
     leader_epoch: int
@@ -56,7 +55,7 @@ class PartitionImage:
 
     @classmethod
     def of(cls, fields: Fields) -> PartitionImage:
-        """Return the state that a PartitionRecord gives. Raises ReplayError."""
+        """Return the state in a PartitionRecord. Raises ReplayError."""
         return cls(
             replicas=fields["replicas"],
             directories=_directories(fields.get("directories"), fields["replicas"]),
@@ -72,7 +71,7 @@ class PartitionImage:
         )
 
     def change(self, fields: Fields) -> None:
-        """Apply a PartitionChangeRecord: null is no change, -2 no change of the leader. Raises ReplayError."""
+        """Apply a PartitionChangeRecord: null, and -2 for the leader, mean no change. Raises ReplayError."""
         try:
             isr, leader, replicas, removing, adding, state, named, elr, last = _CHANGES(fields)
         except KeyError:  # older versions have fewer fields
@@ -99,10 +98,10 @@ class PartitionImage:
         self.partition_epoch += 1
 
     def is_unclean(self, change: Fields) -> bool:
-        """Return whether a PartitionChangeRecord, not applied yet, elects a leader that is in neither ISR nor ELR.
+        """Return whether a PartitionChangeRecord, not applied yet, elects a leader outside ISR and ELR.
 
-        Such an election leaves the leader alone in the ISR, and lets it recover (KIP-704, from 3.2). A reassignment
-        that ends may elect a replica that catches up in the same record.
+        Such an election leaves the leader alone in the ISR, and lets it recover (KIP-704, from 3.2). The end of a
+        reassignment may elect a replica that catches up in the same record.
         """
         leader = change["leader"]
         if leader < 0 or leader in self.isr or leader in self.elr or change.get("isr") != [leader]:
@@ -111,7 +110,7 @@ class PartitionImage:
 
     @property
     def is_moving(self) -> bool:
-        """Whether a reassignment is under way."""
+        """Whether a reassignment is in progress."""
         return bool(self.adding or self.removing)
 
 
@@ -150,7 +149,7 @@ class Topics:
         self.by_name: dict[str, Topic] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the functions that apply records, by record type, without RemoveTopicRecord."""
+        """Return the functions that apply records, by type, without RemoveTopicRecord."""
         return {
             "TopicRecord": self._create,
             "PartitionRecord": self._add,
@@ -165,7 +164,7 @@ class Topics:
         self.by_id[number] = self.by_name[name] = Topic(name, number)
 
     def topic(self, number: bytes) -> Topic:
-        """Return a topic by id. Raises ReplayError when it is not there."""
+        """Return a topic by id. Raises ReplayError if there is none."""
         found = self.by_id.get(number)
         if found is None:
             raise ReplayError(f"there is no topic with id {id_text(number)}")
@@ -183,7 +182,7 @@ class Topics:
         state.change(fields)
 
     def remove(self, number: bytes) -> str:
-        """Take a topic away; return its name. Raises ReplayError when it is not there."""
+        """Remove a topic and return its name. Raises ReplayError if there is none."""
         topic = self.topic(number)
         del self.by_id[number], self.by_name[topic.name]
         return topic.name

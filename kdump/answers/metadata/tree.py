@@ -1,6 +1,6 @@
-"""The tree of an image, with the nodes and texts that kafka-metadata-shell shows below ``/image``.
+"""The tree of an image, with the nodes and texts of kafka-metadata-shell below ``/image``.
 
-Source: ``org.apache.kafka.image.node``. Salts and keys of SCRAM are hidden, and secret configs, unless asked for.
+Source: ``org.apache.kafka.image.node``. Salts and keys of SCRAM and secret configs are hidden, unless requested.
 """
 
 from __future__ import annotations
@@ -70,7 +70,6 @@ def _below(node: Node, path: str) -> Iterator[NodeLine]:
 
 
 def tree(image: ClusterImage, *, show_secrets: bool = False) -> dict[str, Node]:
-    """Return the whole tree."""
     topics: dict[str, Node] = {name: _topic(topic) for name, topic in sorted(image.topics.by_name.items())}
     return {
         "provenance": f"offset {image.end_offset - 1}, epoch {image.epoch}, time {iso(image.timestamp)}[UTC]",
