@@ -1,1 +1,1 @@
-"""Records as Arrow: the schema, and columns made by the kernel or of records as objects."""
+"""Records as Arrow: the schema, and columns made by the kernel or from record objects."""

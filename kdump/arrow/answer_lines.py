@@ -1,4 +1,4 @@
-"""The lines of an answer in Arrow: columns for the fields of all their kinds, named as in JSON."""
+"""The lines of answers as Arrow: a column for each field of their classes, named as in JSON."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 KIND: Final = "kind"
 _PLAIN: Final = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 _NAMED: Final = {"partition": pa.int32()}
-"""Columns whose type is that of other tables."""
+"""Columns with the type that they have in other tables."""
 
 
 class LineColumns:
-    """The columns of lines of some classes: ``kind``, then each field once; a line has null where it has no such field.
+    """The columns of lines of some classes: ``kind``, then each field once; null for a class without the field.
 
-    A field that another class has with another type stands in a column of its own, with the kind before its name.
+    A field that another class has with another type gets a column of its own, with the kind before its name.
     """
 
     def __init__(self, kinds: Iterable[type[AnswerLine]]) -> None:
@@ -43,21 +43,18 @@ class LineColumns:
         self.schema = pa.schema(list(types.items()))
 
     def row(self, line: AnswerLine) -> dict[str, Any]:
-        """Return a line as a row."""
         names = self._names[line.kind]
         return {names.get(name, name): readable(value) for name, value in as_json(line).items()}
 
     def batches_table(self, rows: Sequence[dict[str, Any]]) -> pa.Table:
-        """Return rows as a table."""
         return pa.Table.from_batches([self.batch(rows)], self.schema)
 
     def batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-        """Return rows as Arrow."""
         return pa.RecordBatch.from_pylist(rows, self.schema)
 
 
 def table(kind: type[AnswerLine], lines: Iterable[AnswerLine]) -> pa.Table:
-    """Return lines of one class as a table, without ``kind``. Free objects stand as JSON texts."""
+    """Return lines of one class as a table, without ``kind``. Free objects are JSON texts."""
     shape = pa.schema(list(fields_of(kind)))
     texts = {field.name for field in shape if isinstance(field.type, pa.JsonType)} if hasattr(pa, "JsonType") else set()
     plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
@@ -69,7 +66,6 @@ def table(kind: type[AnswerLine], lines: Iterable[AnswerLine]) -> pa.Table:
 
 
 def json_text(value: Any) -> str | None:
-    """Return a value of JSON as text, None for None."""
     return None if value is None else json_cell(value)
 
 
@@ -82,7 +78,7 @@ def fields_of(line: Any) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def _type(hint: Any) -> pa.DataType:
-    """Return the type of a field: plain values, dataclasses, tuples of one type, dicts by text; None is null."""
+    """Return the Arrow type of a field: plain values, dataclasses, tuples of one type, dicts by text; None is null."""
     args = [one for one in get_args(hint) if one is not NoneType]
     if hint in _PLAIN:
         return _PLAIN[hint]
@@ -100,7 +96,7 @@ def _type(hint: Any) -> pa.DataType:
 
 
 def readable(value: Any) -> Any:
-    """Return a value of JSON with no text in it that is not Unicode."""
+    """Return a value of JSON with escapes for text that is not Unicode."""
     if isinstance(value, str):
         return path_text(value)
     if isinstance(value, dict):

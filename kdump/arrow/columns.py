@@ -1,7 +1,7 @@
-"""Records to Arrow: the rows of a record batch, column by column.
+"""Records as Arrow record batches, column by column.
 
-Facts of a batch are kept once per batch and spread over its rows at the end; what stands in records comes from
-:mod:`kdump.arrow.recorded`. Only the wanted columns are made.
+Facts of a batch are kept once per batch and spread over its rows at the end; :mod:`kdump.arrow.recorded` makes columns
+of record fields. Only the wanted columns are made.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SegmentFacts
 
 ROWS: Final = 1 << 14
-"""Rows of a record batch at most, unless one batch of the log holds more."""
+"""Maximum rows of a record batch, unless one batch of the log holds more."""
 BYTES: Final = 8 << 20
-"""Bytes of records after which a record batch ends."""
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
 """The years 1 to 9999, which are Spark's."""
@@ -64,10 +63,10 @@ def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Sch
 
 
 class Rows:
-    """Rows of one file on their way to Arrow. ``names`` are the columns, in the order wanted.
+    """Collects rows of one file for Arrow. ``names`` are the columns, in order.
 
-    A batch is read by the kernel where it can (:meth:`read`), or comes with its records (:meth:`add`); a record batch
-    holds rows of one kind. The kernel takes the records within the bounds of ``wanted``.
+    The kernel reads a batch if it can (:meth:`read`), otherwise the batch comes with its records (:meth:`add`); a
+    record batch holds rows of one kind. The kernel selects records within the bounds of ``wanted``.
     """
 
     def __init__(
@@ -98,11 +97,10 @@ class Rows:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to take the rows."""
+        """Whether the rows should be taken."""
         return len(self) >= ROWS or self._recorded.size >= BYTES or bool(self._done)
 
     def add(self, item: SelectedBatch) -> None:
-        """Add the records of a batch."""
         self._turn_to(self._objects)
         self._objects.add(item.records)
         self._ends.append(len(self._objects))
@@ -111,7 +109,7 @@ class Rows:
     def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
         """Add the selected records of a batch; ``drop``: only check that it is valid.
 
-        Return False where the general path must be taken; then nothing was added.
+        Return False, with nothing added, if the general path is needed.
         """
         columns = self._columns
         if columns is None:
@@ -131,7 +129,7 @@ class Rows:
         return True
 
     def _turn_to(self, kind: recorded.Objects | recorded.KernelColumns) -> None:
-        """Go on with another kind of rows."""
+        """Continue with another kind of rows."""
         if kind is not self._recorded:
             if self._ends:
                 self._done.append(self._made())
@@ -145,7 +143,7 @@ class Rows:
         return taken
 
     def _made(self) -> pa.RecordBatch:
-        """Return the rows of the present kind, and drop them."""
+        """Return the rows of the current kind, and drop them."""
         import pyarrow as pa
 
         made: dict[str, pa.Array] = {}
@@ -180,7 +178,7 @@ class Rows:
         return _null_where_empty(array) if column.name == "headers" and self._null_headers else array
 
     def _constant(self, column: Column, value: object, kind: pa.DataType) -> pa.Array:
-        """Return one value for all rows. The last such array of a column is kept: mostly the next one is the same."""
+        """Return one value for all rows. The last array of a column is kept, since the next is mostly the same."""
         import pyarrow as pa
 
         rows = len(self)
@@ -190,7 +188,7 @@ class Rows:
         return known[1].slice(0, rows)
 
     def _spread(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return an array that repeats the value of each batch for each of its rows."""
+        """Return the value of each batch, repeated for its rows."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -217,7 +215,7 @@ class Rows:
         return pa.array(values, kind)
 
     def _decoded(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return decoded records, or a field of their payloads, as JSON text; a field that is a text as it is."""
+        """Return decoded records, or a field of their payloads, as JSON text; a text as it is."""
         import pyarrow as pa
 
         read = found.source(column)
@@ -225,7 +223,7 @@ class Rows:
         return pa.array([None if value is None else json_text.plain(column, value) for value in values], kind)
 
     def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return each offset compared with the mark of a checkpoint, or null without a checkpoint."""
+        """Return the comparison of each offset with the mark of a checkpoint; null without a checkpoint."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -237,20 +235,18 @@ class Rows:
 
 
 def _column_of(name: str) -> Column:
-    """Return the column of a name: a declared one, or a field of decoded payloads."""
     column = decoded_field(name)
     return _COLUMNS[name] if column is None else column
 
 
 def _fields(names: Iterable[str]) -> set[str]:
-    """Return the fields of records that columns are made of."""
+    """Return the fields of records for some columns."""
     wanted = [_COLUMNS[name] for name in names if name in _COLUMNS]
     fields = {column.attribute for column in wanted if column.scope == "record"}
     return fields | {"offset"} if any(column.name in _MARKS for column in wanted) else fields
 
 
 def _facts(column: Column, items: list[SelectedBatch]) -> list[Any]:
-    """Return the values of a column, one per batch."""
     if column.source in found.SOURCES:
         read = found.source(column)
         return [read(item, None) for item in items]
@@ -267,7 +263,7 @@ def _null_where_empty(lists: pa.ListArray) -> pa.ListArray:
 
 
 def spark_timestamps(stored: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the timestamps (ms) as Spark's (us): null for -1, and outside Spark's range."""
+    """Return timestamps (ms) as Spark's (us): null for -1, and outside the years 1 to 9999."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

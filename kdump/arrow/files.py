@@ -18,7 +18,7 @@ ROW_GROUP_BYTES: Final = 8 << 20
 
 
 class ParquetFile:
-    """A Parquet file written to ``out``. ``rows`` counts all rows, ``held_bytes`` those not yet written."""
+    """Writes a Parquet file to ``out``. ``rows`` counts all rows, ``held_bytes`` those not yet written."""
 
     def __init__(self, schema: pa.Schema, out: BinaryIO) -> None:
         from pyarrow import parquet
@@ -38,7 +38,7 @@ class ParquetFile:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that are held."""
+        """Write the held rows."""
         self._write(self._held_rows)
 
     def _write(self, count: int) -> None:
@@ -51,18 +51,17 @@ class ParquetFile:
             self._held_rows, self.held_bytes = table.num_rows - count, sum(one.nbytes for one in self._held)
 
     def close(self) -> None:
-        """Write the rest, and the footer."""
         self.flush()
         self._writer.close()
 
     def abandon(self) -> None:
-        """Let go of a file that cannot be finished."""
+        """Close a file that cannot be finished."""
         with suppress(OSError):  # the disk may refuse the footer, too
             self._writer.close()
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    """Write record batches; return how many rows there are. Of these one row group is held in memory."""
+    """Write record batches and return the number of rows. One row group is held in memory."""
     file = ParquetFile(schema, out)
     for batch in batches:
         file.add(batch)
@@ -74,7 +73,7 @@ FORMATS: Final = ("parquet", "arrow")
 
 
 def write(form: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    """Write rows as ``form``, one of FORMATS; return how many there are."""
+    """Write rows as ``form``, one of FORMATS; return their number."""
     return (write_parquet if form == "parquet" else _arrow)(schema, batches, out)
 
 

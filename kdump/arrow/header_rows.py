@@ -38,7 +38,7 @@ RECORD_COLUMNS: Final = frozenset(
     if column.name not in _NOT_OF_HEADERS
     and (column.scope in {"file", "batch"} or column.source == "state.transaction")
 )
-"""Columns of a record that need only its batch's header."""
+"""Columns of a record that need only the header of its batch."""
 _RUN_COLUMNS: Final = {
     "batch.base_offset": "base_offset",
     "batch.last_offset": "last_offset",
@@ -53,11 +53,11 @@ _RUN_COLUMNS: Final = {
     "batch.base_sequence": "base_sequence",
     "batch.last_sequence": "last_sequence",
 }
-"""Sources that differ between the batches of a run, and the columns of the run that have them."""
+"""Sources that differ within a run, and the columns of the run with their values."""
 
 
 class HeaderRows:
-    """Rows of records made of headers, of any files. ``names`` are the columns, out of RECORD_COLUMNS."""
+    """Makes rows of records from headers, of any files. ``names`` are columns of RECORD_COLUMNS."""
 
     def __init__(self, names: Sequence[str], lost: Callable[[DamagedRange], None]) -> None:
         """``lost`` is called with damaged ranges."""
@@ -70,7 +70,7 @@ class HeaderRows:
         self._rows = 0
 
     def batches(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the items of a reader that takes ``HEADERS``. Raises UnreadableError."""
+        """Yield the rows of the items of a reader with ``HEADERS``. Raises UnreadableError."""
         for item in items:
             if not isinstance(item, SelectedBatch):
                 self._lost(item)
@@ -97,7 +97,6 @@ class HeaderRows:
         self._rows += count
 
     def _take(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows so far."""
         import pyarrow as pa
 
         if not self._rows:
@@ -127,7 +126,7 @@ def _shown(column: Column, value: Any) -> Any:
 
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
-    """Yield values for the columns, and the number of records that have them."""
+    """Yield values for the columns, and the number of records with them."""
     run = item.run
     if run is None:
         yield [values.source(column)(item, None) for column in columns], item.batch.count or 0
@@ -154,9 +153,9 @@ _BATCH_ROWS: Final = 1 << 13
 def of_batches(
     items: Iterable[SelectedBatch | DamagedRange], names: Sequence[str], lost: Callable[[DamagedRange], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each batch that a reader finds; ``names`` are columns of BATCH_COLUMNS.
+    """Yield a row for each batch of a reader; ``names`` are columns of BATCH_COLUMNS.
 
-    Words stand for codecs and types of timestamps. Raises UnreadableError.
+    Codecs and types of timestamps are words. Raises UnreadableError.
     """
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
@@ -176,7 +175,6 @@ def of_batches(
 
 
 def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
-    """Return the values of a column, one per batch of an item."""
     run = item.run
     if run is None:
         try:
@@ -193,7 +191,7 @@ def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
 
 
 _OF_EACH: Final = {"state.above_high_watermark", "state.below_log_start"}
-"""Sources that differ between the batches of a run, and are no column of it."""
+"""Sources that differ within a run, without a column of the run."""
 
 
 def _batches(columns: Sequence[Column], held: list[list[Any]]) -> pa.RecordBatch:
@@ -233,7 +231,7 @@ def batch_schema(columns: Iterable[Column]) -> pa.Schema:
 
 
 _LEFT_OUT: Final = {"kind", "crcValid", "transactionState"}
-"""Columns that only text formats need, or that depend on the batch's bytes or on other batches."""
+"""Columns that only text formats need, or that need bytes of the batch or other batches."""
 HEADER_COLUMNS: Final = tuple(
     column for column in rows.BATCH if column.name not in _LEFT_OUT and column.scope in ("file", "batch")
 )

@@ -1,6 +1,6 @@
-"""The fields of records as Arrow columns, made by the compiled kernel or from record objects.
+"""The fields of records as Arrow columns, made by the kernel or from record objects.
 
-Both are filled batch by batch and then asked, field of :class:`kdump.formats.record.Record` by field, for an array.
+Both classes are filled batch by batch, then return an array for each field of :class:`kdump.formats.record.Record`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class Objects:
         self.clear()
 
     def clear(self) -> None:
-        """Begin again."""
         self._records: list[Record] = []
         self._turned: list[tuple[Any, ...]] | None = None
         self.size = 0
@@ -44,12 +43,10 @@ class Objects:
         return len(self._records)
 
     def add(self, records: Sequence[Record]) -> None:
-        """Add records."""
         self._records += records
         self.size += sum(record.size for record in records)
 
     def array(self, field: str, kind: pa.DataType) -> pa.Array:
-        """Return a field of all records; then nothing may be added."""
         import pyarrow as pa
 
         if self._turned is None:
@@ -70,10 +67,10 @@ def _headers(values: Sequence[tuple[Any, ...]], kind: pa.DataType) -> pa.Array:
 
 
 class KernelColumns:
-    """Well-formed records of magic 2, which the kernel makes columns of. ``size`` counts the bytes of their batches."""
+    """Well-formed records of magic 2 in the kernel. ``size`` counts the bytes of their batches."""
 
     def __init__(self, fields: Collection[str], wanted: Filter) -> None:
-        """``fields`` are those that will be asked for; of ``wanted`` the bounds of offsets and times count."""
+        """``fields`` are the fields to keep; of ``wanted`` the bounds of offsets and times count."""
         from kdump.kernel import arrow
 
         self._kernel = arrow.ArrowColumns(
@@ -85,7 +82,6 @@ class KernelColumns:
         self._taken: dict[str, Buffers] | None = None
 
     def clear(self) -> None:
-        """Begin again."""
         if self._taken is None:
             self._kernel.take()
         self._taken = None
@@ -100,9 +96,9 @@ class KernelColumns:
         return size
 
     def add(self, batch: Batch) -> bool:
-        """Add the records of a batch that are wanted.
+        """Add the selected records of a batch.
 
-        Return False, and add none, where one may not be well-formed: the general path decides.
+        Return False, with none added, if one may be malformed: the general path decides.
         """
         if batch.count == 0:
             return True
@@ -117,7 +113,7 @@ class KernelColumns:
         return payload is not None and self._kernel.begin(*payload, batch.header, ()) and self._kernel.sound()
 
     def _payload(self, batch: Batch) -> tuple[Bytes, int] | None:
-        """Return the decompressed records, and where they start; None if the general path is needed."""
+        """Return the decompressed records and their start; None if the general path is needed."""
         try:
             data, start = batch.payload()
         except DamageError:
@@ -126,7 +122,6 @@ class KernelColumns:
         return None if too_many else (data, start)
 
     def array(self, field: str, kind: pa.DataType) -> pa.Array:
-        """Return a field of all records; then nothing may be added before all is cleared."""
         import pyarrow as pa
 
         if self._taken is None:
@@ -157,7 +152,7 @@ def _bounds(first: int | None, last: int | None) -> tuple[int, int]:
 
 
 def columns(fields: Collection[str], wanted: Filter) -> KernelColumns | None:
-    """Return columns of these fields; None without the kernel, or where a bound is beyond 64 bits."""
+    """Return columns of these fields; None without the kernel, or for a bound beyond 64 bits."""
     bounds = (wanted.first_offset, wanted.last_offset, wanted.since, wanted.until)
     fit = all(bound is None or -INT64_END < bound < INT64_END for bound in bounds)
     return KernelColumns(fields, wanted) if kernel.COMPILED and fit else None

@@ -1,6 +1,4 @@
-"""The columns of a record in Arrow: those of Spark's own Kafka source, then the rest of
-:data:`kdump.rows.columns.RECORD`.
-"""
+"""The columns of records in Arrow: those of Spark's Kafka source, then the rest of ``kdump.rows.columns.RECORD``."""
 
 from __future__ import annotations
 
@@ -26,18 +24,18 @@ _TYPES: Final = {
     "headers": "array<struct<key:string,value:binary>>",
 }
 _TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
-"""Columns that only a text form needs: binary holds any bytes, and each output has one kind of row."""
+"""Columns that only text needs: binary holds any bytes, and each output has one kind of row."""
 
 
 class ArrowField(NamedTuple):
-    """A column; ``type`` is SQL's name of its type."""
+    """A column; ``type`` is the name of its type in SQL."""
 
     name: str
     type: str
 
 
 def fields(columns: Iterable[rows.Column]) -> tuple[ArrowField, ...]:
-    """Return columns as they are in Arrow."""
+    """Return the Arrow fields of columns."""
     return tuple(ArrowField(column.name, _TYPES[column.type]) for column in columns)
 
 
@@ -51,11 +49,11 @@ RECORD_COLUMNS: Final = _records()
 RECORDS: Final = fields(RECORD_COLUMNS)
 RECORD_NAMES: Final = tuple(field.name for field in RECORDS)
 DECODED: Final = ArrowField(rows.DECODED.name, _TYPES[rows.DECODED.type])
-"""The column after those of a record, where it is asked for: JSON as text."""
+"""The column after those of a record, if requested: JSON as text."""
 
 
 def chosen(names: Iterable[str]) -> list[ArrowField]:
-    """Return the fields of records with these names, in their order."""
+    """Return the fields of records with these names, in this order."""
     known = {field.name: field for field in (*RECORDS, DECODED)}
     return [known[name] for name in names]
 

@@ -1,4 +1,4 @@
-"""Records of partitions as Arrow record batches, in a stream of bounded memory."""
+"""Records of partitions as a stream of Arrow record batches, in bounded memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES: Final = tuple(column.name for column in columns.RECORD if column.name in 
 
 
 def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedColumns | None = None) -> tuple[str, ...]:
-    """Return the names of columns, by default all but ``decoded``, or all. Raises UsageError for others.
+    """Return the names of columns, by default all but ``decoded``. Raises UsageError for unknown names.
 
     With ``decoded`` a name may be a field of a payload, such as ``value.customer.id``.
     """
@@ -43,13 +43,13 @@ def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedCo
 
 
 _FIRST: Final = 64
-"""Rows of the first record batch of a stream, at least."""
+"""Minimum rows of the first record batch of a stream."""
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield record batches with small ones in a row joined: a segment of few records makes a small one.
+    """Yield record batches, with consecutive small ones joined: a small segment makes a small one.
 
-    The first are small, and each may be twice as large as the one before: the first row comes soon.
+    The first are small, and each may be twice as large as the one before, so that the first row comes soon.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -69,7 +69,7 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield the first ``limit`` rows, None for all; no more is asked for then."""
+    """Yield the first ``limit`` rows, None for all; then read no further."""
     left = limit
     if left == 0:
         return
@@ -90,7 +90,7 @@ def _in_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 class RowStream:
-    """The rows of segments, one segment after the other, that a reader finds. ``wanted`` are the columns."""
+    """The rows that a reader finds, segment by segment. ``wanted`` are the columns."""
 
     def __init__(
         self,
@@ -102,10 +102,10 @@ class RowStream:
         changes: Callable[[Partition], bool] = lambda _: True,
         typed: TypedColumns | None = None,
     ) -> None:
-        """``lost`` is called with damaged ranges; the reader is made to offer its batches.
+        """``lost`` is called with damaged ranges.
 
-        ``typed`` makes the columns of a subject. ``change`` gives the records of a batch as they may be shown, in
-        partitions that ``changes`` names.
+        ``typed`` makes the columns of a subject. ``change`` returns the records of a batch without secrets, in
+        partitions that ``changes`` selects.
         """
         self.reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes
         self._typed = typed
@@ -123,7 +123,7 @@ class RowStream:
         yield from self._take()
 
     def of_items(self, partition: Partition, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of items that the reader gave of a partition without an offer."""
+        """Yield the rows of items of a partition that the reader read without ``offer``."""
         yield from self._of(items, self._change if self._changes(partition) else None)
         yield from self._take()
 
@@ -146,17 +146,16 @@ class RowStream:
         return self._turn_to(file).read(batch, outcome)
 
     def _turn_to(self, file: SegmentFacts) -> Rows:
-        """Return the rows of a segment, and put those of the segment before aside."""
+        """Return the rows of a segment, and keep those of the segment before."""
         if self._rows is None or file is not self._file:
             self._before = self._take()
             self._file, self._rows = file, Rows(file, self._names, self.reader.filter, typed=self._typed)
         return self._rows
 
     def _full(self) -> list[pa.RecordBatch]:
-        """Return all rows so far if it is time to, otherwise none."""
+        """Return all rows so far if they are many, otherwise none."""
         return self._take() if self._before or (self._rows is not None and self._rows.is_full) else []
 
     def _take(self) -> list[pa.RecordBatch]:
-        """Return all rows so far."""
         taken, self._before = self._before, []
         return taken if self._rows is None else taken + self._rows.take()

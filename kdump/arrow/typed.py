@@ -1,12 +1,13 @@
-"""Decoded keys and values as columns of their schema's types: structs of numbers, texts, times, lists and maps.
+"""Decoded keys and values as Arrow columns of their schema's types.
 
-``keyDecoded`` and ``valueDecoded`` hold the values, ``schemaId`` the id that the payload of the given subject carries,
-``problem`` and ``why`` the reason where a payload has no value. Two engines do not have all of Arrow's types:
+``keyDecoded`` and ``valueDecoded`` hold the values, ``schemaId`` the id in the payload of the subject, ``problem`` and
+``why`` the reason why a payload has no value. Two engines lack some of Arrow's types.
 
-* Spark has no times of day, unsigned integers, nanoseconds and decimals of more than 38 digits. Times of day and Avro's
-  nanoseconds are the stored numbers, as ``from_avro`` gives them. Protobuf's timestamps are microseconds, as
-  ``from_protobuf`` gives them; its ``uint64`` is a decimal.
-* DuckDB has no decimals of more than 38 digits: they are text.
+Spark has no times of day, unsigned integers, nanoseconds and decimals of more than 38 digits. Times of day and Avro's
+nanoseconds are the stored numbers, as ``from_avro`` gives them. Protobuf's timestamps are microseconds, as
+``from_protobuf`` gives them; its ``uint64`` is a decimal.
+
+DuckDB has no decimals of more than 38 digits: they are text.
 """
 
 from __future__ import annotations
@@ -33,26 +34,24 @@ Engine: TypeAlias = Literal["arrow", "spark", "duckdb"]
 SCHEMA_ID, PROBLEM, WHY = "schemaId", "problem", "why"
 SIDES: Final[dict[Side, str]] = {"key": "keyDecoded", "value": "valueDecoded"}
 NAMES: Final = tuple(column.name for column in TYPED)
-"""All names of typed columns."""
 _MOST_DIGITS: Final = 38
-"""Of decimal128, and of decimals of Spark and DuckDB."""
+"""Digits of decimal128, and of decimals of Spark and DuckDB."""
 _MOST_DIGITS_256: Final = 76
 _TIMES: Final = {"millis": "ms", "micros": "us", "nanos": "ns"}
 _FACTORIES: Final = {"boolean": "bool_", "bytes": "binary", "date": "date32"}
-"""Kinds that Arrow has another name for."""
+"""Kinds with another name in Arrow."""
 
 
 class TypedColumns:
-    """The columns of one subject, or of the two subjects of a topic's keys and values."""
+    """The columns of one subject, or of the subjects of a topic's keys and values."""
 
     def __init__(self, sides: Sequence[TypedSide], engine: Engine = "arrow") -> None:
-        """The problem of the last of ``sides`` comes first, and the schema id is that of its payload."""
+        """The last of ``sides`` decides the schema id, and the problem if both have one."""
         self._sides = sides
         self._types = {side.side: arrow_type(side.shape, engine) for side in sides}
         self.names = (*(name for side, name in SIDES.items() if side in self._types), SCHEMA_ID, PROBLEM, WHY)
 
     def field(self, name: str) -> pa.Field:
-        """Return the field of a column."""
         import pyarrow as pa
 
         for side, column in SIDES.items():
@@ -61,7 +60,7 @@ class TypedColumns:
         return pa.field(name, pa.int32() if name == SCHEMA_ID else pa.string())
 
     def arrays(self, rows: Iterable[tuple[SelectedBatch, Sequence[Record]]]) -> dict[str, pa.Array]:
-        """Return the columns of records by their names. Control records have null in all."""
+        """Return the columns of records by name, all null for control records."""
         import pyarrow as pa
 
         values: list[list[Any]] = [[] for _ in self._sides]
@@ -98,7 +97,6 @@ class TypedColumns:
 
 
 def arrow_type(shape: Shape, engine: Engine) -> pa.DataType:
-    """Return the type of values of a shape."""
     import pyarrow as pa
 
     if isinstance(shape, Leaf):
@@ -142,7 +140,7 @@ def _decimal_type(leaf: Leaf, engine: Engine) -> pa.DataType:
 
 
 def _of_spark(kind: str) -> pa.DataType | None:
-    """Return Spark's type for a leaf, or None if it is Arrow's."""
+    """Return Spark's type for a leaf if it differs from Arrow's, else None."""
     import pyarrow as pa
 
     if kind in ("time-millis", "time-micros", "timestamp-nanos", "local-timestamp-nanos", "uint32"):
@@ -155,7 +153,7 @@ def _of_spark(kind: str) -> pa.DataType | None:
 
 
 def array(shape: Shape, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
-    """Return values of a shape as an array of the type that :func:`arrow_type` gives for it."""
+    """Return values of a shape as an array of its :func:`arrow_type`."""
     import pyarrow as pa
 
     if isinstance(shape, Leaf):
@@ -210,7 +208,7 @@ def _decimals(kind: pa.DataType, values: Sequence[int | None]) -> pa.Array:
 
 
 def _enums(symbols: Sequence[str], kind: pa.DataType, values: Sequence[int | str | None]) -> pa.Array:
-    """Return indexes of symbols as texts; Protobuf's numbers without a symbol are texts already."""
+    """Return the texts of enum symbols; Protobuf's numbers without a symbol are texts already."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(kind):

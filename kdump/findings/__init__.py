@@ -1,6 +1,6 @@
 """The results of a check: findings are problems, remarks are not.
 
-A remark never changes an exit status. Each names the one thing it is about, so that a person can look at the bytes.
+A remark never changes an exit status.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ class Level(StrEnum):
     """How grave a finding is."""
 
     REMARK = "remark"
-    """Worth knowing, and not wrong: padding, coverage, conventions of old releases."""
+    """Not wrong: padding, coverage, conventions of old releases."""
     DERIVED = "derived"
-    """A file is wrong that can be rebuilt from the log."""
+    """A wrong file can be rebuilt from the log."""
     LOG = "log"
     """The log itself is damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One statement about one file.
+    """A finding on one file.
 
     ``kind`` is the word of a :class:`~kdump.findings.codes.Code` or of damage, ``text`` a sentence for people.
-    ``entry`` counts the entries of an index from 0, ``position`` is the byte in ``file`` at which the bad thing starts,
-    ``offset`` an offset of the log. ``expected`` and ``found`` are the values that disagree, cut by
-    :func:`kdump.errors.brief`; ``advice`` is the action. ``fatal`` is a condition with which a broker does not start,
-    ``poison`` a batch that was written so that consumers stop at it: a broker and salvage keep it.
+    ``entry`` counts the entries of an index from 0, ``position`` is the first faulty byte in ``file``, ``offset`` an
+    offset of the log. ``expected`` and ``found`` are values that disagree, cut by :func:`kdump.errors.brief`;
+    ``advice`` is the action. ``fatal``: it prevents a broker's start. ``poison``: consumers stop at this batch, which a
+    broker and salvage keep.
     """
 
     level: Level
@@ -51,14 +51,14 @@ class Finding:
     fatal: bool = False
     poison: bool = False
     missing: int | None = None
-    """Records that are gone already: their number, 0 where files do not have it; None: none is."""
+    """The number of records that are gone already, 0 if unknown; None if none is."""
     loses: int | None = None
-    """Records that a start of the broker removes or no longer serves; 0 and None as for ``missing``."""
+    """The number of records that a start removes or no longer serves; 0 and None as for ``missing``."""
     commands: tuple[str, ...] = ()
-    """Shell commands that mend it, in order; each works when pasted."""
+    """Shell commands that repair it, in order."""
 
     def __post_init__(self) -> None:
-        """Write ``kind`` with blanks, and cut the values that disagree where they are too long to be read."""
+        """Write ``kind`` with blanks, and cut long values."""
         object.__setattr__(self, "kind", self.kind.replace("-", " "))
         for name in ("expected", "found"):
             value = getattr(self, name)
@@ -67,7 +67,6 @@ class Finding:
 
     @property
     def is_remark(self) -> bool:
-        """Whether nothing is wrong."""
         return self.level is Level.REMARK
 
     @property
@@ -82,7 +81,7 @@ class Finding:
 
     @property
     def is_hole(self) -> bool:
-        """Whether offsets are missing from a log, and nothing more is wrong: a broker takes it."""
+        """Whether only offsets are missing from the log: a broker takes it."""
         return self.level is Level.LOG and is_hole(self.kind, self.file)
 
 
@@ -92,25 +91,25 @@ def remark(file: str, kind: str, text: str, **more: Any) -> Finding:
 
 
 METADATA_LOG: Final = "__cluster_metadata-"
-"""The part that the names of all metadata log files contain."""
+"""The common part of the paths of metadata logs."""
 
 
 def is_hole(kind: str, file: str) -> bool:
-    """Return whether what is wrong with a log is that offsets are missing.
+    """Return whether a kind of finding means missing offsets.
 
-    The metadata log is none of these: its replay breaks there.
+    In the metadata log it does not: the replay breaks there.
     """
     return kind == Code.GAP and file.endswith(".log") and METADATA_LOG not in file
 
 
 KDUMP: Final = "kdump "
-"""The first words of commands that change no input."""
+"""The first word of commands that change no input."""
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Return a finding on files that cannot be changed where they are, in an archive or an object store.
+    """Return a finding on read-only files in an archive or object store.
 
-    Only kdump's own commands stay: the others would not run.
+    Only kdump's own commands stay: others would fail.
     """
     kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
     if kept == finding.commands:
@@ -127,8 +126,8 @@ def text_of(value: object) -> str | None:
 def status(findings: Iterable[Finding]) -> int:
     """Return the exit status of a check.
 
-    3: a broker would not start, records are missing or would be lost, or a log is damaged. 4: only files are wrong that
-    can be rebuilt. 0: nothing is.
+    3: a broker would not start, records are missing or would be lost, or a log is damaged. 4: only files that can be
+    rebuilt are wrong. 0: no finding.
     """
     found = list(findings)
     if any(finding.level is Level.LOG or finding.is_grave for finding in found):
@@ -146,7 +145,7 @@ def salvage(words: Iterable[str]) -> str:
 
 
 def joined(commands: Sequence[str]) -> tuple[str, ...]:
-    """Return commands without repetitions; salvage of several partitions is one command, since it has one output."""
+    """Return commands without repetitions; salvage of several partitions becomes one command with one output."""
     found = list(dict.fromkeys(commands))
     several = [command for command in found if command.startswith(_SALVAGE) and command.endswith(_OUT)]
     if len(several) > 1:
@@ -157,7 +156,7 @@ def joined(commands: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_salvage(command: str) -> bool:
-    """Return whether a command is the one that :func:`salvage` returns."""
+    """Return whether a command was made by :func:`salvage`."""
     return command.startswith(_SALVAGE)
 
 
@@ -175,6 +174,6 @@ _ALONE: Final = {
 
 
 def of_one_replica(finding: Finding) -> Finding:
-    """Return a finding on a partition that has one replica: its advice does not name another."""
+    """Return a finding on a partition with one replica, without advice to use another."""
     advice = _ALONE.get(finding.advice)
     return finding if advice is None else replace(finding, advice=advice)

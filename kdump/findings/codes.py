@@ -17,8 +17,8 @@ _START: Final = "The finding has the command, where there is one."
 class Code(StrEnum):
     """A row: the code, its usual level, the condition, the action, and Kafka's class or KIP.
 
-    The level is that of the gravest finding with this code: the same condition may be a note in a file that a broker
-    removes anyway.
+    The level is that of the gravest finding with this code: the condition may be a note in a file that a broker removes
+    anyway.
     """
 
     level: str

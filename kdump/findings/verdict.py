@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kdump.findings import Finding
 
 SHOWN: Final = 3
-"""Files or folders that the line names."""
+"""Files or folders in the line, at most."""
 NO_START_TEXT: Final = "a broker does not start: "
 """The first words of a finding that prevents a broker's start."""
 DAMAGED: Final = " damaged: "
@@ -23,17 +23,17 @@ MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
 UNDECIDED: Final = "nothing is lost here, but files do not decide whether "
 NOT_KNOWN: Final = "it is not known what a start loses"
-"""Words of a verdict by which a report knows which sentence of its own it replaces."""
+"""Words of a verdict by which a report recognizes its own duplicate sentence."""
 OPEN: Final = Code.METADATA_ELSEWHERE
-"""The kind that leaves open what a start does."""
+"""The kind with which the result of a start is unknown."""
 HELD: Final = Code.ONLY_COPY_IS_STRAY
-"""The kind of missing records that a stray folder here holds: commands bring them back."""
+"""The kind of missing records that a stray folder holds: commands bring them back."""
 STOPS: Final = frozenset({Code.METADATA_LOG_MISSING})
-"""Kinds with which a broker starts, and after which nothing is served."""
+"""Kinds with which a broker starts and serves nothing."""
 
 
 class StartVerdict(NamedTuple):
-    """One line for people, and shell commands in order. ``is_safe``: a start loses nothing."""
+    """A line for people, and shell commands in order. ``is_safe``: a start loses nothing."""
 
     text: str
     commands: tuple[str, ...]
@@ -79,7 +79,7 @@ def _damaged(findings: Sequence[Finding]) -> str:
 
 
 def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[Finding]) -> str:
-    """Return the records that a start loses, those already missing, and those in stray folders."""
+    """Return the records that a start loses, those missing already, and those in stray folders."""
     parts = []
     if loses:
         parts.append(f"loses {_sum(loses, 'loses')}: {_first(loses)}")
@@ -93,7 +93,7 @@ def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[F
 
 
 def _held(findings: Sequence[Finding]) -> str:
-    """Return that records are not served which are in stray folders here."""
+    """Return the sentence on records in stray folders, which are not served."""
     names = list(dict.fromkeys(basename(finding.file).rpartition(".")[0] for finding in findings))
     shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
     how = "the commands below bring them back"
@@ -103,7 +103,7 @@ def _held(findings: Sequence[Finding]) -> str:
 
 
 def _sum(findings: Sequence[Finding], name: str) -> str:
-    """Return the records in words; those whose number no file has are counted as partitions."""
+    """Return the number of records in words; records without a known number count as nothing."""
     total = sum(getattr(finding, name) for finding in findings)
     return "records" if not total else f"{total:,} records" if total > 1 else "1 record"
 

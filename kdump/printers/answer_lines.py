@@ -1,4 +1,4 @@
-"""The lines of an answer: JSON lines and CSV for machines, tables for people."""
+"""The output of answers: JSON lines and CSV for machines, plain tables for people."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 
 
 class AnswerTable(NamedTuple):
-    """A table for people: a sentence above it, names of columns, and cells as text; None is shown as a dash."""
+    """A table for people: a title, names of columns, and cells; None is shown as a dash."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
     right: frozenset[str] = frozenset()
-    """Columns of numbers, which end at the right."""
+    """Columns that are aligned to the right."""
     commands: Sequence[tuple[str, str]] = ()
-    """The purpose of a command, and the command itself: printed after the rows on a line of its own, never folded."""
+    """Purpose and text of each command below the rows; commands are never folded."""
     spare: Sequence[str] = ()
-    """Columns that many rows do without on a narrow terminal, the least needed first."""
+    """Columns to omit on a narrow terminal, the least needed first."""
 
     def below(self) -> Iterator[str]:
-        """Yield the lines below the rows: shell, to be copied as a whole too."""
+        """Yield the lines below the rows, as a shell script."""
         if self.commands:
             yield ""
         for what, command in self.commands:
@@ -43,7 +43,7 @@ class AnswerTable(NamedTuple):
 
 
 def plain_tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield a table for each class of lines, with all fields as columns: for an answer without tables of its own."""
+    """Yield a table of all fields for each class of lines, for an answer without tables of its own."""
     rows: dict[str, list[dict[str, object]]] = {}
     for line in lines:
         rows.setdefault(line.kind, []).append(as_json(line))
@@ -62,22 +62,19 @@ def _text_line(text: str) -> bytes:
 
 
 def write_texts(texts: Iterable[str], out: BinaryIO) -> None:
-    """Write lines that are JSON already."""
     for text in texts:
         out.write(_text_line(text))
 
 
 def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
-    """Write each line as a JSON object."""
     for line in lines:
         out.write(json_line(as_json(line)))
 
 
 def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
-    """Write the lines as CSV (RFC 4180), with a line of names before each kind that differs from the last.
+    """Write the lines as CSV (RFC 4180), with a header line when the kind of line changes.
 
-    Values other than texts and numbers are JSON; null is empty. On a terminal control characters are escaped, in a pipe
-    or a file they are unchanged.
+    Values other than texts and numbers are JSON; null is empty. Control characters are escaped on a terminal only.
     """
     shown: Callable[[str], str] = harmless_line if out.isatty() else str
     names: list[str] = []
@@ -102,7 +99,7 @@ def _csv_cell(value: object) -> str:
 
 
 def json_cell(value: object) -> str:
-    """Return a value as the JSON text that one cell holds: of CSV, and of a column of text."""
+    """Return a value as the JSON text of one cell."""
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Answers on a terminal: tables in its width."""
+"""Tables of answers on a terminal, fitted to its width."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 WHOLE: Final = 24
 """Characters up to which a cell is never cut: times are as long."""
 MANY: Final = 3
-"""From this number of rows on, a value that all rows share is printed once, and cells may be shortened."""
+"""Minimum number of rows to print a shared value once, and to shorten cells."""
 GAP: Final = 2
 """Columns between two cells."""
 CUT: Final = "…"
 """Replaces the omitted part of a shortened cell."""
 Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
-"""How rows are shown: a line each in the width of the terminal, a line each however long, a line for each field."""
+"""The layout of rows: one line in the width of the terminal, one line of any length, or one line per field."""
 
 
 def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, *, layout: Layout = "fitting") -> None:
-    """Draw tables one after the other, in ``width`` columns, by default those of the terminal.
+    """Draw tables in ``width`` columns, by default those of the terminal.
 
-    A row is one line. Numbers, times and names stay whole. If the columns are too wide, the values that all rows share
-    are printed once, above the rows. Then columns are left out, those of ``spare`` first, then the last ones. A line
-    below the rows names them. Paths are cut in the middle, sentences at the end. Fewer than ``MANY`` rows get a line
-    for each field instead of a cut sentence.
+    A row is one line. Numbers, times and names stay whole. If the columns are too wide, values that all rows share are
+    printed once, above the rows. Then columns are omitted and named below the rows: those of ``spare`` first, then the
+    last ones. Paths are cut in the middle, sentences at the end. Fewer than ``MANY`` rows get a line per field instead
+    of a cut sentence.
     """
     console = Quiet(file=out, highlight=False, width=width)
     for number, table in enumerate(tables):
@@ -50,7 +50,6 @@ def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, 
 
 
 def _drawn(console: Quiet, table: AnswerTable, layout: Layout) -> Iterator[str]:
-    """Return the lines of the rows of a table."""
     if not table.rows:
         return iter(())
     rows = [["-" if cell is None else harmless_line(str(cell)) for cell in row] for row in table.rows]
@@ -63,7 +62,7 @@ def _drawn(console: Quiet, table: AnswerTable, layout: Layout) -> Iterator[str]:
 
 
 def _fitted(console: Quiet, table: AnswerTable, rows: list[list[str]], widths: list[int]) -> Iterator[str]:
-    """Yield the lines of a table for which the terminal is too narrow."""
+    """Yield the lines of a table that is wider than the terminal."""
     needed = [number for number, name in enumerate(table.columns) if name not in table.spare]
     _, rows_needed, widths_needed = _only(needed, table, rows, widths)
     if len(rows) < MANY and not _fits(widths_needed, console.width, rows_needed):
@@ -85,7 +84,7 @@ def _fitted(console: Quiet, table: AnswerTable, rows: list[list[str]], widths: l
 
 
 def _prose(console: Quiet) -> int:
-    """Return the columns of sentences."""
+    """Return the width of sentences."""
     return min(console.width, MEASURE)
 
 
@@ -106,10 +105,7 @@ def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) 
 def _without_shared(
     table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
-    """Return the shared cells by column, and the table, rows and widths without these columns.
-
-    A shared cell has the same text in all rows. Dashes are left out.
-    """
+    """Return the cells that all rows share by column, without dashes, and the table, rows and widths without these."""
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):
         return {}, table, rows, widths
@@ -129,9 +125,9 @@ def _only(
 def _without_spare(
     table: AnswerTable, rows: list[list[str]], widths: list[int], most: int
 ) -> tuple[AnswerTable, list[list[str]], list[int], list[str]]:
-    """Return the table, rows and widths without as few columns as let it fit, and their names.
+    """Return the table, rows and widths without the columns that do not fit, and their names.
 
-    Columns of ``spare`` go first, then the others from the last one on. The first that is not spare stays.
+    Columns of ``spare`` go first, then the others from the last one on. The first of the others stays.
     """
     spare = [name for name in table.spare if name in table.columns]
     others = [name for name in table.columns if name not in table.spare]
@@ -145,7 +141,7 @@ def _without_spare(
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """Return widths of columns that fit into ``most``: the wide ones give way, down to WHOLE, a single one further."""
+    """Return column widths that fit into ``most``: wide columns shrink to WHOLE, a single one further."""
     room = most - GAP * (len(widths) - 1)
     found = list(widths)
     left = len(widths)
@@ -157,7 +153,6 @@ def _fitting(widths: Sequence[int], most: int) -> list[int]:
 
 
 def _lines(console: Quiet, table: AnswerTable, rows: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
-    """Yield a line for each row; cells that are wider than their column are cut."""
     right = [name in table.right for name in table.columns]
     yield _styled(console, _row(table.columns, widths, right), "bold cyan")
     for row in rows:
@@ -174,7 +169,7 @@ def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> st
 
 
 def shortened(text: str, width: int) -> str:
-    """Return a text cut to ``width`` columns: a path or name without blanks in its middle, a sentence at its end."""
+    """Return a text cut to ``width`` columns: a path or name in its middle, a sentence at its end."""
     if cell_len(text) <= width:
         return text
     if " " in text or width < MANY:
@@ -187,7 +182,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def _blocks(console: Quiet, table: AnswerTable, rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a block for each row: a name and its value to a line."""
+    """Yield a block of lines for each row, with one field per line."""
     for number, row in enumerate(rows):
         if number:
             yield ""
@@ -195,7 +190,6 @@ def _blocks(console: Quiet, table: AnswerTable, rows: Sequence[Sequence[str]]) -
 
 
 def _block(console: Quiet, cells: Mapping[str, str], width: int) -> Iterator[str]:
-    """Yield a line for each name and its value, more where values are folded."""
     widest = max(map(cell_len, cells)) + GAP
     for name, cell in cells.items():
         first, *others = _fold(cell, max(1, width - widest))
@@ -204,7 +198,6 @@ def _block(console: Quiet, cells: Mapping[str, str], width: int) -> Iterator[str
 
 
 def _fold(cell: str, width: int) -> list[str]:
-    """Return the lines of a text in so many columns."""
     if cell_len(cell) <= width:
         return [cell]
     if cell.isascii():
@@ -219,7 +212,7 @@ def _styled(console: Quiet, text: str, style: str) -> str:
 
 
 def draw_page(page: str, out: IO[str]) -> None:
-    """Draw a page: its tables and blocks of code fit into the width of sentences."""
+    """Draw a Markdown page in the width of sentences."""
     from rich.markdown import Markdown  # needed for pages alone
 
     page = re.sub(r"^```(\w*).*$", r"```\1", page, flags=re.MULTILINE)  # a title is for browsers

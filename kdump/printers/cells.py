@@ -1,4 +1,4 @@
-"""Rows of text cells, for CSV and tables: every column of a record as one text, None for null."""
+"""The columns of records as text cells, for CSV and tables; None for null."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
 GROUP: Final = 200
-"""Rows of a table that are drawn at a time."""
+"""Rows of a table that are drawn together."""
 LONGEST: Final = 200
-"""Characters of a cell of a table that are shown."""
+"""Maximum number of characters in a cell of a table."""
 NUMBERS: Final = frozenset({"int", "long"})
-"""Types of columns whose cells are never shortened."""
+"""Types of columns whose cells stay whole."""
 SHOWN_SCOPE: Final = SHOWN[0].scope
 PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
 """Source of an encoding column -> the payload with that encoding."""
@@ -53,14 +53,13 @@ def rows(
 
 
 def damage_cell(column: Column, item: DamagedRange) -> str | None:
-    """Return the value of a damaged range in a column of records or batches; None if it has no such value."""
+    """Return the cell of a damaged range in a column of records or batches, or None."""
     known = _OF_DAMAGE.get(column.name)
     found = None if known is None else values.value(known, item)
     return None if found is None else path_text(str(found))
 
 
 def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: Encoding) -> str | None:
-    """Return one cell; headers are JSON."""
     if column.source in PAYLOAD_OF:
         data: bytes | None = getattr(record, PAYLOAD_OF[column.source])
         return None if data is None else to_text(data, encoding).encoding
@@ -72,7 +71,7 @@ def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: E
 
 
 def constant_cell(column: Column, item: SelectedBatch, encoding: Encoding) -> str | None:
-    """Return the cell that all records of a batch have."""
+    """Return the cell that all records of a batch share."""
     return _shown(column, values.constant(column, item), encoding)
 
 
@@ -95,7 +94,7 @@ def _shown(column: Column, value: object, encoding: Encoding) -> str | None:
 def cell_in_pieces(
     column: Column, item: SelectedBatch, record: Record, encoding: Encoding
 ) -> Callable[[], Iterator[str]] | None:
-    """Return a function that yields the cell of a large record in pieces at each call; None for null."""
+    """Return a function that yields the cell of a large record in pieces; None for null."""
     from kdump.rows.pieces import PIECE, to_pieces  # few records are large
 
     if column.type == "headers":
@@ -115,7 +114,7 @@ def cell_in_pieces(
 
 
 def beginning(pieces: Iterable[str], most: int) -> str:
-    """Return the first ``most`` letters of a text in pieces, or all of it."""
+    """Return the first ``most`` characters of a text in pieces."""
     text = ""
     for piece in pieces:
         text += piece

@@ -1,4 +1,4 @@
-"""The classic text: the lines of DumpLogSegments for any selection of records."""
+"""The output format ``text``: the lines of DumpLogSegments for any selection of records."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 class DumpText:
-    """Prints batches and records like the newest DumpLogSegments; each damaged range has its own line.
+    """Prints batches and records like the newest DumpLogSegments, and a line for each damaged range.
 
-    ``keys`` and ``values`` say which payloads are printed. With ``decodes`` decoded ones follow their record.
+    ``keys`` and ``values`` select the payloads to print.
     """
 
     shows_damage = True
@@ -67,7 +67,7 @@ class DumpText:
         self._sides = ("key",) * (decodes and keys) + ("value",) * (decodes and values)
         """The sides that are also printed decoded."""
         self._by_kernel = batches or (not self._sides and (redactor is None or decode is java_text))
-        """Whether the kernel writes the payloads that are printed."""
+        """Whether the kernel can write the selected payloads."""
         self._printer: _Printer | None = None
 
     def begin(self) -> None:
@@ -85,7 +85,7 @@ class DumpText:
                 self._records(printer, one)
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run if they can be made; a thread may call this."""
+        """Return the first lines of a run, or None; a thread may call this."""
         printer = self._printer
         if printer is None or not self._by_kernel or printer.path != item.file.name:
             return None
@@ -133,7 +133,6 @@ class DumpText:
         return self._printer
 
     def _next_printer(self, name: str) -> _Printer:
-        """Return the printer of another segment."""
         if self._printer is not None:
             self._printer.end()
         redactor = None if self._sides else self.redactor
@@ -141,7 +140,6 @@ class DumpText:
 
 
 def _title(name: str) -> bytes:
-    """Return the lines before those of a segment."""
     first = f"Dumping {path_text(name)}\n".encode()
     try:
         base = offset_in_name(name)
@@ -151,7 +149,7 @@ def _title(name: str) -> bytes:
 
 
 class _Printer(LogPrinter):
-    """Prints the batches of one segment, without values or with hashes in place of payloads if so wanted."""
+    """Prints the batches of one segment, on request without values or with hashes in place of payloads."""
 
     whole_batches = True
 
@@ -162,7 +160,7 @@ class _Printer(LogPrinter):
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
     def of_run(self, records: RunRecords, made: MadeLines | None, *, deep: bool) -> None:
-        """Print the batches of a run; stop at the first unchecked one that cannot be printed whole."""
+        """Print the batches of a run; stop at the first unchecked one that cannot be printed completely."""
         if not records.may_break:
             self.batches(records.run, records.row, records.stop, made, deep=deep)
             return

@@ -1,4 +1,4 @@
-"""Colours for lines on a terminal: JSON in the colours of jq, matches in those of grep, damage in red."""
+"""Colours of output on a terminal: JSON as in jq, matches as in grep, damage in red."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     """Returns a line, without its end, with colours in it."""
 
 NAME, TEXT, WORD, MATCH, DAMAGE = b"34;1", b"32", b"90", b"31;1", b"31;1"
-"""Parameters of the terminal sequence for a colour (SGR of ECMA-48)."""
+"""SGR parameters of colours (ECMA-48)."""
 _TOKEN: Final = re.compile(rb'("(?:[^"\\]|\\.)*")(:)?|\b(?:true|false|null)\b')
 _DAMAGE: Final = b'{"kind":"damage"'
 _PAYLOAD: Final = re.compile(rb" (?:key|payload): ")
@@ -21,7 +21,7 @@ _SEARCHED: Final = {b'"key"', b'"value"'}
 
 
 def are_wanted(when: str, *, terminal: bool) -> bool:
-    """Return whether to colour: ``always``, ``never`` or ``auto`` (on a terminal without NO_COLOR)."""
+    """Return whether to use colours: ``always``, ``never`` or ``auto`` (on a terminal without NO_COLOR)."""
     if when == "auto":
         return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return when == "always"
@@ -41,7 +41,7 @@ def _in(colour: bytes, text: bytes) -> bytes:
 
 
 def _marked(text: bytes, searched: Sequence[re.Pattern[bytes]], around: bytes = b"") -> bytes:
-    """Return a text with coloured matches; ``around`` is the colour of the rest."""
+    """Return a text with coloured matches; ``around`` is the colour of the rest of it."""
     parts, done = [], 0
     for start, end in sorted(match.span() for one in searched for match in one.finditer(text)):
         if end > max(start, done):

@@ -1,4 +1,4 @@
-"""Decoded payloads as the text of a JSON member: Avro and Protobuf by the kernel, the rest by the general path."""
+"""The column ``decoded`` as JSON text: Avro and Protobuf by the kernel, other formats by the general path."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class DecodedText:
         self._general_sides = ("key",) if windowed_keys.is_topic(topic) else ()
         """Sides whose payloads may hold more than a value of their schema."""
         self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
-        """(Side, prefix) -> the bytes before the data, and its writer; None: the general path."""
+        """(Side, prefix) -> the text before the data, and the writer of the data; None for the general path."""
 
     def is_of(self, decoder: PayloadDecoder, topic: str) -> bool:
         """Return whether it is for records of this topic, and this decoder."""
         return decoder is self._decoder and topic == self._topic
 
     def member(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
-        """Return the member with a comma before it, empty where neither side carries a schema."""
+        """Return the JSON member after a comma; empty if neither side carries a schema."""
         of_key, of_value = self._side("key", key, headers), self._side("value", value, headers)
         if of_key is of_value is _NULL:
             return b""
@@ -63,7 +63,7 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Write the first valid payload of a schema by the general path, and keep the common start of the others."""
+        """Write the first valid payload of a schema by the general path, and keep the text before its data."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)
@@ -73,7 +73,7 @@ class DecodedText:
         return _text(decoded)
 
     def _writer(self, decoded: Decoded, payload: bytes) -> AvroText | ProtobufText | None:
-        """Return the kernel's writer for other payloads of this schema; few topics have any."""
+        """Return the kernel's writer for further payloads of this schema, or None."""
         if decoded["format"] == "avro":
             from kdump.schemas.kernel_tables import avro_text
 

@@ -61,7 +61,7 @@ RESOURCES: Final = {
 
 
 def shell_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
-    """Yield the lines of the script. Kafka's own topics are left out: the new cluster makes them itself."""
+    """Yield the lines of the shell script, without Kafka's own topics: the new cluster makes them."""
     yield from HEAD.format(offset=image.end_offset).splitlines()
     yield from _topics(image, show_secrets=show_secrets)
     yield from _shell_configs(image, show_secrets=show_secrets)
@@ -121,7 +121,7 @@ def _shell_configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
 
 
 def _add(key: str, value: str) -> str:
-    """Return the option that sets a config: the tool splits at commas outside of brackets, and at each ``=``."""
+    """Return the option that sets a config. The tool splits at commas outside of brackets, and at each ``=``."""
     if "=" in value or "[" in value or "]" in value:
         escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
         return f"--add-config-file <(printf '%s\\n' {shell_text(f'{key}={escaped}')})"
@@ -159,7 +159,7 @@ def _quotas(image: ClusterImage) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """Return a quota without a fraction that is 0."""
+    """Return a quota as text, without a fraction of 0."""
     return str(int(value)) if value == int(value) else repr(value)
 
 
@@ -185,7 +185,7 @@ def _secret(fields: Fields, name: str, *, show: bool) -> str:
 
 API: Final = "kafka.strimzi.io/v1"
 CLUSTER: Final = "my-cluster"
-"""The value of the label strimzi.io/cluster: the name of the Kafka resource is in no volume."""
+"""The label strimzi.io/cluster: no volume has the name of the Kafka resource."""
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 TYPES: Final = {"TOPIC": "topic", "GROUP": "group", "CLUSTER": "cluster", "TRANSACTIONAL_ID": "transactionalId"}
 QUOTAS: Final = {
@@ -199,7 +199,7 @@ USER: Final = "User:"
 
 
 def strimzi_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
-    """Yield the lines of the documents. Kafka's own topics are left out: the new cluster makes them itself."""
+    """Yield the lines of the YAML documents, without Kafka's own topics: the new cluster makes them."""
     yield f"# Definitions of a cluster, as its metadata log has them at offset {image.end_offset}."
     yield f"# Put the name of your Kafka resource in place of {CLUSTER}, and read all of it before kubectl apply."
     for name, topic in sorted(image.topics.by_name.items()):
@@ -232,7 +232,7 @@ def _document(kind: str, name: str, spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def resource_name(name: str) -> str:
-    """Return a name valid in Kubernetes; a changed one ends with a checksum of the original."""
+    """Return a valid name of a Kubernetes resource; a changed name ends with a checksum of the original."""
     if NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:200]
@@ -267,7 +267,6 @@ class _Plain:
 
 
 def _users(image: ClusterImage) -> Iterator[str]:
-    """Yield a KafkaUser for each user with ACLs, quotas or credentials."""
     rules: dict[str, list[Fields]] = {}
     for _, fields in sorted(image.acls.by_id.items()):
         rules.setdefault(fields["principal"].removeprefix(USER), []).append(fields)
@@ -298,7 +297,7 @@ def _is_user(parts: tuple[tuple[str, str | None], ...]) -> bool:
 
 
 def _rule(fields: Fields) -> dict[str, Any] | None:
-    """Return an ACL of a KafkaUser, or None if it has no such rule."""
+    """Return the rule of a KafkaUser for an ACL, or None without such a rule."""
     found = cluster_image.acl_in_words(fields)
     kind = TYPES.get(found["resourceType"])
     if kind is None:

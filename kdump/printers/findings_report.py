@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 VERSION: Final = 1
-"""The version of the lines in ``kdump/findings.schema.json``: a new optional name keeps it, other changes raise it."""
+"""The version of the JSON lines (``kdump/findings.schema.json``): a new optional name keeps it."""
 COMMONPLACE: Final = frozenset(
     {
         Code.CONVENTION,
@@ -36,7 +36,7 @@ COMMONPLACE: Final = frozenset(
         Code.LEFTOVER,
     }
 )
-"""Notes that healthy files get in large numbers: people get their count, and the text with --notes."""
+"""Notes on healthy files, in large numbers: people get their count, and the text with --notes."""
 LOUD: Final = frozenset(
     {
         Code.CLEANED_DISCARDS_SWAP,
@@ -47,32 +47,32 @@ LOUD: Final = frozenset(
         Code.LIMIT,
     }
 )
-"""Notes that are printed without --notes too: a healthy partition has none of them."""
+"""Notes that are printed without --notes too: healthy partitions have none of them."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
 SHOWN: Final = 10
-"""Damaged partitions that the conclusion names."""
+"""Maximum number of partitions in a line of the conclusion."""
 ALIKE: Final = 3
-"""How many findings with the same text are printed in a block."""
+"""Findings with the same text in a block, at most."""
 MOST: Final = 20
-"""Findings of a block that are written out for people."""
+"""Findings in a block, at most."""
 WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGED"}
 
 
 def word(finding: Finding) -> str:
-    """Return the word that a line for people begins with."""
+    """Return the first word of the line of a finding."""
     if finding.fatal:
         return "FATAL"
     return "LOST" if finding.is_grave else WORDS[finding.level]
 
 
 Tone: TypeAlias = Literal["", "title", "note", "derived", "log", "good"]
-"""What a line is, for the colour that a terminal gives it."""
+"""The kind of a line, which decides its colour."""
 TONES: Final[dict[Level, Tone]] = {Level.REMARK: "note", Level.DERIVED: "derived", Level.LOG: "log"}
 WORD: Final = 8
-"""Columns of the word that a line of a finding begins with."""
+"""Width of the first word of a finding's line."""
 VERDICT: Final = ("Damaged", "Consumers stop", "What to do", "No log", "safe", "DO NOT", "broker", "  ")
-"""What lines of the conclusion begin with that are as important as the first."""
+"""The first words of important lines of the conclusion."""
 VERDICTS: Final = {
     Level.REMARK: "nothing is wrong",
     Level.DERIVED: "the log is valid, files beside it are wrong",
@@ -87,22 +87,22 @@ _DIGITS: Final = re.compile(r"\d+")
 
 
 class CheckSummary:
-    """What a check went through and found; ``size`` is that of the log in bytes."""
+    """Totals of a check; ``size`` are the bytes of the log."""
 
     def __init__(self) -> None:
         self.segments = self.batches = self.size = 0
         self.began = monotonic()
         self.levels: Counter[Level] = Counter()
         self.damaged: list[str] = []
-        """The folders of the partitions whose log is damaged."""
+        """The folders of partitions with a damaged log."""
         self.without_batches: list[str] = []
         """The folders of ``damaged`` without a valid batch."""
         self.poisoned: list[str] = []
-        """The folders of partitions whose only damage is a batch that a broker accepts and consumers do not."""
+        """The folders of partitions whose only damage is a batch that a broker accepts and stops consumers."""
         self.holes: list[str] = []
-        """The folders of the partitions that only miss offsets."""
+        """The folders of partitions that only miss offsets."""
         self.fatal: list[str] = []
-        """The files and folders with which a broker does not start."""
+        """The files and folders that prevent a broker's start."""
         self.commonplace: Counter[str] = Counter()
         self.verdicts: list[StartVerdict] = []
         """The verdicts of the brokers, one for each dry start."""
@@ -124,12 +124,12 @@ class CheckSummary:
 
     @property
     def findings(self) -> int:
-        """How many findings there are, remarks not among them."""
+        """The number of findings without remarks."""
         return self.levels[Level.DERIVED] + self.levels[Level.LOG]
 
 
 class FoldedFinding(NamedTuple):
-    """A finding of a block: its position there, and the number of other places with the same text."""
+    """A finding in a block: its place, and the number of others with the same text."""
 
     finding: Finding
     place: str
@@ -137,7 +137,7 @@ class FoldedFinding(NamedTuple):
 
 
 class FindingsBlock(NamedTuple):
-    """The text on one partition or file."""
+    """The findings of one partition or file."""
 
     title: str
     lines: list[FoldedFinding]
@@ -148,14 +148,14 @@ class Shown(NamedTuple):
     """Selects the findings to print."""
 
     quiet: bool = False
-    """Leave out remarks and the summary."""
+    """Omit remarks and the summary."""
     remarks: bool = False
     """Print the common remarks too."""
     verbose: bool = False
-    """Print every finding: similar ones are not folded."""
+    """Print every finding in full."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
-        """Return the lines of a partition or file: the worst first, similar ones folded."""
+        """Return the findings of a partition or file, the worst first, similar ones folded."""
         wrong = any(not finding.is_remark or finding.code in LOUD for finding in findings)
         shown = [
             finding
@@ -179,7 +179,6 @@ class Shown(NamedTuple):
 
 
 def _verdict(shown: Sequence[Finding]) -> str:
-    """Return the sum of findings, the worst first."""
     starts = f", and {NO_START[0].lower()}{NO_START[1:]}" if any(finding.fatal for finding in shown) else ""
     return (HOLES if only_holes(shown) else _worst(shown)) + starts
 
@@ -195,13 +194,13 @@ def _worst(shown: Sequence[Finding]) -> str:
 
 
 def only_holes(findings: Sequence[Finding]) -> bool:
-    """Return whether missing offsets are all that is wrong with the log."""
+    """Return whether missing offsets are the only fault of the log."""
     wrong = [finding for finding in findings if finding.level is Level.LOG]
     return bool(wrong) and all(finding.is_hole for finding in wrong)
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
-    """Yield the first ones of similar findings; the last one has the number of the others."""
+    """Yield the first of similar findings; the last one has the number of the others."""
     for number, finding in enumerate(alike[:ALIKE]):
         inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
         place = inside if finding.position is None else f"{inside}byte {finding.position}: "
@@ -215,10 +214,10 @@ def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
 
 
 class Report(Protocol):
-    """The end of a check."""
+    """Prints the results of a check."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:
-        """Print the findings of a partition or file; there is at least one."""
+        """Print the findings of a partition or file, one or more."""
 
     def start(self, start: BrokerStart) -> None:
         """Print the verdict on a broker's start."""
@@ -227,10 +226,10 @@ class Report(Protocol):
 
 
 class JsonReport:
-    """One object per line: findings and remarks, and a summary at the end."""
+    """Prints JSON lines: findings and remarks, and a summary at the end."""
 
     def __init__(self, out: BinaryIO, *, quiet: bool = False) -> None:
-        """``quiet`` leaves out remarks and the summary."""
+        """``quiet`` omits remarks and the summary."""
         self._out = out
         self._quiet = quiet
 
@@ -297,10 +296,10 @@ def _folders_of(summary: CheckSummary) -> Iterator[tuple[str, list[str]]]:
 
 
 class PlainReport:
-    """Text without colours: a block for each partition with findings, the worst first."""
+    """Prints text without colours: a block for each partition with findings, the worst first."""
 
     is_timed = False
-    """Whether the closing line has the time, in which two runs over the same files differ."""
+    """Whether the last line has the elapsed time, which differs from run to run."""
 
     def __init__(self, out: IO[str], show: Shown) -> None:
         self._out = out
@@ -332,13 +331,12 @@ class PlainReport:
             self._say(text.lstrip(), tone if is_verdict else "note", len(text) - len(text.lstrip()))
 
     def _say(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "") -> None:  # noqa: ARG002  terminals use it
-        """Print a line after ``word``, its level."""
         before = f"  {word:{WORD}}" if word else " " * indent
         self._out.write(f"{before}{harmless_line(text)}\n")
 
 
 def values(finding: Finding) -> str:
-    """Return the two values that disagree."""
+    """Return the expected and the found value as text."""
     pairs = [("expected", finding.expected), ("found", finding.found)]
     return ", ".join(f"{what} {value}" for what, value in pairs if value is not None)
 
@@ -405,7 +403,7 @@ START_VERSION: Final = 1
 
 
 def start_lines(start: BrokerStart) -> Iterator[dict[str, object]]:
-    """Yield the lines of one broker: its own, then one for each of its logs."""
+    """Yield the line of a dry start, then one for each of its logs."""
     yield {
         "kind": "start",
         "version": START_VERSION,
@@ -450,7 +448,7 @@ STYLES: Final[dict[Tone, str]] = {"title": "1", "note": "2", "derived": "33", "l
 
 
 class TerminalReport(PlainReport):
-    """Prints findings on a terminal. A finding has the colour of its level in its first word, other lines in all."""
+    """Prints findings on a terminal. The first word of a finding has its colour, other lines are coloured whole."""
 
     is_timed = True
 

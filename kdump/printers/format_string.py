@@ -1,4 +1,4 @@
-"""Bare values, and lines after a format string like kcat's."""
+"""The output formats ``raw`` and ``format``: bare values, and lines after a format string like kcat's."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Letter(NamedTuple):
-    """A letter of FIELDS and its writer."""
+    """A letter of a format string, and its writer."""
 
     letter: str
     write: Callable[[SelectedBatch, Record], bytes]
 
 
 def raw(delimiter: str) -> list[bytes | Letter]:
-    """Return the template of a value and ``delimiter``; null is written as nothing."""
+    """Return the template of a value and ``delimiter``; null is empty."""
     return [Letter("s", FIELDS["s"]), unescape(delimiter)]
 
 

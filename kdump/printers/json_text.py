@@ -1,4 +1,4 @@
-"""Rows as JSON text: one object of the columns of a record, a batch or a damaged range."""
+"""Rows as JSON: one object with the columns of a record, a batch or a damaged range."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 _AWKWARD: Final = re.compile(f"[\x7f{BEYOND_ASCII}]")
 _BY_PAYLOAD: Final = {"state.key_encoding", "state.value_encoding"}
-"""Columns that are written together with the key and the value."""
+"""Columns that are written with the key or value."""
 _GATHERED: Final = 1000
-"""Headers of a large record that are written in one piece."""
+"""Small headers of a large record that are written at once."""
 _ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}
 
 
@@ -46,21 +46,21 @@ def _escape(awkward: re.Match[str]) -> str:
 
 
 def payload(text: Text) -> str:
-    """Return a key or value as a JSON value. A payload that is JSON is kept, on one line."""
+    """Return a key or value as a JSON value. JSON stays JSON, on one line."""
     if text.encoding == "json":  # newlines can stand between its tokens only
         return harmless_json(text.text.replace("\n", " ").replace("\r", " "))
     return quote(text.text)
 
 
 def content(column: Column, data: bytes, encoding: Encoding) -> str:
-    """Return a key or value as a JSON value, and the column that shows its encoding after it where there is one."""
+    """Return a key or value as a JSON value, followed by the column of its encoding if it is not utf8."""
     text = to_text(data, encoding)
     shown = payload(text)
     return shown if text.encoding is None else f'{shown},"{_ENCODING_OF[column.name]}":"{text.encoding}"'
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Like :func:`payload`, in pieces for a large one; then yield ``before`` and ``mark``, the encoding's name."""
+    """Like :func:`payload`, in pieces; then yield ``before`` and the encoding's name under ``mark``."""
     from kdump.rows.pieces import to_pieces  # few records are large
 
     pieces = to_pieces(data, encoding)
@@ -76,7 +76,7 @@ def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = 
 
 
 def plain(column: Column, value: object) -> str:
-    """Return a JSON value as a cell: a text without quotes, anything else as JSON."""
+    """Return a JSON value as a cell: a text without quotes, other values as JSON."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else scalar(column, value)
 
 
@@ -154,9 +154,9 @@ def _large_header(pair: Header, encoding: Encoding) -> Iterator[str]:
 
 
 class JsonShape:
-    """The columns of one kind of line, ready to be filled in.
+    """The template of one kind of line.
 
-    A batch's :meth:`parts` are made once: constants are text already, the rest are functions of the record.
+    Its :meth:`parts` are made once per batch: text for constants, functions of the record for the rest.
     """
 
     def __init__(self, columns: Sequence[Column], encoding: Encoding = "auto") -> None:
@@ -164,7 +164,7 @@ class JsonShape:
         self.encoding = encoding
 
     def parts(self, batch: SelectedBatch) -> list[Part]:
-        """Return the line's fragments for the records of one batch."""
+        """Return the fragments of a line for the records of one batch."""
         parts: list[Part] = []
         for column in self.columns:
             part = self._part(column, batch)
@@ -175,7 +175,7 @@ class JsonShape:
         return parts
 
     def constant(self, column: Column, batch: SelectedBatch) -> str:
-        """Return the fragment of a column whose value is the same in all records of the batch."""
+        """Return the fragment of a column that all records of the batch share."""
         value = values.constant(column, batch)
         return "" if column.optional and value is None else f",{quote(column.name)}:{scalar(column, value)}"
 
@@ -202,7 +202,6 @@ class JsonShape:
         return lambda record: prefix + scalar(column, get(batch, record))
 
     def pieces(self, item: SelectedBatch, record: Record) -> Iterator[str]:
-        """Yield the line of a large record in pieces."""
         before = "{"
         for column in self.columns:
             if column.type == "binary" and (data := values.value(column, item, record)) is not None:
@@ -231,6 +230,5 @@ class JsonShape:
 
 
 def render(parts: Sequence[Part], record: Record) -> str:
-    """Return the line of one record."""
     line = "".join([part if isinstance(part, str) else part(record) for part in parts])
     return f"{{{line[1:]}}}\n"

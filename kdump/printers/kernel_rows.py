@@ -1,7 +1,7 @@
-"""Rows as shapes for the kernel: the fast branch of JSON lines, CSV and format strings.
+"""Rows by the kernel, as JSON lines, CSV and after format strings.
 
-A shape has slots for the fields of a record, and literal text for values that all records of a kind of batch share.
-If the kernel does not support a column, the general path prints all rows.
+A shape has slots for the fields of a record, and literal text for values that all records of a kind of batch share. If
+the kernel does not support a column, the general path prints all rows.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 CHUNK: Final = 1 << 22
-"""Bytes of output after which a batch's rows go out."""
+"""Bytes of rows that are written at a time."""
 NUMBERS: Final = {
     f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot for name, slot in slots(OTHERS).items()
 } | {"batch.count": slots(OTHERS)["records_count"]}
-"""The slots of numbers, by their source in the row."""
+"""The slots of numbers by the source of their column."""
 KEY, VALUE = (next(column for column in rows.RECORD if column.name == name) for name in ("key", "value"))
 _SPELT: Final = {"hex", "base64"}
 _WAYS: Final = {"auto": "string", "utf8": "string"}
 
 
 class KernelRows:
-    """Makes the rows of batches whose records are unread, or with ``batches`` of the batches of runs.
+    """Makes the rows of unread records, or with ``batches`` those of the batches of runs.
 
     A subclass defines the parts of a row.
     """
@@ -69,7 +69,7 @@ class KernelRows:
         *,
         batches: bool = False,
     ) -> None:
-        """``write`` formats the keys, values and hashes that the kernel leaves to the general path."""
+        """``write`` formats keys, values and hashes that the kernel does not."""
         self.columns, self.encoding, self.redactor, self.batches = columns, encoding, redactor, batches
         self.marks = [column for column in columns if column.source in values.MARKS]
         self.file: SegmentFacts | None = None
@@ -102,16 +102,16 @@ class KernelRows:
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         """Return the literals and slots of a row; None if the kernel does not support a column.
 
-        ``nulls`` has the sources (key, value) that are null.
+        ``nulls`` are the sources (key, value) that are null.
         """
         raise NotImplementedError
 
     def decoded(self, _key: bytes | None, _value: bytes | None, _headers: Sequence[Header]) -> bytes:
-        """Return the member of a row for decoded payloads; empty for none."""
+        """Return the JSON member of decoded payloads, or empty."""
         return b""
 
     def shown(self, data: bytes) -> bytes:
-        """Return a payload, or its hash in its place."""
+        """Return a payload, or its hash if redacted."""
         return data if self.redactor is None else self.redactor.hash(data).encode()
 
     def _headers(self, pairs: Sequence[Header]) -> bytes:
@@ -121,10 +121,10 @@ class KernelRows:
     def rows(
         self, item: SelectedBatch, records: BatchRecords | RunRecords, made: MadeLines | None
     ) -> Iterator[Bytes] | None:
-        """Yield the rows of a batch, or of a run of them, as blocks, each valid until the next.
+        """Yield the rows of a batch or run as blocks, each valid until the next.
 
-        ``made`` are the first rows of a run. None: the general path prints them. The batches of a run may be passed
-        one by one.
+        ``made`` are the first rows of a run. None: the general path prints them. The caller may pass the batches of a
+        run one by one.
         """
         shape = self.shape_of(item)
         if shape is None:
@@ -134,19 +134,19 @@ class KernelRows:
         return self._of_batch(shape) if self.begin(records) else None
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a run for a kind of batches that was met before; a thread may call this."""
+        """Return the first rows of a run of a known kind of batches, or None; a thread may call this."""
         if item.file is not self.file or (marks := self._marks(item)) is None:
             return None
         shape = self.shapes.get(self._kind(item, marks))
         return None if shape is None else self.ahead.make(run, None, shape)
 
     def begin(self, records: BatchRecords) -> bool:
-        """Turn the kernel to the records of a batch; return whether it can."""
+        """Give the records of a batch to the kernel; return whether it can read them."""
         others = [getattr(records.batch, name) for name in OTHERS]
         return self.kernel.begin(records.data, records.start, records.batch.header, others)
 
     def shape_of(self, item: SelectedBatch) -> Shape | None:
-        """Return the shape of the rows of a batch or a run; None: the general path prints them."""
+        """Return the shape of the rows of a batch or run; None for the general path."""
         if item.file is not self.file and item.file != self.file:
             self.marked = [column for column in self.marks if values.mark(column, item) is not None]
             self.shapes.clear()
@@ -158,7 +158,7 @@ class KernelRows:
         return self.shapes.get(kind) or self._compile(kind, item)
 
     def _marks(self, item: SelectedBatch) -> tuple[object, ...] | None:
-        """Return the marks that all rows of a batch or a run share; None if rows differ."""
+        """Return the marks that all rows of a batch or run share; None if rows differ."""
         if not self.marked:
             return ()
         offsets = (item.base_offset, item.batch.last_offset) if item.run is None else item.run.offsets
@@ -167,12 +167,12 @@ class KernelRows:
         return tuple([values.value(column, item) for column in self.marked])
 
     def _kind(self, item: SelectedBatch, marks: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the values that all rows of a shape share; ``marks`` are those of the file."""
+        """Return the key of a shape: the values that its rows share; ``marks`` are those of the file."""
         batch = item.batch
         return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 
     def _of_batch(self, shape: Shape) -> Iterator[Bytes]:
-        """Yield the rows of the batch that the kernel has turned to."""
+        """Yield the rows of the batch that the kernel is reading."""
         kernel = self.kernel
         while kernel.left:
             lines = kernel.lines(None, shape, CHUNK)
@@ -182,7 +182,7 @@ class KernelRows:
             yield lines
 
     def _of_run(self, shape: Shape, records: RunRecords, made: MadeLines | None) -> Iterator[Bytes]:
-        """Yield the rows of batches of a run; stop at the first unchecked one that cannot be printed whole."""
+        """Yield the rows of a run; stop at the first unchecked batch that cannot be printed completely."""
         head, of_record = self.lines(shape)
         kernel, lines = self.ahead.begin(records.run, records.row, records.stop, made)
         while True:
@@ -228,11 +228,11 @@ class KernelRows:
 
 _NULLS: Final = {1: "record.key", 2: "record.value"}
 LATEST: Final = "batch.max_timestamp"
-"""What differs from batch to batch in rows of batches. The kernel's slot of timestamps holds it before records."""
+"""The timestamp of a row of a batch, in the kernel's slot for timestamps of records."""
 
 
 def _joined(parts: list[Part]) -> list[Part]:
-    """Return parts with each run of literals as one."""
+    """Return the parts with adjacent literals joined."""
     joined: list[Part] = []
     for part in parts:
         if isinstance(part, bytes) and joined and isinstance(joined[-1], bytes):
@@ -243,12 +243,12 @@ def _joined(parts: list[Part]) -> list[Part]:
 
 
 def number(column: Column) -> int | None:
-    """Return the slot of a column that is a number, None for another one."""
+    """Return the slot of a numeric column, or None."""
     return NUMBERS.get(column.source) if column.type in {"int", "long"} else None
 
 
 def is_literal(column: Column, item: SelectedBatch) -> bool:
-    """Return whether a column, which is no number, is the same in all rows of a shape."""
+    """Return whether a column without a number is the same in all rows of a shape."""
     return column.source != LATEST and values.is_constant(column, item)
 
 
@@ -310,7 +310,7 @@ class JsonRows(KernelRows):
         return self._decoded.member(key, value, headers)
 
     def _written(self, column: Column) -> list[Part] | None:
-        """Return the parts after the name of a column; None if the kernel does not support the column."""
+        """Return the parts of a value; None if the kernel does not support the column."""
         name, encoding = column.name, self.encoding
         if column.type != "binary":
             slot = _JSON_SLOTS.get(column.source)
@@ -373,7 +373,7 @@ class CsvRows(KernelRows):
         return cells.quoted(cells.constant_cell(column, item, self.encoding)).encode()
 
     def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
-        """Return the parts of a cell that differs between records; None if the kernel does not support it."""
+        """Return the parts of a cell; None if the kernel does not support the column."""
         encoding = self.encoding
         of = cells.PAYLOAD_OF.get(column.source)
         if of is not None:
@@ -396,7 +396,7 @@ _MARKED: Final[dict[tuple[Part, ...], Part]] = {
     (ROW_SLOTS[f"cell_{name}"], ROW_SLOTS[f"mark_{name}"]): ROW_SLOTS[f"marked_cell_{name}"]
     for name in ("key", "value")
 }
-"""Two cells that the kernel writes in one go."""
+"""Cell and encoding -> the slot that writes both."""
 _CSV_SLOTS: Final = {
     "record.timestamp": ROW_SLOTS["iso_cell"],
     LATEST: ROW_SLOTS["iso_cell"],
@@ -406,7 +406,7 @@ _CSV_SLOTS: Final = {
 
 
 class FormatRows(KernelRows):
-    """Makes lines after a format string, or bare values: what :func:`kdump.printers.format_string.parse` returns."""
+    """Makes lines after a template of :func:`kdump.printers.format_string.parse`."""
 
     def __init__(self, template: Sequence[bytes | Letter], redactor: Redactor | None) -> None:
         super().__init__((), "auto", redactor, lambda _, data: data)

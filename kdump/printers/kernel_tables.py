@@ -1,4 +1,4 @@
-"""Tables without styles by the kernel: the fast branch of :mod:`kdump.printers.table`."""
+"""Tables without styles by the kernel, for :mod:`kdump.printers.table`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DrawnTable(Protocol):
     """Draws a table with fixed column widths."""
 
     group: tuple[bool, int]
-    """Whether the group of rows is open, and how many rows it has. The code that draws rows updates it."""
+    """Whether a group of rows is open, and its number of rows."""
 
     def frame(self) -> tuple[bytes, bytes]:
         """Return the lines before the rows of a group, and those after them."""
@@ -34,14 +34,14 @@ class DrawnTable(Protocol):
         """Return the width of a column."""
 
     def fitted(self, at: int, text: str | None) -> bytes:
-        """Return a cell of a column as wide as that."""
+        """Return a cell in the width of its column."""
 
     def draw(self, rows: Bytes) -> None:
-        """Draw rows that are made."""
+        """Draw finished rows."""
 
 
 class TableRows(KernelRows):
-    """Makes rows in the settled widths of a table."""
+    """Makes rows in the fixed column widths of a table."""
 
     whole_batches = False  # a number that is too wide for its column is one row's alone
 
@@ -54,7 +54,6 @@ class TableRows(KernelRows):
         self.reset_widths()
 
     def reset_widths(self) -> None:
-        """Take the current widths of the table."""
         self.shapes.clear()
         above, below = self.table.frame()
         self.kernel.frame(above, below, group=cells.GROUP, longest=cells.LONGEST)
@@ -100,7 +99,6 @@ class TableRows(KernelRows):
         return self._of_one(item, records, shape)
 
     def _of_table(self, item: SelectedBatch, records: RunRecords, shape: Shape | None) -> Iterator[SelectedBatch]:
-        """Draw the rows of a run of batches."""
         kernel, run, row = self.kernel, records.run, records.row
         while row < records.stop:
             if shape is None:
@@ -122,7 +120,6 @@ class TableRows(KernelRows):
             yield _rest(one, 0)
 
     def _of_one(self, item: SelectedBatch, records: BatchRecords, shape: Shape) -> Iterator[SelectedBatch]:
-        """Draw the rows of a batch."""
         kernel = self.kernel
         if not self.begin(records):
             yield _rest(item, 0)
@@ -137,7 +134,6 @@ class TableRows(KernelRows):
                 return
 
     def _begin(self) -> None:
-        """Set the number of rows of the group in the kernel."""
         self.kernel.is_open, self.kernel.count = self.table.group
 
     def _draw(self, lines: Bytes) -> None:
@@ -155,6 +151,6 @@ _SLOTS: Final = {
 
 
 def _rest(item: SelectedBatch, left: int) -> SelectedBatch:
-    """Return a batch with its last records for the general path; 0: all of them."""
+    """Return a batch with its last ``left`` records for the general path; 0 means all of them."""
     start = len(item.records) - left if left else 0
     return item._replace(records=SomeRecords(item.records, range(start, len(item.records))))

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class Printer(Protocol):
-    """Prints the items of a reader. ``shows_damage``: the output itself contains damaged ranges."""
+    """Prints the items of a reader. ``shows_damage``: damaged ranges are part of the output."""
 
     shows_damage: bool
 
     def begin(self) -> None: ...
     def go_on(self, name: str) -> bytes:
-        """Begin within a segment; return the text before its first line, if nothing of it is printed yet."""
+        """Begin within a segment; return the text before its first line."""
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run, which is all of ``item``, or None; a thread may call this."""
+        """Return the first lines of a run, the whole of ``item``, or None; a thread may call this."""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         """Print a batch or a run of batches; ``made`` is the result of :meth:`make`."""
@@ -42,7 +42,7 @@ class Printer(Protocol):
 
 
 class HidingPrinter:
-    """Removes passwords and credentials from records, and passes them to ``printer``."""
+    """Removes passwords and credentials from records before ``printer`` prints them."""
 
     def __init__(self, printer: Printer) -> None:
         self._printer = printer
@@ -51,11 +51,10 @@ class HidingPrinter:
         self.begin, self.go_on, self.lost, self.end = printer.begin, printer.go_on, printer.lost, printer.end
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run, if they hide nothing."""
+        """Return the first lines of a run without secrets, or None."""
         return None if self._hides(item) else self._printer.make(item, run)
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
-        """Print the records of a batch, or of a run of batches."""
         if not self._hides(item) or self._secrets is None:
             self._printer.found(item, made)
             return
@@ -78,21 +77,21 @@ class HidingPrinter:
 
 
 class PrintOptions(NamedTuple):
-    """What a printer shows of batches and records, and how; each format uses the fields that it has room for."""
+    """Options of a printer; each format uses those that apply to it."""
 
     columns: Sequence[Column]
     batches: bool
-    """Whether batches are printed in place of records."""
+    """Print batches in place of records."""
     encoding: Encoding
     keys: bool
     values: bool
-    """Whether the classic text has keys, and values with headers."""
+    """Print keys, and values with headers, in the classic text."""
     template: str
     """The format string of ``format``."""
     delimiter: str
-    """What follows each value of ``raw``."""
+    """The text after each value of ``raw``."""
     redactor: Redactor | None = None
-    """What hashes payloads."""
+    """Hashes payloads."""
     decodes: bool = False
     """Whether the classic text has decoded keys and values."""
 
@@ -154,4 +153,4 @@ PRINTERS: Final[dict[str, Callable[[BinaryIO, PrintOptions], Printer]]] = {
 COLUMNAR: Final = frozenset({"jsonl", "json", "csv", "table"})
 """Formats made of columns."""
 WHOLE: Final = frozenset({"json", "table"})
-"""Formats with an end: their output cannot be joined from pieces."""
+"""Formats whose output cannot be joined from pieces."""

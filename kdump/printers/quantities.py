@@ -10,7 +10,6 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def size(count: float) -> str:
-    """Return a number of bytes for people."""
     unit = 0
     while count >= 1024 and unit < len(_UNITS) - 1:
         count, unit = count / 1024, unit + 1
@@ -18,13 +17,13 @@ def size(count: float) -> str:
 
 
 def exact_size(count: int) -> str:
-    """Return a number of bytes for people, and the bytes: ``9.4 MiB (9,837,370 bytes)``."""
+    """Return a number of bytes in both forms: ``9.4 MiB (9,837,370 bytes)``."""
     exact = f"{count:,} byte" + ("" if count == 1 else "s")
     return exact if count < 1024 else f"{size(count)} ({exact})"
 
 
 def pace(count: int, seconds: float) -> str:
-    """Return how long so many bytes took, and the bytes of a second."""
+    """Return seconds, and bytes per second: ``in 1.2 s, 3.4 MiB/s``."""
     return f"in {seconds:.1f} s, {size(count / max(seconds, 0.001))}/s"
 
 
@@ -34,12 +33,11 @@ def counted(count: int, what: str) -> str:
 
 
 def optional_size(count: float | None) -> str | None:
-    """Return a number of bytes for people, None for None."""
     return None if count is None else size(count)
 
 
 def time(ms: int | None) -> str | None:
-    """Return a time in ms as ISO 8601 to the second (UTC), or in ms if the calendar has no such time; None for None."""
+    """Return a time in ms as ISO 8601 in UTC, to the second; as ms outside the calendar; None for None."""
     if ms is None:
         return None
     text = iso(ms)
@@ -47,5 +45,5 @@ def time(ms: int | None) -> str | None:
 
 
 def share(part: float, whole: float) -> str | None:
-    """Return a part of a whole in percent; None if the whole is 0."""
+    """Return a percentage; None if the whole is 0."""
     return f"{100 * part / whole:.1f}%" if whole else None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RecordRows:
-    """Prints a row per record, or per batch with ``batches``. ``redactor`` hashes payloads."""
+    """Base class that prints a row per record, or per batch with ``batches``. ``redactor`` hashes payloads."""
 
     shows_damage = False
 
@@ -48,7 +48,7 @@ class RecordRows:
         return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
-        """Print the records of a batch, or of a run of batches; ``made`` are the first rows of a run."""
+        """Print a batch or a run of batches; ``made`` are the first rows of a run."""
         records = item.records
         if not records and not self.batches:
             return
@@ -71,17 +71,17 @@ class RecordRows:
             self.records(item if self.redactor is None else self.redactor(item))
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a run if they can be made; a thread may call this."""
+        """Return the first rows of a run, or None; a thread may call this."""
         return None if self._kernel is None else self._kernel.make(item, run)
 
     def batch(self, item: SelectedBatch) -> None:
         """Print a batch."""
 
     def records(self, item: SelectedBatch) -> None:
-        """Print the records of a batch one by one; there are some."""
+        """Print the records of a batch, one or more."""
 
     def region(self, rows: Bytes) -> None:
-        """Print rows of the kernel with one write: they may be in the buffer that ``out`` would fill next."""
+        """Print rows of the kernel with one write: they may be in the buffer that ``out`` fills next."""
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:
@@ -102,7 +102,7 @@ class RecordRows:
 
 
 class Separated(RecordRows):
-    """Prints CSV. A damaged range has a row, without a reason, only if the column ``kind`` is printed."""
+    """Prints CSV. A damaged range has a row, without a reason, only with the column ``kind``."""
 
     def __init__(
         self,
@@ -132,7 +132,6 @@ class Separated(RecordRows):
             self._line(cells)
 
     def _long_line(self, item: SelectedBatch, record: Record) -> None:
-        """Print the line of a large record in pieces."""
         for number, column in enumerate(self.columns):
             self.out.write(b"," if number else b"")
             for text in quoted_in_pieces(cell_in_pieces(column, item, record, self.encoding)):
@@ -145,7 +144,7 @@ class Separated(RecordRows):
         return CsvRows(self.columns, self.encoding, self.redactor, batches=self.batches)
 
     def lost(self, item: DamagedRange) -> None:
-        """Print the columns that a damaged range shares with a record or batch."""
+        """Print the columns that damaged ranges share with records or batches."""
         if KIND in self.columns:
             self._line([damage_cell(column, item) for column in self.columns])
 
@@ -154,7 +153,7 @@ class Separated(RecordRows):
 
 
 class Plain(RecordRows):
-    """Prints every record after a template of texts and letters."""
+    """Prints each record after a template."""
 
     def __init__(self, out: BinaryIO, template: Sequence[bytes | Letter], *, redactor: Redactor | None = None) -> None:
         super().__init__(out, redactor=redactor)
@@ -187,7 +186,7 @@ class Plain(RecordRows):
 
 
 class JsonLines(RecordRows):
-    """Prints JSON lines. ``columns`` are those of a record; with ``batches`` it prints batches instead."""
+    """Prints JSON lines. ``columns`` are those of records, or with ``batches`` those of batches."""
 
     shows_damage = True
     around = (b"", b"\n")

@@ -1,7 +1,7 @@
-"""Tables for people: the only module that needs rich.
+"""The output format ``table``: records or batches as a table for people, drawn by rich.
 
-Rows are drawn in groups, so that memory does not grow with the output. The first group settles the widths; a number is
-never cut: a later one that is longer makes its column wider, with styles from its group on, without from its row on.
+Rows are drawn in groups, so that memory does not grow with the output. The first group decides the widths. A number is
+never cut: a longer one widens its column, with styles from its group on, without styles from its row on.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 WIDEST: Final = 4096
-"""Characters of a line where no terminal sets a width."""
+"""Width of a line without a terminal."""
 HEIGHT: Final = 25
-"""Height of the console: unused, but rich accepts a width only with a height."""
+"""Height of the console: rich accepts a width only with a height."""
 WIDE_GAP: Final = 3
-"""Columns between two cells, where a line has room for them."""
+"""Blanks between two cells on a wide terminal."""
 NARROW_GAP: Final = 1
-"""Those where it has none."""
+"""Blanks between two cells on a narrow terminal."""
 TIME: Final = "timestamp"
-"""The column of text that is shortened last: times are of use as a whole."""
+"""The last column of text to be shortened: cut times are useless."""
 LEAST: Final = 5
-"""Columns of the terminal that a cell of text keeps, where it needs them."""
+"""Minimum width of a cell of text."""
 NEEDED: Final = (
     "topic",
     TIME,
@@ -62,7 +62,7 @@ NEEDED: Final = (
 
 
 class Quiet(Console):
-    """A console that lets its caller handle a closed pipe. Its width is that of the terminal, if any."""
+    """A console that raises BrokenPipeError for a closed pipe. Its width is that of the terminal, if any."""
 
     def __init__(self, *, file: IO[str] | None = None, width: int | None = None, highlight: bool = False) -> None:
         columns = terminal_width() if width is None else width
@@ -91,21 +91,21 @@ class Tables:
         self._rows: list[list[Text | str] | Text] = []
         self._widths: list[int] | None = None
         self._shown: Sequence[int] = range(len(columns))
-        """The columns that the terminal has room for, by number."""
+        """The numbers of the columns that fit the terminal."""
         self._gap = WIDE_GAP
         self._plain = not self.console.is_terminal
-        """Whether rows have no styles: then they are drawn here, many times as fast as by rich."""
+        """Whether rows have no styles: this class draws them, many times as fast as rich."""
         self._begun = False
         self._fits: list[Callable[[str], str]] = []
         self._numbers = [at for at, column in enumerate(columns) if column.type in NUMBERS]
         self._edges: tuple[str, str] | None = None
         """The lines around a later group of rows."""
         self.group = False, 0
-        """Whether the lines before the rows of a group are drawn, and how many rows and damaged ranges it has."""
+        """Whether a group of rows is open, and its number of rows and damaged ranges."""
         self._kernel: TableRows | None = None
 
     def make(self, item: SelectedBatch, run: Run) -> None:
-        """Return nothing: rows wait for the widths of the columns."""
+        """Return None: rows wait for the column widths."""
 
     def begin(self) -> None:
         """Do nothing: the header waits for the first rows."""
@@ -139,20 +139,16 @@ class Tables:
         return self._kernel.print_rows(item)
 
     def frame(self) -> tuple[bytes, bytes]:
-        """Return the lines before the rows of a group, and those after them."""
         above, below = self._frame(header=False)
         return above.encode(), below.encode()
 
     def width(self, at: int) -> int:
-        """Return the fixed width of a column."""
         return 0 if self._widths is None else self._widths[at]
 
     def fitted(self, at: int, text: str | None) -> bytes:
-        """Return a cell of a column as wide as that."""
         return self._fits[at](_shown(text)).encode()
 
     def draw(self, rows: Bytes) -> None:
-        """Draw rows that are made."""
         self.console.file.write(str(rows, "utf-8"))
 
     def _records(self, item: SelectedBatch) -> None:
@@ -216,7 +212,7 @@ class Tables:
             self._kernel.reset_widths()
 
     def _stream(self, row: list[Text | str] | Text) -> None:
-        """Draw a row without styles, or a damaged range. The widths are settled."""
+        """Draw a row without styles, or a damaged range, in the fixed widths."""
         if isinstance(row, Text):
             if not self._begun:
                 self._open()
@@ -238,20 +234,20 @@ class Tables:
             self._close()
 
     def _open(self) -> None:
-        """Draw the lines before the rows of a group, if they are not there yet."""
+        """Open a group of rows: draw the lines before it."""
         is_open, count = self.group
         if not is_open:
             self.console.file.write(self._frame(header=not self._begun)[0])
             self._begun, self.group = True, (True, count)
 
     def _close(self) -> None:
-        """Draw the lines after the rows of a group."""
+        """Close a group of rows: draw the lines after it."""
         if self.group[0]:
             self.console.file.write(self._frame(header=False)[1])
         self.group = False, 0
 
     def _frame(self, *, header: bool) -> tuple[str, str]:
-        """Return the lines before the rows of a table, and the one after them."""
+        """Return the lines before and after the rows of a group."""
         if not header and self._edges is not None:
             return self._edges
         table = self._table(header=header)
@@ -287,7 +283,7 @@ class Tables:
         return table
 
     def _settle(self) -> list[int]:
-        """Return the column widths that the first rows need; the widest texts are shortened to fit the console."""
+        """Return the column widths for the first rows; the widest texts shrink to fit the console."""
         widths = self._widths or [len(column.name) for column in self.columns]
         numbers = [at for at, column in enumerate(self.columns) if column.type in NUMBERS]
         measured = range(len(widths)) if self._widths is None else numbers
@@ -312,11 +308,11 @@ class Tables:
         return widths
 
     def _room(self, shown: Sequence[int]) -> int:
-        """Return the columns of the terminal that are left for the cells of so many columns."""
+        """Return the width that is left for the cells of some columns."""
         return max(self.console.width - self._gap * len(shown) - 1, 3 * len(shown))
 
     def _with_room(self, least: Sequence[int]) -> Sequence[int]:
-        """Return the columns for which a terminal has room where each has its least width, one at least."""
+        """Return the columns that fit in their least widths, at least one."""
         shown = list(range(len(least)))
         order = [column.name for column in self.columns if column.name not in NEEDED][::-1]
         for name in (*order, *NEEDED):
@@ -327,7 +323,7 @@ class Tables:
 
 
 def _shrink(widths: list[int], group: Sequence[int], room: int) -> None:
-    """Narrow the widest columns of a group until all fit a line."""
+    """Narrow the widest columns of a group until all columns fit."""
     while sum(widths) > room and group:
         widest = max(group, key=widths.__getitem__)
         if widths[widest] == 1:
@@ -350,7 +346,7 @@ def _shown(text: str | None) -> str:
 
 
 def _fit(width: int, *, right: bool) -> Callable[[str], str]:
-    """Return a function that pads or shortens a cell to the width of its column, as rich does."""
+    """Return a function that pads or cuts a cell to the width of its column, as rich does."""
 
     def fit(cell: str) -> str:
         if cell.isascii():

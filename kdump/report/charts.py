@@ -1,7 +1,7 @@
-"""The charts of the page, drawn by Vega-Lite (vl-convert) as SVG when the report is made: the page needs no library.
+"""The charts of the page, drawn by Vega-Lite (vl-convert) as SVG when the report is made.
 
-Colours are CSS variables, so that the page's light and dark schemes count. Each mark has an ``aria-label``. Names of
-topics are data of a chart, never part of what Vega-Lite interprets.
+Colours are CSS variables, so that the light and dark schemes of the page apply. Each mark has an ``aria-label``. Names
+of topics are data of a chart, never part of a specification.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 Spec: TypeAlias = dict[str, Any]
 TOPICS: Final = 15
-"""Topics that a chart of bars names."""
+"""Topics in a bar chart, at most."""
 COLOURED: Final = 7
-"""Topics that have a colour of their own; the others share one."""
+"""Topics with a colour of their own; the others share one."""
 ROWS: Final = 40
 """Rows of the heat map and of the map of damage."""
 AT_ONCE: Final = 14
 """Maximum number of rows in one drawing: the engine needs about 7 KiB for each of their marks."""
 MARKS: Final = 40 * AT_ONCE
-"""Marks of damage that are drawn at once, at most."""
+"""Marks of damage in one drawing, at most."""
 HEATS: Final = 5
-"""Steps of colour that the heat map has."""
+"""Colours of the heat map."""
 WIDTH: Final = 520
 WIDE: Final = 820
 NAME: Final = 28
@@ -45,7 +45,6 @@ NAME: Final = 28
 LETTER: Final = 8
 """Maximum width of a character in pixels, except for wide ones."""
 PADDING: Final = 4
-"""Pixels around it."""
 _COLOURS: Final = [f"var(--c{number})" for number in range(1, COLOURED + 2)]
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -72,7 +71,7 @@ _UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10,
 
 
 class Chart(NamedTuple):
-    """A drawn chart: the section it belongs to, its title, what it shows in words, and the SVG."""
+    """A drawn chart: its section of the page, its title, its contents in words, and the SVG."""
 
     part: str
     title: str
@@ -81,7 +80,7 @@ class Chart(NamedTuple):
 
 
 def charts(report: LogDirReport) -> list[Chart]:
-    """Return the charts for which there is something to draw."""
+    """Return the charts with data."""
     found = list(_specs(report))
     svgs = drawn([{"$schema": SCHEMA, "config": CONFIG, **spec} for _, _, _, *specs in found for spec in specs])
     within_page = (_within_page(svg, number) for number, svg in enumerate(svgs, 1))
@@ -89,10 +88,10 @@ def charts(report: LogDirReport) -> list[Chart]:
 
 
 def drawn(specs: Sequence[Spec]) -> list[str]:
-    """Return the SVGs of specifications, drawn by processes that end with their memory, one after the other.
+    """Return the SVGs of specifications, drawn by successive processes that end to free their memory.
 
-    A forked process would hold the memory of this one besides. Raises KdumpError if one draws nothing; it has printed
-    the reason.
+    A forked process would hold the memory of this one too. Raises KdumpError if one draws nothing; it has printed the
+    reason.
     """
     svgs: list[str] = []
     while len(svgs) < len(specs):
@@ -114,9 +113,9 @@ def drawn(specs: Sequence[Spec]) -> list[str]:
 
 
 def _within_page(svg: str, number: int) -> str:
-    """Return an SVG without its namespaces: a page does not need them, and they look like URLs.
+    """Return an SVG without namespaces, which a page does not need and which look like URLs.
 
-    Its identifiers get a number, because other processes use the same ones.
+    Its identifiers get a number: other processes use the same ones.
     """
     svg = re.sub(r'(<clipPath id="|clip-path="url\(#)clip', rf"\g<1>chart{number}-clip", svg)
     svg = svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
@@ -124,7 +123,7 @@ def _within_page(svg: str, number: int) -> str:
 
 
 _Drawn: TypeAlias = tuple[str, str, str, *tuple[Spec, ...]]
-"""A chart to draw: section, title, description, and specifications of its parts from top to bottom."""
+"""A chart to draw: section, title, description, and the specifications of its parts from top to bottom."""
 
 
 def _specs(report: LogDirReport) -> Iterator[_Drawn]:
@@ -142,13 +141,13 @@ def _specs(report: LogDirReport) -> Iterator[_Drawn]:
 
 
 def short_name(name: str) -> str:
-    """Return a name as a chart shows it."""
+    """Return a name, shortened for a chart."""
     text = harmless_line(name)
     return text if len(text) <= NAME else f"{text[: NAME // 2 - 1]}…{text[-NAME // 2 :]}"
 
 
 def _bar_rows(values: Sequence[Spec], field: str, title: str, *, axis: Spec | None = None) -> Spec:
-    """Return bars in the order of ``values``, which have ``name``, ``text`` and the field."""
+    """Return a bar chart of ``values``, which have ``name``, ``text`` and the field, in their order."""
     return {
         "width": WIDTH - 200,
         "height": {"step": 20},
@@ -163,14 +162,13 @@ def _bar_rows(values: Sequence[Spec], field: str, title: str, *, axis: Spec | No
 
 
 def _names(order: Iterable[str]) -> Spec:
-    """Return an axis of names in an order."""
     return {"field": "name", "type": "nominal", "sort": list(order), "title": None, "axis": {"domain": False}}
 
 
 def _rows(names: Sequence[str], values: Sequence[Spec], spec: Spec) -> Iterator[Spec]:
     """Yield a map with a row for each name, in parts of at most AT_ONCE rows.
 
-    The last part has the scale and the legend. All parts have the same width: a long name ends with dots.
+    The last part has the scale and the legend. All parts have the same width: long names end with dots.
     """
     encoding = spec["encoding"]
     across, colour = encoding["x"], encoding["color"]
@@ -195,12 +193,12 @@ def _rows(names: Sequence[str], values: Sequence[Spec], spec: Spec) -> Iterator[
 
 
 def _unit(most: int) -> tuple[int, str]:
-    """Return the unit in which an axis counts bytes: the largest one that ``most`` reaches."""
+    """Return the unit of an axis of bytes: the largest one that ``most`` reaches."""
     return next(((unit, name) for unit, name in _UNITS if most >= unit), _UNITS[-1])
 
 
 def _unique(names: Sequence[str], shown: Callable[[str], str] = lambda name: name) -> dict[str, str]:
-    """Return a unique short form of each name, from its ``shown`` text: an axis would merge equal ones."""
+    """Return a unique short form of each name: an axis merges equal ones."""
     found: dict[str, str] = {}
     for name in names:
         text = unique = short_name(shown(name))
@@ -290,7 +288,7 @@ def _time(axis: series.TimeAxis) -> Spec:
 
 
 def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
-    """A time by partition map of bytes: gaps are empty, bursts are strong. Each row is coloured by its own largest."""
+    """Yield a heat map of bytes by partition and time. The maximum of each row has the strongest colour."""
     sums: Counter[tuple[str, int, int]] = Counter()
     whole: Counter[tuple[str, int]] = Counter()
     for line in report.lines("hours"):
@@ -340,7 +338,7 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
 
 
 def _damage(report: LogDirReport) -> Iterator[_Drawn]:
-    """Return a chart with a row for each damaged segment, and its damaged ranges at their positions."""
+    """Yield a chart with a row for each damaged segment, and its damaged ranges at their positions."""
     files = report.lines("damage", "damagedFile")[:ROWS]
     if not files:
         return
@@ -389,7 +387,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
 
 
 class _Range(NamedTuple):
-    """Damage in a file: its begin and end as shares of the file, its bytes, and its text."""
+    """A damaged range: start and end as shares of the file, its bytes, and its text."""
 
     start: float
     end: float
@@ -398,7 +396,7 @@ class _Range(NamedTuple):
 
 
 def _damaged_ranges(report: LogDirReport, files: Sequence[Line]) -> dict[str, list[_Range]]:
-    """Return the damaged ranges of each file, in order."""
+    """Return the damaged ranges of each file."""
     found: dict[str, list[_Range]] = {line["file"]: [] for line in files}
     sizes = {line["file"]: max(1, line["size"]) for line in files if line["parts"] is None}
     for line in report.lines("damage", "damage"):
@@ -415,7 +413,7 @@ def _damaged_ranges(report: LogDirReport, files: Sequence[Line]) -> dict[str, li
 
 
 def _thinned(ranges: Sequence[_Range], most: int) -> Iterator[_Range]:
-    """Yield at most ``most`` ranges: if there are more, merge those that begin in the same share of the file."""
+    """Yield at most ``most`` ranges, after merging those that begin in the same share of the file."""
     if len(ranges) <= most:
         yield from ranges
         return
@@ -427,7 +425,7 @@ def _thinned(ranges: Sequence[_Range], most: int) -> Iterator[_Range]:
 
 
 def _together(start: float, end: float, damaged: int) -> _Range:
-    """Return one range for several: its text gives the sum of their bytes."""
+    """Return the union of several ranges, with the sum of their bytes in its text."""
     return _Range(start, end, damaged, f"{start:.0%} to {end:.0%} of the file: {size(damaged)} damaged")
 
 

@@ -1,7 +1,7 @@
-"""The document that a report shows: the lines of the commands as plain values, and the verdict.
+"""The document of a report: the lines of the commands as plain values, and the verdict.
 
-Each answer holds what the command beside it prints with ``-o jsonl``. It has no keys or values of records: the
-fields of groups that hold some (``metadata``, ``raw``) are omitted.
+Each answer holds the ``-o jsonl`` output of a command. The document has no keys or values of records: the fields of
+groups with such (``metadata``, ``raw``) are omitted.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ VERSION: Final = 1
 DAY: Final = 86_400_000
 FORECAST_DAYS: Final = 7
 AROUND: Final = 3_600_000
-"""Metadata events are shown up to this distance (ms) from the selected time."""
+"""The greatest distance (ms) of metadata events from the selected time."""
 EVENTS: Final = 200
 """Maximum number of metadata events: those nearest to the selected time, or the newest."""
 HAPPENED: Final = 5000
-"""Events of the timeline that are held: the newest."""
+"""Events in the timeline, the newest."""
 HOTTEST: Final = 40
-"""Maximum number of partitions with data by hour: those with the most bytes."""
+"""Maximum number of partitions with data by hour, those with the most bytes."""
 PAYLOAD: Final = ("metadata", "raw")
 
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """The answer of one command: the command line that repeats it, and its lines."""
+    """The answer of one command: its command line and its lines."""
 
     command: str
     lines: list[Line] = field(default_factory=list)
@@ -63,22 +63,21 @@ class ReportAnswer:
 
 @dataclass(frozen=True)
 class LogDirReport:
-    """The state of log dirs at ``at`` (ms since 1970). Answers have the names of their commands."""
+    """The document of log dirs at ``at`` (ms since 1970). Answers have the names of their commands."""
 
     paths: tuple[str, ...]
     at: int
     around: int | None
     answers: dict[str, ReportAnswer]
     said: tuple[str, ...] = ()
-    """Messages on files that are unreadable or not used."""
+    """Messages on unreadable and unused files."""
 
     def lines(self, name: str, kind: str | None = None) -> list[Line]:
-        """Return the lines of an answer, of one ``kind`` if given; or none if it was not made."""
+        """Return the lines of an answer, or those of one ``kind``; none if the answer was not made."""
         answer = self.answers.get(name)
         return [] if answer is None else [line for line in answer.lines if kind in {None, line["kind"]}]
 
     def command(self, name: str) -> str:
-        """Return the command line that repeats an answer."""
         return self.answers[name].command
 
     def as_object(self) -> Line:
@@ -105,7 +104,7 @@ class LogDirReport:
 
 @dataclass(frozen=True)
 class ReportAsked:
-    """The question of a report: paths as the user wrote them, topics and partitions, two times in ms, configs."""
+    """The options of a report: paths as the user wrote them, topics and partitions, two times in ms, configs."""
 
     paths: tuple[str, ...]
     wanted: Wanted
@@ -114,7 +113,7 @@ class ReportAsked:
     configs: tuple[GivenConfig, ...] = ()
 
     def line(self, command: str, *options: str, paths: Sequence[str] | None = None) -> str:
-        """Return a command line that repeats an answer."""
+        """Return the command line of an answer."""
         words = ["kdump", command, *map(shell_path, self.paths if paths is None else paths)]
         for topic in self.wanted.topics:
             words += ["--topic", shell_pattern(topic)]
@@ -139,7 +138,7 @@ def document(
     say: Reporter,
     said: Iterable[str] = (),
 ) -> LogDirReport:
-    """Return the document of the gathered answers. This also reads the metadata log and differing replicas."""
+    """Return the document of the gathered answers. It reads the metadata log and replicas of other brokers too."""
     at, now = asked.at, asked.now()
     stats = _lines(found.statistics.answer(at))
     answers = {
@@ -195,7 +194,6 @@ def _check_lines(found: ReportCollectors) -> list[Line]:
 
 
 def _hottest(asked: ReportAsked, found: ReportCollectors, stats: Iterable[Line]) -> ReportAnswer:
-    """Return the hours of the largest partitions."""
     sizes = Counter[tuple[str, int]]()
     for line in stats:
         if line["kind"] == "stats":
@@ -210,7 +208,7 @@ def _hottest(asked: ReportAsked, found: ReportCollectors, stats: Iterable[Line])
 
 
 def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
-    """Return a forecast: the bytes of each topic that retention keeps on the next days, without new records."""
+    """Return the bytes of each topic that retention keeps on the next days, without new records."""
     lines: list[Line] = []
     for day in range(FORECAST_DAYS + 1):
         at = asked.at + day * DAY
@@ -226,7 +224,7 @@ def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
 
 
 def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
-    """Return the cluster's events around the given time, by default the newest. None without the metadata log."""
+    """Return the metadata events around the given time, or the newest; None without the metadata log."""
     copies = Copies(live_of(partitions), Reporter(fail=say.fail))
     if not copies:
         return None
@@ -246,7 +244,7 @@ def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) 
 
 
 def _timeline(asked: ReportAsked, logged: Iterable[Line], answers: dict[str, ReportAnswer]) -> ReportAnswer:
-    """Return the events of cluster, logs and groups in time order; only the newest are kept."""
+    """Return the newest events of cluster, logs and groups by time."""
     lines = [_happened(line["atMs"], line["what"], _name(line), line["text"], line["logDir"]) for line in logged]
     lines += [
         _happened(line["timestampMs"], line["what"], line["name"], details_text(line["details"]) or "")
@@ -271,7 +269,7 @@ def _name(line: Line) -> str:
 
 
 def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
-    """Return how the copies of several brokers differ; None for a single broker."""
+    """Return the differences between brokers; None for a single broker."""
     states = LogDirStates(SILENT)
     owners: dict[object, list[Place]] = {}
     for partition in live_of(partitions):
@@ -293,5 +291,5 @@ def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -
 
 
 def _place_name(place: Place) -> str:
-    """Return the path under which the user finds a log dir."""
+    """Return the path of a log dir as the user gave it."""
     return place.log_dir.path

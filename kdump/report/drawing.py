@@ -1,7 +1,7 @@
-"""Draws charts in a process of its own: a script that reads specifications of Vega-Lite as JSON, and writes their SVGs.
+"""Draws charts in a process of its own: a script that reads specifications of Vega-Lite as JSON, and prints SVGs.
 
-The engine of vl-convert takes some 35 MiB, and more with each chart, which it keeps; pages of its file come besides.
-These go before each chart, and the process ends where it holds much: the charts that are left are for another one. It
+The engine of vl-convert takes some 35 MiB, and keeps more with each chart; pages of its file come on top. These are
+released before each chart, and the process ends above a limit: another process draws the remaining charts. The script
 imports nothing of kdump.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final
 VERSION: Final = "5.20"
 """The version of Vega-Lite."""
 MUCH: Final = 48 << 20
-"""A process that holds more private bytes than this draws no further chart."""
+"""Private bytes of a process above which it draws no further chart."""
 _FIRST: Final = {"data": {"values": [{}]}, "mark": "point"}
 """The smallest chart: drawing it starts the engine."""
 _DONTNEED: Final = 4
@@ -25,11 +25,11 @@ _DONTNEED: Final = 4
 _PR_SET_PDEATHSIG: Final = 1
 _SIGKILL: Final = 9
 _FILE: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-(?:-p 0+|xp \S+) .* (/.*)")
-"""A mapping of unchanged pages of the file: its constants and code, without pages that the linker changed."""
+"""A mapping of unchanged pages of the library: constants and code without relocations."""
 
 
 def draw(specs: list[dict[str, Any]]) -> list[str]:
-    """Return the SVGs of at least one specification; stop when the process holds more than :data:`MUCH` memory."""
+    """Return the SVGs of one or more specifications; stop when the process holds more than :data:`MUCH` bytes."""
     import vl_convert
 
     vl_convert.vegalite_to_svg(_FIRST, vl_version=VERSION)
@@ -42,11 +42,10 @@ def draw(specs: list[dict[str, Any]]) -> list[str]:
 
 
 def _held(library: str) -> int:
-    """Let go of the pages of the library's file; return the bytes that are this process's own.
+    """Release the pages of the library's file; return the private bytes of this process, 0 if unknown.
 
-    The pages come back from the page cache where they are needed, in some milliseconds. Without this, a process must
-    end after fewer charts to stay below 100 MiB: six charts take 2.7 s instead of 1.7 s. Where the system does not
-    report them, 0 is returned.
+    The pages come back from the page cache in some milliseconds. Otherwise a process must end after fewer charts to
+    stay below 100 MiB: six charts take 2.7 s instead of 1.7 s.
     """
     import ctypes
 
@@ -65,7 +64,7 @@ def _held(library: str) -> int:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Let the system kill this process when its parent ends, however that ends. Only Linux does."""
+    """Let the system kill this process when its parent ends. Only Linux does."""
     import ctypes
 
     if hasattr(ctypes.CDLL(None), "prctl"):

@@ -1,7 +1,7 @@
-"""One pass over log dirs that gathers what all parts of a report need.
+"""One pass over log dirs that gathers the data of a report.
 
-The check reads each segment; the collectors of the other answers take part in its reading. The metadata log is
-replayed before; the end offsets of logs with group offsets are looked up afterwards.
+The check reads each segment; the collectors of other answers share its reads. The metadata log is replayed before; the
+end offsets of logs with group offsets are looked up afterwards.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kdump.primitives.processes import Workers
 
 ALSO = (*TOPICS, transaction_state.TOPIC, cluster_metadata.TOPIC, remote_log_metadata.TOPIC)
-"""Kafka's own topics that are always read: they describe the others."""
+"""Kafka's own topics that are always read, since they describe the others."""
 
 
 @dataclass
@@ -56,24 +56,22 @@ class ReportCollectors:
     events: LogEvents
     checked: list[CheckedPartition] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
-    """A dry start of each broker."""
     compacted: frozenset[str] = frozenset()
-    """The topics that are compacted, of the metadata log."""
+    """The compacted topics of the metadata log."""
     found_all: bool = True
-    """Whether all that the paths name could be found and listed."""
+    """Whether all paths could be found and listed."""
 
     @property
     def of_logs(self) -> list[Collector]:
-        """The collectors of the selected topics' logs."""
+        """The collectors for the logs of selected topics."""
         return [self.statistics, self.damage, self.events, self.retention, *self.of_coordinators]
 
     @property
     def of_coordinators(self) -> list[Collector]:
-        """The collectors of Kafka's own topics, which are always read."""
+        """The collectors for Kafka's own topics, which are always read."""
         return [self.transactions, self.groups]
 
     def merge(self, other: ReportCollectors) -> None:
-        """Add the results of another process for later partitions."""
         self.usage.merge(other.usage)
         for mine, theirs in zip(self.of_logs, other.of_logs, strict=True):
             mine.merge(theirs)
@@ -86,7 +84,7 @@ class ReportCollectors:
 def collectors_for(
     partitions: Sequence[Partition], asked: Wanted, say: Reporter, configs: Sequence[GivenConfig] = ()
 ) -> ReportCollectors:
-    """Return new collectors for partitions; configs and topic ids come from the metadata log among them.
+    """Return new collectors; configs and topic ids come from the metadata log among ``partitions``.
 
     ``configs`` override those.
     """
@@ -107,7 +105,7 @@ def collectors_for(
 
 
 class ReportPass:
-    """Goes through partitions once, for all collectors and the check; ``progress`` is called with the bytes done."""
+    """Reads partitions once for all collectors and the check; ``progress`` is called with the bytes done."""
 
     def __init__(
         self,
@@ -126,7 +124,6 @@ class ReportPass:
         self._dirs = LogDirs()
 
     def run(self, partitions: Iterable[Partition]) -> None:
-        """Go through partitions in order."""
         for partition in partitions:
             log = live(partition)
             if self._asked.takes(Name(partition.topic, partition.partition)):
@@ -149,7 +146,7 @@ class ReportPass:
 
 
 def live(partition: Partition) -> Partition | None:
-    """Return a partition with the segments of its log alone; None for a leftover folder, or one without a topic."""
+    """Return a partition without segments outside its log; None for a renamed folder, or one without a topic."""
     if partition.topic is None or leftover_state(partition.folder):
         return None
     segments = []
@@ -161,7 +158,6 @@ def live(partition: Partition) -> Partition | None:
 
 
 def live_of(partitions: Iterable[Partition]) -> list[Partition]:
-    """Return the live ones among partitions."""
     return [log for log in map(live, partitions) if log is not None]
 
 
@@ -175,9 +171,9 @@ def gather(
     workers: Workers | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Fill new collectors from partitions, here or with ``workers``, and look up the ends that lag needs.
+    """Fill new collectors from partitions, in this process or with ``workers``, and look up log ends for lag.
 
-    ``at`` is now in ms. The sayings may be called with the same sentence more than once.
+    ``at`` is now in ms. ``say`` may be called with the same sentence more than once.
     """
     if workers is not None:
         gather_with(workers, into, partial(_feed, asked, at), partitions, say._replace(progress=progress))

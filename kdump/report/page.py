@@ -1,8 +1,8 @@
-"""The page of a report: one HTML file that needs nothing else.
+"""The page of a report: one HTML file without external resources.
 
-A policy in its head (CSP) forbids all requests, and all scripts but the one whose checksum it names. Jinja2 escapes
-every text; control characters and those that turn the direction of text are written out before. The document is
-embedded as JSON, packed with gzip in base64: no character of it means anything to a browser.
+A policy in its head (CSP) forbids all requests, and all scripts but the one with a given checksum. Jinja2 escapes every
+text; control characters and those that change the text direction are escaped before. The document is embedded as JSON,
+compressed with gzip, in base64: no character of it means anything to a browser.
 """
 
 from __future__ import annotations
@@ -54,18 +54,16 @@ NOTHING: Final = {
     "groups": "No group is in these paths.",
     "metadata": "No metadata log is in these paths.",
 }
-"""The sentences for empty sections, all on one line."""
 
 
 def require() -> None:
-    """Raise UsageError where a package is missing that the page needs."""
+    """Raise UsageError if a package for the page is missing."""
     missing = [name for module, name in NEEDS.items() if find_spec(module) is None]
     if missing:
         raise UsageError(f"the page needs {' and '.join(missing)}: pip install 'kdump[report]' (--json needs neither)")
 
 
 def page(report: LogDirReport) -> str:
-    """Return the page as HTML."""
     import jinja2
 
     from kdump.report.charts import charts
@@ -119,7 +117,6 @@ def _embedded(report: LogDirReport) -> str:
 
 
 def _tiles(report: LogDirReport) -> list[tuple[str, str]]:
-    """Return the labels and numbers at the top."""
     partitions = report.lines("du", "partition")
     (summary,) = report.lines("check", "summary")
     records = sum(line["records"] for line in report.lines("stats", "stats"))

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 HOUR: Final = 3_600_000
 BUCKETS: Final = 60
-"""The most buckets that an axis of time has."""
+"""Maximum number of buckets of a time axis."""
 _WIDTHS: Final = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
-"""Hours that a bucket may span."""
+"""The possible widths of a bucket in hours."""
 _DAY: Final = 24
 _LAST: Final = 253_402_300_799_999
 """The last ms of the year 9999: charts support no later time."""
 _EARLY: Final = 0.01
-"""The share of bytes that the axis may leave out at its beginning: few old records would make it too long."""
+"""The share of bytes that the axis may omit at its beginning: a few old records would make it too long."""
 OTHERS: Final = "other topics"
 
 
@@ -32,25 +32,25 @@ class TimeAxis(NamedTuple):
     left_out: int
 
     def bucket(self, ms: int | None) -> int | None:
-        """Return the start of the bucket of a time, or None if no bucket has it."""
+        """Return the start of the bucket of a time, or None outside all buckets."""
         if ms is None or not self.start <= ms < self.start + self.width * self.length:
             return None
         return ms - (ms - self.start) % self.width
 
     @property
     def step(self) -> str:
-        """How long a bucket is, in words."""
+        """The width of a bucket in words."""
         hours = self.width // HOUR
         return f"{hours} h" if hours <= _DAY else f"{hours // _DAY} days"
 
     @property
     def buckets(self) -> list[int]:
-        """Where the buckets begin."""
+        """The starts of the buckets."""
         return [self.start + number * self.width for number in range(self.length)]
 
 
 def time_axis(lines: Sequence[Line], at: int) -> TimeAxis | None:
-    """Return the time axis of hourly lines, or None if no line has a time. Times after ``at`` are left out."""
+    """Return the time axis of hourly lines, or None if no line has a time. Times after ``at`` are omitted."""
     end = min(at, _LAST)
     known = sorted((line for line in lines if line["hourMs"] is not None and line["hourMs"] <= end), key=_hour)
     if not known:
@@ -77,12 +77,12 @@ def _hour(line: Line) -> int:
 
 
 def largest(sizes: Counter[str], most: int) -> list[str]:
-    """Return the names of the largest, at most so many."""
+    """Return the names of the largest sizes, at most ``most``."""
     return [name for name, _ in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[:most]]
 
 
 def ingest(report: LogDirReport, axis: TimeAxis, topics: Sequence[str]) -> list[tuple[int, str, int, int]]:
-    """Return bucket, topic, records and bytes of appended data; the other topics are summed."""
+    """Return bucket, topic, records and bytes of appended data; topics outside ``topics`` are summed."""
     sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
     for line in report.lines("stats", "hour"):
         bucket = axis.bucket(line["hourMs"])
@@ -94,18 +94,18 @@ def ingest(report: LogDirReport, axis: TimeAxis, topics: Sequence[str]) -> list[
 
 
 def bytes_by_topic(report: LogDirReport) -> Counter[str]:
-    """Return the bytes of log of each topic's current replicas: a new index file is 10 MiB of zeros."""
+    """Return the log bytes of each topic's current replicas, without indexes: a new one is 10 MiB of zeros."""
     return Counter({line["topic"]: line["logBytes"] for line in report.lines("du-topics", "topic")})
 
 
 def on_disk(line: Line) -> int:
-    """Return the bytes that the files of a line of ``du`` occupy; their sizes where these are not known."""
+    """Return the disk bytes of a line of ``du``, or its sizes if unknown."""
     occupied: int | None = line["diskBytes"]
     return all_bytes(line) if occupied is None else occupied
 
 
 def all_bytes(line: Line) -> int:
-    """Return the sizes of the files of a line of ``du``."""
+    """Return the sizes of all files of a line of ``du``."""
     sizes: int = line["allBytes" if "allBytes" in line else "bytes"]
     return sizes
 
@@ -119,7 +119,7 @@ def logged_by_topic(report: LogDirReport) -> Counter[str]:
 
 
 def forecast(report: LogDirReport) -> list[tuple[int, int, int]]:
-    """Return time, bytes that stay and bytes that go, of each day of the forecast."""
+    """Return time, kept bytes and deleted bytes of each day of the forecast."""
     kept, goes = Counter[int](), Counter[int]()
     for line in report.lines("forecast"):
         kept[line["atMs"]] += line["keptBytes"]

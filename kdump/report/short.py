@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STYLES: Final = {"bad": "bold red", "warn": "yellow", "info": "cyan", "good": "green"}
 WORDS: Final = {"bad": "WRONG", "warn": "look", "info": "note", "good": "well"}
 TOPICS: Final = 10
-"""Number of topics drawn: those with the most bytes."""
+"""Number of topics in the chart, those with the most bytes."""
 BAR, LEAST = 30, 10
 """Width of the longest bar in characters: with enough room, and without."""
 TICKET: Final = 10
@@ -30,15 +30,15 @@ TICKET: Final = 10
 WORD: Final = 6
 """Columns of the word before a sentence."""
 NAME: Final = 20
-"""Columns that a name may take on a narrow terminal."""
+"""Maximum width of a name on a narrow terminal."""
 LINE: Final = 100
-"""Columns of a line where no terminal sets a width."""
+"""Width of a line without a terminal."""
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
 def draw(report: LogDirReport, out: IO[str]) -> None:
-    """Draw the short version; a pipe or file gets the same without colours."""
+    """Draw the short version, without colours for a pipe or file."""
     console = Quiet(file=out, highlight=False, width=None if out.isatty() else LINE)
     paths = ", ".join(map(harmless_line, report.paths))
     console.print(Text(f"{paths} at {time(report.at)}", style="bold"), soft_wrap=True)
@@ -57,7 +57,7 @@ def draw(report: LogDirReport, out: IO[str]) -> None:
 
 
 def ticket(report: LogDirReport) -> list[str]:
-    """Return at most TICKET lines for a ticket: place, time and size, the gravest sentences, and the next commands."""
+    """Return at most TICKET lines for a ticket: paths, time and size, the gravest sentences, and the next commands."""
     partitions = report.lines("du", "partition")
     times = [ms for line in partitions for ms in (line["oldestMs"], line["newestMs"]) if ms is not None]
     log = size(sum(line["logBytes"] for line in partitions))
@@ -79,7 +79,7 @@ def ticket(report: LogDirReport) -> list[str]:
 
 
 def draw_ticket(report: LogDirReport, out: IO[str]) -> None:
-    """Print the lines for a ticket. On a terminal, all lines except commands are folded to its width."""
+    """Print the lines for a ticket. On a terminal, lines other than commands are folded."""
     for line in map(harmless_line, ticket(report)):
         is_command = not out.isatty() or line.startswith(("  ", "Repeat: "))
         for part in [line] if is_command else folded(line, prose_width()):
@@ -87,7 +87,7 @@ def draw_ticket(report: LogDirReport, out: IO[str]) -> None:
 
 
 def _folded(console: Quiet, text: str, before: int = 0) -> list[str]:
-    """Return a sentence folded for a terminal, elsewhere unfolded; ``before`` is its first column."""
+    """Return a sentence, folded for a terminal; ``before`` is its first column."""
     text = harmless_line(text)
     return folded(text, min(console.width, MEASURE) - before, indent=0) if console.is_terminal else [text]
 
@@ -141,13 +141,13 @@ def _forecast(console: Quiet, report: LogDirReport) -> None:
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar of a share of ``width`` columns, in eighths; at least one eighth if not zero."""
+    """Return a bar for a share of ``width`` columns, in eighths; at least one eighth above zero."""
     eighths = max(round(share * width * 8), 1 if share > 0 else 0)
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 
 def sparkline(numbers: list[int]) -> str:
-    """Return a bar character for each number, by its height; a blank for 0."""
+    """Return a block character for each number, by its height; a blank for 0."""
     most = max(numbers, default=0)
     return "".join(_SPARKS[(number * 8 - 1) // most] if number > 0 else " " for number in numbers)

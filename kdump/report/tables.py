@@ -1,4 +1,4 @@
-"""The tables of the page: each cell has the value of the document's line, and its text for people."""
+"""The tables of the page: each cell has a value of the document, and its text for people."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from kdump.report.document import Line, LogDirReport
 
 MOST: Final = 5000
-"""Rows that a table has; its command prints the others."""
+"""Maximum number of rows of a table; its command prints all."""
 WORDS: Final = {"log": "DAMAGED", "derived": "WRONG", "remark": "note"}
 
 
 class Cell(NamedTuple):
-    """A value of the document, and its text; numbers are right-aligned."""
+    """A value of the document, and its text. Numbers are right-aligned."""
 
     value: object
     text: str
@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table of the section ``part``. ``command`` repeats its numbers; ``left_out`` counts rows that are not shown."""
+    """A table of the section ``part``. ``command`` prints its lines; ``left_out`` counts omitted rows."""
 
     part: str
     name: str
@@ -48,23 +48,20 @@ def tables(report: LogDirReport) -> list[ReportTable]:
 
 
 def plain(value: object) -> Cell:
-    """Return a cell of text; control characters and those that change the text direction are escaped."""
+    """Return a cell of text with escaped control characters."""
     return Cell(value, "–" if value is None else harmless_line(str(value)))
 
 
 def number(value: int | float | None) -> Cell:
-    """Return a cell of a number."""
     text = "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
     return Cell(value, text, True)
 
 
 def in_bytes(value: int | None) -> Cell:
-    """Return a cell of a size."""
     return Cell(value, "–" if value is None else size(value), True)
 
 
 def moment(value: int | None) -> Cell:
-    """Return a cell of a time in ms."""
     return Cell(value, time(value) or "–")
 
 
@@ -75,7 +72,7 @@ class _Column(NamedTuple):
 
 
 def _of_lines(lines: Iterable[Line], columns: Sequence[_Column], **about: str) -> ReportTable:
-    """Return a table with a row for each line and a column for each of some of its fields."""
+    """Return a table with a row for each line and a column for each of ``columns``."""
     found = list(lines)
     rows = [[column.cell(line[column.name]) for column in columns] for line in found[:MOST]]
     titles = tuple(column.title for column in columns)
@@ -83,7 +80,6 @@ def _of_lines(lines: Iterable[Line], columns: Sequence[_Column], **about: str) -
 
 
 def _of_rows(rows: list[list[Cell]], columns: tuple[str, ...], **about: str) -> ReportTable:
-    """Return a table of the first rows."""
     return ReportTable(columns=columns, rows=rows[:MOST], left_out=max(0, len(rows) - MOST), **about)
 
 

@@ -1,4 +1,4 @@
-"""The verdict of a report: the problems, the next steps, and the command for details. The gravest comes first."""
+"""The verdict of a report: problems with next steps and commands, the gravest first."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 Weight: TypeAlias = Literal["bad", "warn", "info", "good"]
 _NAMED: Final = 3
-"""Partitions, groups and the like that one sentence names."""
+"""Names in one sentence, at most."""
 _NAME_ONE: Final = "Name a log dir, and with --topic and --partition what is in it."
 _LISTED: Final = 50
-"""Folders that one command names."""
+"""Folders in one command, at most."""
 _KEEP: Final = "Keep the broker stopped and a copy of these folders. kdump salvage gets the valid batches out."
 _HOLES: Final = (
     "A broker takes these logs as they are. Another replica may have what is missing: name its log dirs too."
 )
 _REBUILD: Final = "They can be rebuilt: each finding says how."
 _MUCH: Final = 0.5
-"""A topic with at least this share of all bytes fills the disk. Indexes are not counted, as in retention."""
+"""The share of all log bytes from which on a topic is reported. Indexes do not count, as in retention."""
 
 
 @dataclass(frozen=True)
 class ReportVerdict:
-    """One sentence of the verdict. ``part`` is the section of the page that shows more."""
+    """A sentence of the verdict. ``part`` is the section of the page with details."""
 
     weight: Weight
     text: str
@@ -65,7 +65,7 @@ def _all_well(report: LogDirReport) -> ReportVerdict:
 
 
 def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield the verdict of the check on each broker: the same sentence, with its advice and its commands."""
+    """Yield the verdict of the check on each broker, with its advice and commands."""
     summary = _summary(report)
     salvage = tuple(_salvage(report))
     for text, commands in zip(summary.get("verdicts", ()), summary.get("verdictCommands", ()), strict=True):
@@ -83,7 +83,7 @@ def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _weight(text: str) -> Weight:
-    """Return how grave a verdict of the check is, by its words."""
+    """Return the weight of a verdict of the check, by its words."""
     if "DO NOT START" in text:
         return "bad"
     if MISSING in text or CAN_BE_REBUILT in text or NOT_KNOWN in text:
@@ -94,13 +94,12 @@ def _weight(text: str) -> Weight:
 
 
 def _covers(salvage: Sequence[str], commands: Sequence[str]) -> bool:
-    """Return whether all folders that ``commands`` salvage are salvaged by ``salvage`` too."""
+    """Return whether ``salvage`` covers all folders that ``commands`` salvage."""
     words = {word for command in salvage for word in command.split()}
     return all(words.issuperset(command.split()) for command in commands if is_salvage(command))
 
 
 def _named_in(report: LogDirReport, text: str) -> Iterator[Line]:
-    """Yield the findings that a verdict of the check names."""
     for line in report.lines("check", "finding"):
         if f"{line['file']}: {line['text'].removeprefix(NO_START_TEXT)}" in text:
             yield line
@@ -116,19 +115,19 @@ def _verdict_has(report: LogDirReport, words: str) -> bool:
 
 
 def _salvage(report: LogDirReport) -> Iterator[str]:
-    """Yield the command that salvages all damaged partitions, with the others where they are many."""
+    """Yield the command that salvages the damaged partitions; all partitions if too many are damaged."""
     if folders := _summary(report).get("damaged"):
         yield salvage(map(shell_path, folders if len(folders) <= _LISTED else report.paths))
 
 
 def _unreadable(report: LogDirReport) -> str:
-    """Return how much cannot be read."""
+    """Return the sentence on unreadable bytes, or empty."""
     amount = sum(line["damagedBytes"] for line in report.lines("damage", "damagedFile"))
     return f" {size(amount)} cannot be read." if amount else ""
 
 
 def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield damaged logs and logs with missing offsets, unless a verdict on a broker has them."""
+    """Yield damaged logs and logs with missing offsets, unless the verdict on a broker names them."""
     summary = _summary(report)
     damaged, missing = summary.get("damaged", ()), summary.get("offsetsMissing", ())
     if damaged and not _verdict_has(report, DAMAGED):
@@ -159,7 +158,7 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _fatal(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield a sentence for each other reason for which a broker does not start: its verdict names the first."""
+    """Yield a sentence for each further reason that prevents a start: a broker's verdict names only the first."""
     named = [id(line) for text in _summary(report).get("verdicts", ()) for line in _named_in(report, text)]
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in report.lines("check", "finding"):

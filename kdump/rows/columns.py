@@ -1,10 +1,10 @@
-"""The flat row: what kdump says of a record, a batch and a damaged range, declared once.
+"""The columns of records, batches and damaged ranges, declared once.
 
-JSON lines, CSV, tables, Spark and the docs all read these columns. ``source`` names where a value comes from:
-``file`` (the segment and its folder), ``batch`` (a :class:`kdump.records.record_batch.RecordBatch`), ``record``
-(:class:`kdump.formats.record.Record`), ``damage`` (:class:`kdump.segments.regions.Damage`) or ``state`` (what other
-files and other batches show), and the attribute there. Values are as stored, so -1 stands where Kafka stores -1; null
-means Kafka's null, or that this magic has no such field.
+JSON lines, CSV, tables, Spark and the docs read these columns. ``source`` names the origin of a value: ``file`` (the
+segment and its folder), ``batch`` (a :class:`kdump.records.record_batch.RecordBatch`), ``record``
+(:class:`kdump.formats.record.Record`), ``damage`` (:class:`kdump.segments.regions.Damage`) or ``state`` (other files
+and batches), and its attribute. Values are as stored: -1 is Kafka's -1. Null is Kafka's null, or a field that this
+magic does not have.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 VERSION: Final = 1
-"""The version of these names and types: adding an optional column keeps it, every other change raises it."""
+"""The version of these names and types: a new optional column keeps it, other changes raise it."""
 
 Type: TypeAlias = Literal[
     "string", "int", "long", "boolean", "binary", "headers", "timestamp", "timestampType", "codec", "any", "json"
@@ -35,7 +35,7 @@ class Column(NamedTuple):
     doc: str
     nullable: bool = False
     optional: bool = False
-    """Whether a JSON object leaves the name out where it has nothing to say."""
+    """Whether JSON objects omit the name without a value."""
 
     @property
     def scope(self) -> str:
@@ -192,7 +192,7 @@ DECODED: Final = Column(
     "With --decode: a record of one of Kafka's own topics, or payloads that carry a schema id, decoded.",
     optional=True,
 )
-"""The column after those of a record that ``kdump dump --decode auto`` adds."""
+"""The column that ``kdump dump --decode auto`` adds after those of a record."""
 
 SHOWN: Final = (
     Column("key", "json", "shown.key", "The decoded key, or the key as text.", nullable=True),
@@ -208,7 +208,7 @@ def with_decoded_payloads(columns: Iterable[Column]) -> tuple[Column, ...]:
 
 
 FIELD: Final = "field"
-"""The scope of a column that is a field of a decoded key or value."""
+"""The scope of columns for fields of decoded keys and values."""
 
 
 def decoded_field(name: str) -> Column | None:
@@ -228,7 +228,7 @@ TYPED: Final = (
     Column("problem", "string", "typed.problem", "A short stable word for why a payload has no such value."),
     Column("why", "string", "typed.why", "The reason as a sentence."),
 )
-"""The columns of binary formats and SQL after ``decoded``, where a subject is named. ``json`` stands for its types."""
+"""The columns after ``decoded`` in binary formats and SQL, with a subject. ``json`` stands for its types."""
 
 BATCH: Final = (
     KIND,
@@ -290,9 +290,9 @@ DAMAGE: Final = (
         optional=True,
     ),
 )
-"""A range that cannot be read."""
+"""An unreadable range."""
 
 KINDS: Final = {"record": RECORD, "batch": BATCH, "damage": DAMAGE}
 
 SPARK_FIRST: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
-"""The columns of Spark's own Kafka source, in its order; the others follow in theirs."""
+"""The columns of Spark's own Kafka source in their order, which come first."""

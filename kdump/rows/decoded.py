@@ -1,7 +1,7 @@
-"""Records of Kafka's own topics in words, for the column ``decoded``.
+"""Decoded records of Kafka's own topics, for the column ``decoded``.
 
-Keys and values become objects of type, version and data in Kafka's own names; bytes and uuids in them are base64 in
-its form for URLs without padding, as Kafka writes uuids. What no schema knows comes with the reason.
+Keys and values become objects of type, version and data with Kafka's names. Bytes and uuids in them are base64 for URLs
+without padding, as Kafka writes uuids. A record without a schema comes with the reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def decoded(found: SelectedBatch, record: Record | None) -> dict[str, Json] | None:
-    """Return a record in words; None for a topic of users and for control records."""
+    """Return a decoded record; None for other topics and for control records."""
     if record is None or found.file.topic is None or found.batch.is_control:
         return None
     made = decode(found.file.topic, record.key, record.value)

@@ -1,6 +1,6 @@
-"""Large payloads as text, piece by piece: memory for one piece, whatever the payload's size.
+"""Large payloads as text in pieces, in the memory of one piece.
 
-Joined, the pieces of a payload are the result of :func:`kdump.primitives.encodings.to_text` for the whole.
+Joined, the pieces equal the result of :func:`kdump.primitives.encodings.to_text`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if kernel.COMPILED:
     from kdump.kernel import texts
 
 PIECE: Final = 3 << 14
-"""Bytes of a piece; three of them are four letters of base64."""
+"""Bytes of a piece; a multiple of three, which base64 needs."""
 
 
 class Pieces(NamedTuple):
-    """A text in pieces, which :attr:`texts` yields again at each call, and its encoding: None stands for utf8."""
+    """A text in pieces, and its encoding; None stands for utf8. Each call of :attr:`texts` yields all pieces."""
 
     texts: Callable[[], Iterator[str]]
     encoding: str | None

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "hmac-sha256:"
 HASHED: Final = len(PREFIX) + 64
-"""Bytes of what stands for a payload."""
+"""Bytes of the replacement of a payload."""
 
 
 class Redactor:
-    """Redacts records with one secret. Control records hold no payload of users, and stay."""
+    """Redacts records with one secret. Control records have no payload of users, and stay."""
 
     def __init__(self, key: bytes) -> None:
         from hmac import digest  # which takes longer to load than much else
@@ -51,7 +51,7 @@ class Redactor:
         return item._replace(records=ChangedRecords(item.records, self.record))
 
     def record(self, record: Record) -> Record:
-        """Return a record with hashes in place of its payloads; the sizes stay those that are stored."""
+        """Return a record with hashes in place of payloads; its sizes stay the stored ones."""
         headers = tuple(Header(header.key, self._of(header.value)) for header in record.headers)
         return record._replace(key=self._of(record.key), value=self._of(record.value), headers=headers)
 
@@ -64,12 +64,12 @@ class Redactor:
 
 
 def bare(damage: Damage) -> Damage:
-    """Return damage without the values of its fields: a field that is wrong may be a region of a payload."""
+    """Return damage without the values of its fields: a wrong field may be a part of a payload."""
     return damage._replace(reason=redacted_reason(damage.kind), expected=None, found=None)
 
 
 def redacted_reason(kind: str) -> str:
-    """Return the reason of a damage of this kind, without values."""
+    """Return the reason for a kind of damage, without values."""
     return f"its {kind} is wrong"
 
 
@@ -85,13 +85,13 @@ class Secrets:
         self._known: Mask | None = None
 
     def mask(self, item: SelectedBatch) -> Mask | None:
-        """Return the function that hides secrets in values of a segment; None if there are none."""
+        """Return the function that hides secrets in the values of a segment; None without secrets."""
         if item.file.name != self._file:
             self._file, self._known = item.file.name, _mask_of(item)
         return self._known
 
     def without(self, item: SelectedBatch) -> Iterator[SelectedBatch]:
-        """Yield the records of a batch, or of a run of batches, as they may be shown."""
+        """Yield a batch or run with hidden secrets."""
         mask = self.mask(item)
         if mask is None or item.batch.is_control:
             yield item
@@ -100,13 +100,13 @@ class Secrets:
                 yield _masked(one, mask)
 
     def may_be_in(self, file: SegmentFacts) -> bool:
-        """Return whether the fields of damaged bytes in a segment may be secrets."""
+        """Return whether damaged bytes of a segment may contain secrets."""
         if file.topic is None:
             return file.name == self._file and self._known is not None
         return _of_topic(file.topic) is not None
 
     def parts(self, item: SelectedBatch, parts: Iterator[FieldBytes]) -> Iterator[FieldBytes]:
-        """Return the fields of a batch as they may be shown."""
+        """Return the fields of a batch with hidden secrets."""
         from kdump.records import field_map
 
         mask = self.mask(item)
@@ -149,14 +149,14 @@ def _if_metadata(record: Record, *, is_control: bool) -> Mask | None:
 
 
 ANY: Final = "*"
-"""A part of a path that stands for every name and every item."""
+"""A path element for every name and every item."""
 HIDDEN_REASON: Final = "it cannot be decoded, and --redact hides why"
 _OF_SCHEMA: Final = frozenset({"schema-invalid", "reference-missing"})
-"""Problems whose reason holds nothing of a payload, unless that brings its schema."""
+"""Problems whose reason has no part of a payload, unless the payload brings its schema."""
 
 
 class FieldRedactor(Redactor):
-    """Redacts the stored payloads of records whole, and of decoded ones the fields that are named."""
+    """Redacts the stored payloads of records whole, and the named fields of decoded ones."""
 
     def __init__(self, key: bytes, fields: Sequence[str]) -> None:
         """``fields`` are names such as ``value.customer.email``. Raises UsageError for one of another form."""
@@ -172,7 +172,7 @@ class FieldRedactor(Redactor):
 
     @property
     def absent(self) -> list[str]:
-        """The fields that no record had, of those whose decoded payloads were shown."""
+        """The fields that no decoded record had."""
         return [name for name, *_ in self._paths if self._has_read and name not in self._found]
 
     def __call__(self, item: SelectedBatch) -> SelectedBatch:
@@ -184,7 +184,7 @@ class FieldRedactor(Redactor):
         return RedactedRecord.of(self.record(record), partial(self._decoded, item, record))
 
     def _decoded(self, item: SelectedBatch, record: Record) -> dict[str, Any] | None:
-        """Return a decoded record as it may be shown."""
+        """Return a decoded record with redacted fields."""
         made: dict[str, Any] | None = values.decoded(item, record)
         self._has_read = True
         if made is None:
@@ -251,7 +251,7 @@ class FieldRedactor(Redactor):
 
 
 def _undecoded(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a side that cannot be decoded without what may be a part of its payload."""
+    """Return an undecodable side without possible parts of its payload."""
     problem, framing = part.get("problem"), part.get("framing")
     left_out = {"data"} | ({"schemaId", "guid"} if problem == "schema-missing" else set())
     made = {name: value for name, value in part.items() if name not in left_out}

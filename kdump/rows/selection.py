@@ -1,4 +1,4 @@
-"""A filter's selection from a segment: batches with their records, and damaged ranges."""
+"""The items that a reader selects from a segment: batches with records, and damaged ranges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SegmentFacts(NamedTuple):
-    """A segment as rows name it, and what its log dir's checkpoints say of its partition (offsets, None if nothing)."""
+    """A segment for rows, and its partition's offsets in the checkpoints of the log dir, None without one."""
 
     name: str
     topic: str | None = None
@@ -27,11 +27,11 @@ class SegmentFacts(NamedTuple):
     high_watermark: int | None = None
     log_start: int | None = None
     decoder: PayloadDecoder | None = None
-    """What decodes payloads that carry a schema, for the column ``decoded``."""
+    """Decodes payloads that carry a schema, for the column ``decoded``."""
 
 
 class SelectedBatch(NamedTuple):
-    """A batch, and the records of it that were asked for.
+    """A batch and its selected records.
 
     ``base_offset`` is known even of a wrapper of magic 0 or 1; ``transaction`` is a word of the column
     transactionState.
@@ -51,7 +51,6 @@ class SelectedBatch(NamedTuple):
 
     @property
     def batch_count(self) -> int:
-        """The number of batches."""
         return 1 if self.run is None else self.run.count_of_batches
 
     @property
@@ -81,19 +80,19 @@ class SelectedBatch(NamedTuple):
 
 
 class DamagedRange(NamedTuple):
-    """A range of a file that cannot be read."""
+    """An unreadable range of a file."""
 
     file: SegmentFacts
     damage: Damage
 
 
 def may_hold_secrets(topic: str | None) -> bool:
-    """Return whether values of a topic may hold credentials of Kafka; None stands for a log of an unknown topic."""
+    """Return whether values of a topic may hold credentials of Kafka; None means an unknown topic."""
     return topic is None or topic == CLUSTER_METADATA or "config" in topic
 
 
 def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the first ``count`` records, of one or more, of a batch or of a run of batches, which has as many."""
+    """Yield the first ``count`` records (1 or more) of a batch or run that has as many."""
     run = item.run
     if run is None:
         yield item if len(item.records) <= count else item._replace(records=item.records[:count])
@@ -110,13 +109,13 @@ def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
 
 
 def last_batches_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the last ``count`` batches, of one or more, of a batch or of a run of batches, which has as many."""
+    """Yield the last ``count`` batches (1 or more) of a run that has as many."""
     run = item.run
     yield item if run is None else _from_row(item, run, run.stop - count)
 
 
 def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the last ``count`` records, of one or more, of a batch or of a run of batches, which has as many."""
+    """Yield the last ``count`` records (1 or more) of a batch or run that has as many."""
     run, less = item.run, len(item.records) - count
     if run is None:
         yield item._replace(records=item.records[less:]) if less else item
@@ -133,11 +132,10 @@ def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
 
 
 def _from_row(item: SelectedBatch, run: RunRecords, row: int) -> SelectedBatch:
-    """Return the batches of a run from a row on."""
     batch = run.run.batch(row)
     return item._replace(batch=batch, base_offset=batch.base_offset, records=RunRecords(run.run, row, run.stop))
 
 
 def _ends(run: RunRecords) -> list[int]:
-    """Return how many records there are up to each batch of a run and in it."""
+    """Return the cumulative record counts of the batches of a run."""
     return list(accumulate(run.run.column("records_count", run.row, run.stop)))

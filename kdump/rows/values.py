@@ -1,4 +1,4 @@
-"""The items that the stream of a partition yields, and their value in each column.
+"""The value of an item in each column.
 
 A batch comes with facts that its bytes lack: its file, the outcome of its transaction, the log dir's checkpoints.
 :func:`value` returns the value of a column of :mod:`kdump.rows.columns`, before it is written as text.
@@ -23,30 +23,29 @@ if TYPE_CHECKING:
 
 
 class RedactedRecord(Record):
-    """A record with hashes in place of its payloads. What may be shown of them decoded is read when it is needed."""
+    """A record with hashes in place of payloads. Its column ``decoded`` is made when it is needed."""
 
     _read: Callable[[], dict[str, Any] | None]
 
     @classmethod
     def of(cls, record: Record, read: Callable[[], dict[str, Any] | None]) -> RedactedRecord:
-        """Return a hashed record; ``read`` gives its column ``decoded``."""
+        """Return a hashed record; ``read`` returns its column ``decoded``."""
         made = cls(*record)
         made._read = read
         return made
 
     @cached_property
     def decoded(self) -> dict[str, Any] | None:
-        """The column ``decoded``."""
         return self._read()
 
 
 def value(column: Column, found: SelectedBatch | DamagedRange, record: Record | None = None) -> object:
-    """Return the value of a column, None for null. Of a batch's columns those of scope ``record`` need ``record``."""
+    """Return the value of a column, None for null. Columns of scope ``record`` need ``record``."""
     return source(column)(found, record)
 
 
 def is_constant(column: Column, found: SelectedBatch) -> bool:
-    """Return whether all records of the batch have the same value there."""
+    """Return whether all records of a batch share the value of a column."""
     if column.source == "batch.crc_valid":
         return found.batch.magic > 1
     if column.source in MARKS:
@@ -59,7 +58,7 @@ def is_constant(column: Column, found: SelectedBatch) -> bool:
 
 
 def constant(column: Column, found: SelectedBatch) -> object:
-    """Return the value that all records of a batch have in a column, without reading a record."""
+    """Return the value that all records of a batch share, without reading a record."""
     return "record" if column.source == "state.kind" and found.records else value(column, found)
 
 
@@ -105,25 +104,25 @@ def _below(found: SelectedBatch, record: Record | None) -> bool | None:
 
 
 ITEM_DIGITS: Final = 9
-"""Digits of the number of a list item, at most: Python refuses to read numbers of thousands of digits."""
+"""Maximum digits of the number of a list item: Python refuses to parse thousands of digits."""
 _OF_CONTROL: Final = {"state.control_type", "state.coordinator_epoch"}
 MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log_start": "log_start"}
 
 
 def mark(column: Column, found: SelectedBatch) -> int | None:
-    """Return the offset that a column of ``MARKS`` compares with, or None if the file has none."""
+    """Return the checkpointed offset of a column of ``MARKS``, or None."""
     offset: int | None = getattr(found.file, MARKS[column.source])
     return offset
 
 
 def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> bool:
-    """Return whether some records from the first to the last of ``offsets`` may lie on either side of a mark."""
+    """Return whether a mark may lie between the first and the last of ``offsets``."""
     offset = mark(column, found)
     return offset is not None and offsets[0] < offset <= offsets[1]
 
 
 def against_marks(column: Column, found: SelectedBatch, record: Record | None = None) -> object:
-    """Return the value of a column. A false mark is False, and None without a checkpoint, as in Arrow."""
+    """Return the value of a column, where a false mark is False, as in Arrow; None without a checkpoint."""
     shown = value(column, found, record)
     return False if shown is None and column.source in MARKS and mark(column, found) is not None else shown
 
@@ -148,7 +147,7 @@ def _coordinator_epoch(found: SelectedBatch, record: Record | None) -> int | Non
 
 
 def has_words(topic: str | None) -> bool:
-    """Return whether a topic is one of Kafka's own, whose records kdump knows without a schema registry."""
+    """Return whether a topic is Kafka's own, so that kdump decodes it without a registry."""
     if topic is None or not topic.startswith("__"):
         return False
     from kdump.internal_topics.decode import TOPICS  # few topics are Kafka's own
@@ -157,7 +156,7 @@ def has_words(topic: str | None) -> bool:
 
 
 def decoded(found: SelectedBatch, record: Record | None) -> Any:
-    """Return the words of a record of Kafka's own topics, of another what the decoder makes; None for neither."""
+    """Return a decoded record of Kafka's own topics, or of the file's decoder; None without either."""
     if isinstance(record, RedactedRecord):
         return record.decoded
     if has_words(found.file.topic):
@@ -171,11 +170,11 @@ def decoded(found: SelectedBatch, record: Record | None) -> Any:
 
 
 _last: tuple[Record | None, Any] = (None, None)
-"""The last record with a field that was read, and its decoded form. A large record is not kept in memory."""
+"""The last record of which a field was read, and its decoded form; a large one is not kept."""
 
 
 def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Record | None) -> object:
-    """Return a field of a decoded key or value; None if it has none."""
+    """Return a field of a decoded key or value, or None."""
     global _last  # noqa: PLW0603  several fields of a record are read one after the other: it is decoded once
     last = _last
     if record is None or last[0] is not record:
@@ -187,9 +186,9 @@ def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Recor
 
 
 def within(value: object, path: tuple[str, ...]) -> object:
-    """Return the part of a JSON value at a path of names, and numbers of list items; None if there is none.
+    """Return the part of a JSON value at a path of names and numbers of list items; None without one.
 
-    A name that holds dots itself is found, too: the longest name counts.
+    A name with dots is found too: the longest name counts.
     """
     if not path:
         return value
@@ -214,4 +213,4 @@ SOURCES: Final[dict[str, Callable[..., object]]] = {
     "batch.base_offset": lambda found, _: found.base_offset,
     "batch.crc_valid": _crc_valid,
 }
-"""The sources of columns that need a computation, not only an attribute."""
+"""The functions for columns that are more than an attribute."""

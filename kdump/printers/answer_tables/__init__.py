@@ -1,1 +1,1 @@
-"""Answers as tables for people: one module per question, urgent tables first."""
+"""Tables for people: one module per question; urgent tables come first."""

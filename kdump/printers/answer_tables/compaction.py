@@ -1,4 +1,4 @@
-"""What the log cleaner does next as tables: the partitions that are due first."""
+"""The tables of ``kdump compaction``: partitions that are due come first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ _HELD: Final = ("partition", "from", "bytes", "held back by")
 
 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the tables of an answer."""
     partitions = [line for line in lines if isinstance(line, PartitionCompaction)]
     due = sum(line.due for line in partitions)
     freed = size(sum(line.superseded_bytes for line in partitions if line.due))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield a table of connectors, of tasks, and of source offsets, as far as there are lines of each."""
     connectors: list[tuple[Any, ...]] = []
     tasks: list[tuple[Any, ...]] = []
     offsets: list[tuple[Any, ...]] = []

@@ -30,11 +30,10 @@ _PAIRS: Final = (
     "what it means",
 )
 _LONGEST: Final = 40
-"""Characters of a key or value that a table shows."""
+"""Characters of a key or value in a table."""
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield a table of the pairs that differ, then one of their records."""
     pairs = [line for line in lines if isinstance(line, PairDifference)]
     counts = Counter(pair.verdict for pair in pairs)
     verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))

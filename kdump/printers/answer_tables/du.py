@@ -19,7 +19,6 @@ _RIGHT: Final = _SIZES | {"replicas", "earliest", "latest", "base offset"}
 
 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the tables of an answer."""
     partitions = [line for line in lines if isinstance(line, PartitionUsage)]
     if partitions:
         yield _totals(partitions)
@@ -118,7 +117,6 @@ _LISTED_RIGHT: Final = frozenset({"segments", "size", "earliest", "latest", "fir
 
 
 def listing(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of partitions or of segments."""
     partitions = [line for line in lines if isinstance(line, PartitionUsage)]
     if partitions:
         title = f"{counted(len(partitions), 'partition')}, {size(sum(line.log_bytes for line in partitions))} of log"

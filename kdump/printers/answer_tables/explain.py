@@ -16,7 +16,6 @@ _GIVEN: Final = {True: "get", False: "do not get", None: "may get"}
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield a table of the evidence for each line, with the answer above it."""
     for line in lines:
         if isinstance(line, Explanation):
             evidence = [(fact.path, fact.position, fact.says) for fact in line.evidence]

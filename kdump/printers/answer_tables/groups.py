@@ -43,7 +43,6 @@ RESETTABLE: Final = frozenset({"Classic", "Consumer"})
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield a table per kind of line."""
     groups = [line for line in lines if isinstance(line, GroupLine)]
     writers = [_writer(line) for line in lines if isinstance(line, WriterLine)]
     if writers:
@@ -147,7 +146,7 @@ def _missing(lines: Iterable[AnswerLine]) -> Iterator[tuple[object, ...]]:
 
 
 def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
-    """Write ``group,topic,partition,offset`` lines; return a sentence for each skipped group and reason.
+    """Write ``group,topic,partition,offset`` lines; return a sentence on each skipped group.
 
     The format is that of ``kafka-consumer-groups.sh --reset-offsets --from-file`` for several groups (since 2.4).
     """

@@ -26,7 +26,6 @@ PARTITIONS = ("topic", "partition", "leader", "leader epoch", "replicas", "isr",
 
 
 def topics(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of topics, and that of their partitions."""
     found = cast("list[answer.TopicLine]", lines)
     yield _topics(found)
     rows = [
@@ -83,7 +82,7 @@ def _pairs(values: dict[str, Any]) -> str | None:
 
 
 def image(found: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[AnswerTable]:
-    """Yield the tables of an image, without SCRAM salts and keys. ``wanted`` limits them to these topics."""
+    """Yield the tables of an image, without SCRAM salts and keys. ``wanted`` topics limit them."""
     level = found.features.metadata_version
     time = for_people(found.timestamp) or "-"
     title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {time}"
@@ -182,7 +181,6 @@ def _tokens(found: ClusterImage) -> AnswerTable:
 
 
 def events(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of events, unclean elections counted above it."""
     found = cast("list[Event]", lines)
     unclean = sum(event.what == "UncleanElection" for event in found)
     title = f"Events: {len(found)}" + (f", UNCLEAN ELECTIONS: {unclean}" if unclean else "")
@@ -198,13 +196,13 @@ def _name(event: Event) -> str | None:
 
 
 def _with_id(event: Event) -> dict[str, Any]:
-    """Return the details; with the topic id if the topic is created or deleted."""
+    """Return the details of an event, with the id of a created or deleted topic."""
     comes_or_goes = event.what in ("TopicCreated", "TopicDeleted")
     return {"id": event.id, **event.details} if comes_or_goes else event.details
 
 
 def details_text(details: dict[str, Any]) -> str | None:
-    """Return the fields that are not null as text; None if there are none."""
+    """Return the fields without nulls as text, or None."""
     return _pairs({name: _plain(value) for name, value in details.items() if value is not None})
 
 
@@ -213,7 +211,6 @@ def _plain(value: object) -> object:
 
 
 def differences(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of differences; of a changed record only the fields that differ."""
     found = cast("list[ImageDifference]", lines)
     rows = [(line.kind, each.type, each.topic, _difference(each)) for line, each in zip(lines, found, strict=True)]
     yield AnswerTable(f"Differences: {len(rows)}", ("what", "record", "topic", "data"), rows)
@@ -253,23 +250,20 @@ def _difference(line: ImageDifference) -> str | None:
 
 
 def _needless(name: str, line: ImageDifference) -> bool:
-    """Whether a field is a topic id that the column of topics makes needless."""
+    """Return whether a field is a topic id whose topic has a column."""
     return name == "topicId" and line.type != "TOPIC_RECORD" and line.topic is not None
 
 
 def nodes(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of the leaves of a tree."""
     rows = [(line.path, line.value) for line in cast("list[NodeLine]", lines)]
     yield AnswerTable("", ("node", "value"), rows)
 
 
 def records(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of the records of an image."""
     rows = [(line.type, line.version, details_text(line.data)) for line in cast("list[answer.RecordLine]", lines)]
     yield AnswerTable("", ("record", "version", "data"), rows)
 
 
 def written(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of a snapshot that was written."""
     rows = [(line.path, line.end_offset, line.epoch, line.bytes) for line in cast("list[Written]", lines)]
     yield AnswerTable("", ("snapshot", "end offset", "epoch", "bytes"), rows)

@@ -28,7 +28,7 @@ NUMBERS: Final = frozenset({*BREAKS, *COLUMNS}) - {"partition", "what", "last ti
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield gaps in sequences, if any, then the producers; first the ones with an open transaction."""
+    """Yield breaks in sequences, then the producers, those with an open transaction first."""
     known = list(lines)
     breaks = [
         (

@@ -29,7 +29,6 @@ LISTED: Final = 50
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the tables of an account."""
     partitions = [line for line in lines if isinstance(line, RebuiltPartition)]
     yield _topics(partitions)
     yield from _lost(partitions)
@@ -116,7 +115,7 @@ def _metadata(line: RebuiltMetadata) -> AnswerTable:
 
 
 def _groups(lines: list[RebuiltGroup]) -> Iterator[AnswerTable]:
-    """Yield the number of groups of each type: there may be thousands, and the warning names those that expire."""
+    """Yield the number of groups of each type: there may be thousands."""
     kinds: dict[str, list[RebuiltGroup]] = {}
     for line in lines:
         kinds.setdefault(line.type, []).append(line)

@@ -1,4 +1,4 @@
-"""The tables of retention: segments it deletes, segments that block others, blocked ones, then the rest."""
+"""The tables of ``kdump retention``: segments to delete, blocking and blocked segments, others, configs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ _TOPIC_COLUMNS: Final = ("topic", "cleanup.policy", "retention.ms", "retention.b
 
 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the tables of an answer."""
     segments = [line for line in lines if isinstance(line, SegmentRetention)]
     going = [line for line in segments if line.deletable]
     blocking = [line for line in segments if line.blocks]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield a table of versions, of subjects, and of records, as far as there are lines of each."""
     versions: list[SchemaLine] = []
     subjects: list[SubjectLine] = []
     history: list[HistoryLine] = []

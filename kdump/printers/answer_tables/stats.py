@@ -1,4 +1,4 @@
-"""What topics are made of, as tables: the largest partitions first."""
+"""The tables of ``kdump stats``: the largest partitions first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ _WHAT_IF: Final = ("topic", "codec", "now", "then", "of now", "error", "batches 
 
 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the tables of an answer."""
     partitions = [line for line in lines if isinstance(line, PartitionStatistics)]
     total = size(sum(line.log_bytes for line in partitions))
     title = f"{counted(len(partitions), 'partition')}, {total}; a batch: mean, p50, p99"

@@ -20,17 +20,17 @@ ORDER: Final = ("hanging", "open", "aborted", "committed")
 COLUMNS: Final = ("partition", "from offset", "producer", "epoch", "transactional id", "state")
 IDS: Final = ("transactional id", "state", "producer", "epoch", "started", "timeout", "partitions")
 NAMED: Final = 3
-"""Partitions that one sentence names."""
+"""Partitions in one sentence, at most."""
 CLOCKS: Final = {
     "coordinator": ("its start", "its coordinator's clock"),
     "records": ("its last batch", "record timestamps"),
 }
-"""Clock of an age: the time at which the age begins, and its source in words."""
+"""Clock -> the time at which an age begins, and its source in words."""
 NUMBERS: Final = frozenset({"from offset", "producer", "epoch", "timeout"})
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield transactions, hanging ones first, then replicas that differ, then ids that are in a transaction."""
+    """Yield transactions, hanging ones first, then differing replicas, then ids with a transaction."""
     known = list(lines)
     found = [line for line in known if isinstance(line, PartitionTransaction)]
     found.sort(key=lambda one: (ORDER.index(one.state), -one.held_back))
@@ -84,7 +84,7 @@ def _age(one: PartitionTransaction) -> str:
 
 
 def _commands(found: Iterable[PartitionTransaction]) -> Iterator[tuple[str, str]]:
-    """Yield the lines that end transactions, and when each is to be run."""
+    """Yield the purpose and text of each command that ends transactions."""
     of_ids: dict[str, list[PartitionTransaction]] = {}
     for one in found:
         if one.abort:
