@@ -9,18 +9,22 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 from kdump.errors import SILENT, Reporter
 from kdump.log_dirs.file_names import Name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import Batches
     from kdump.segments.regions import Damage, Trailing
+
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Needs(IntEnum):
@@ -136,6 +140,13 @@ class Collector:
     def answer(self, at: int) -> Iterable[AnswerLine]:
         """Return the lines of the answer; ``at`` is now, in ms since 1970."""
         raise NotImplementedError
+
+
+def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
+    """Add ``others`` to ``best``; of two values with one key that of the greater rank stays, or the first."""
+    for key, value in others.items():
+        if key not in best or rank(best[key]) < rank(value):
+            best[key] = value
 
 
 class AnswerLine(Protocol):

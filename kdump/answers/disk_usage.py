@@ -16,17 +16,17 @@ from kdump.errors import UnreadableError
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LOG_DIR_FILE, SEGMENT_NAME, is_sibling, leftover_state
-from kdump.records.record_batch import RecordBatch
-from kdump.segments import log_end, walk
-from kdump.segments.log_end import end_of_segment, last_batch
+from kdump.segments import log_end
+from kdump.segments.log_end import end_of_segment, first_batch, last_batch
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.log_dirs.files import Entry
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.records.record_batch import RecordBatch
 
 
 _STATES: Final = {
@@ -208,7 +208,7 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
             if end.damage is not None:
                 log_end.report_region(live[-1], end.damage, place.report)
             latest = None if isinstance(end.damage, Damage) else end.offset
-            first = end.first if len(live) == 1 and end.first is not None else _first_batch(live)
+            first = end.first if len(live) == 1 and end.first is not None else first_batch(live)
             oldest, newest = _time(first), _time(end.last or last_batch(live[:-1]))
     except UnreadableError as error:
         place.report.fail(error)
@@ -245,15 +245,6 @@ def _state(partition: Partition, folder: str, topic: str) -> str:
         return "metadata"
     known = partition.segments or any(is_sibling(entry.name) for entry in partition.others)
     return "current" if known else "unknown"
-
-
-def _first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
-    for segment in segments:
-        if segment.size:
-            with segment.open() as source:
-                region = next(walk.walk(source), None)
-            return region if isinstance(region, RecordBatch) else None
-    return None
 
 
 def _time(batch: RecordBatch | None) -> int | None:
@@ -431,7 +422,7 @@ def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentS
         base_offset=base,
         end_offset=None if is_damaged else base if end.last is None else end.last.last_offset + 1,
         bytes=segment.size,
-        oldest_ms=_time(end.first or _first_batch([segment])),
+        oldest_ms=_time(end.first or first_batch([segment])),
         newest_ms=_time(end.last),
         state=_suffix(segment),
     )

@@ -104,7 +104,7 @@ class LogCopy:
         self._source, self._number, self._position = None, number, 0
 
     def continues(self, other: LogCopy, ahead: int) -> bool:
-        """Return whether the next segment begins with the batch that stands ``ahead`` of the other copy's position."""
+        """Return whether the next segment begins with the batch at ``ahead`` bytes after the other copy's position."""
         following = self._segments[self._number + 1 : self._number + 2]
         if not following:
             return False
@@ -285,7 +285,7 @@ class Difference(NamedTuple):
 
     @property
     def same_epoch(self) -> bool:
-        """Whether both copies claim that one leader wrote their records: followers append a leader's very bytes."""
+        """Whether both records have the same leader epoch: followers append the leader's bytes."""
         return self.left is not None and self.right is not None and self.left.epoch == self.right.epoch != -1
 
 

@@ -234,8 +234,8 @@ def feed(collectors: Collectors, partitions: Sequence[Partition], report: Report
 class Gathered(NamedTuple, Generic[M]):
     """The results of consecutive partitions.
 
-    Their segments have ``size`` bytes. ``said`` has each call of the reporter in order: a field of :class:`Reporter`,
-    and its argument.
+    Their segments have ``size`` bytes. ``said`` are the calls of the reporter in order: the name of a field of
+    :class:`Reporter`, and its argument.
     """
 
     into: M

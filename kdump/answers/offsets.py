@@ -9,9 +9,10 @@ entry the time of the file's last write counts, so that a match in a later segme
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from kdump.answers.collector import Collector, Needs
+from kdump.answers.collector import Collector, Needs, keep_best
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.errors import DamageError, UnreadableError
@@ -183,17 +184,11 @@ class Offsets(Collector):
     def end(self) -> None:
         if self._partition is not None:
             rank, found = self._partition.end()
-            self._keep(rank, found)
+            keep_best(self._found, {(found.topic, found.partition): (rank, found)}, itemgetter(0))
             self._partition = None
 
-    def _keep(self, rank: tuple[int, int], found: PartitionOffsets) -> None:
-        key = (found.topic, found.partition)
-        if key not in self._found or self._found[key][0] < rank:
-            self._found[key] = rank, found
-
     def merge(self, other: Offsets) -> None:
-        for rank, found in other._found.values():
-            self._keep(rank, found)
+        keep_best(self._found, other._found, itemgetter(0))
 
     def answer(self, at: int) -> Iterator[PartitionOffsets]:  # noqa: ARG002  nothing of it depends on the time
         for key in sorted(self._found):
@@ -273,8 +268,7 @@ def _newest_epoch(place: Place) -> int | None:
     return max((entry.epoch for entry in entries or ()), default=None)
 
 
-HELP: Final = (
-    """Show the first offset and the end offset of each partition.
+HELP: Final = f"""Show the first offset and the end offset of each partition.
 
 \b
 Examples:
@@ -298,9 +292,7 @@ byTime           for each --time the first offset at or after it, looked up
 
 null means that no file has the value, or that there is no offset. A transaction open in the newest valid producer
 snapshot counts as open until its marker is met. A batch that is truncated at the end of a log is left out.
-"""
-    + EXIT_STATUS
-)
+{EXIT_STATUS}"""
 
 
 @dataclass(frozen=True)

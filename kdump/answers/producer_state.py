@@ -161,9 +161,9 @@ class ProducerReplay:
         self._note = place.report.note
 
     def add(self, batches: Batches) -> EndedTransaction | None:
-        """Take the next batches; those before ``since`` change nothing. Return the transaction that a single one ends.
+        """Add the next batches; return the transaction that a single batch ends.
 
-        Raises DamageError for a marker that makes no sense; a run has none.
+        Batches before ``since`` change nothing. Raises DamageError for an invalid marker; a run has none.
         """
         if batches.batch_count > 1 and not self._is_whole(batches):
             for batch in batches.batches():

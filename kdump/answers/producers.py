@@ -9,9 +9,10 @@ batch (``producer.id.expiration.ms``). Compaction removes whole batches; missing
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kdump.answers.collector import Collector, Needs, Reading
+from kdump.answers.collector import Collector, Needs, Reading, keep_best
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.internal_topics import consumer_offsets
@@ -207,15 +208,11 @@ class Producers(Collector):
             )
             for producer_id, producer in sorted(state.producers.items())
         ]
-        self._keep(place.key, _Known(replay.rank, producers, sequences.found if sequences else []))
-
-    def _keep(self, key: tuple[str, int], found: _Known) -> None:
-        if key not in self._found or self._found[key].rank < found.rank:
-            self._found[key] = found
+        found = _Known(replay.rank, producers, sequences.found if sequences else [])
+        keep_best(self._found, {place.key: found}, attrgetter("rank"))
 
     def merge(self, other: Producers) -> None:
-        for key, found in other._found.items():
-            self._keep(key, found)
+        keep_best(self._found, other._found, attrgetter("rank"))
 
     def answer(self, at: int) -> Iterator[ActiveProducer | SequenceBreak]:  # noqa: ARG002  no age is asked for
         for key in sorted(self._found):
@@ -242,8 +239,7 @@ def _note_missing_snapshot(place: Place) -> None:
         place.report.note(f"{place.partition.name}: {text}")
 
 
-HELP: Final = (
-    """List the producers that each partition knows.
+HELP: Final = f"""List the producers that each partition knows.
 
 \b
 Examples:
@@ -268,9 +264,7 @@ repeat    a batch that the partition has already
 epoch     a batch of an older epoch after one of a newer
 Legal and left out: any beginning of a producer that is new or was silent
 for a day, 0 in a new epoch, 0 after 2147483647, what compaction took.
-"""
-    + EXIT_STATUS
-)
+{EXIT_STATUS}"""
 
 
 @dataclass(frozen=True)

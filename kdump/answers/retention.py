@@ -207,8 +207,7 @@ class Retention(Collector):
         )
 
 
-HELP: Final = (
-    """List the segments that a broker deletes, when and why.
+HELP: Final = f"""List the segments that a broker deletes, when and why.
 
 \b
 Examples:
@@ -228,9 +227,7 @@ paths, then Kafka's defaults. A broker's properties file is in no log dir: give 
 no __cluster_metadata has a topic and no --config names it, whether its segments go is not known (deletable: null,
 known: false), but for those below the log start offset.
 Segments of remote storage go when __remote_log_metadata of the given paths says that they are copied.
-"""
-    + EXIT_STATUS
-)
+{EXIT_STATUS}"""
 
 
 @dataclass(frozen=True)

@@ -96,11 +96,11 @@ def _facts(place: Place) -> Iterator[AgedSegment]:
 
 def _largest(segment: Segment) -> int | None:
     """Return the largest timestamp; None if the time of the last write counts. Raises UnreadableError."""
-    largest = _last_indexed(segment) if "index" in segment.siblings else _last_written(segment)
+    largest = _last_indexed(segment) if "index" in segment.siblings else largest_timestamp(segment)
     return None if largest < 0 else largest
 
 
-def _last_written(segment: Segment) -> int:
+def largest_timestamp(segment: Segment) -> int:
     """Return the largest timestamp of the batches, or -1."""
     largest = -1
     with segment.open() as source:
@@ -213,10 +213,7 @@ class RetentionCheck:
         *,
         is_known: bool = True,
     ) -> None:
-        """Without ``is_known`` the configs are Kafka's defaults, since nothing has those of the topic.
-
-        Then only what lies below the log start offset is known to go.
-        """
+        """Without ``is_known`` the configs are Kafka's defaults: only segments below the log start are deleted."""
         self.is_known = is_known
         self._facts, self._rules, self._at = facts, rules, at
         self._limits = limits(config, rules, copied)

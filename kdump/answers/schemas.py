@@ -1,4 +1,4 @@
-"""The answer of ``kdump schemas``: what a schema registry keeps in its topic."""
+"""The lines of ``kdump schemas``: versions, subjects and the history of a registry's topic."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class SubjectLine:
 
 @dataclass(frozen=True)
 class HistoryLine:
-    """A record of the topic, in offset order. ``keytype`` is null where no registry wrote it; ``why`` is the reason."""
+    """A record of the topic, in offset order. ``keytype`` is null without a registry's key; ``why`` is the reason."""
 
     kind: ClassVar[str] = "history"
 
@@ -88,7 +88,7 @@ class HistoryLine:
 
 
 class SchemaQuery(NamedTuple):
-    """The selected versions: current ones, or deleted ones too with ``deleted``. None and empty mean all."""
+    """The selected versions: current ones, with ``deleted`` also deleted ones. None and empty mean all."""
 
     deleted: bool = False
     id: int | None = None
@@ -98,7 +98,7 @@ class SchemaQuery(NamedTuple):
     schema_type: str | None = None
 
     def versions(self, store: SchemaStore) -> Iterator[SchemaVersion]:
-        """Yield the versions that are asked for, in log order."""
+        """Yield the selected versions in log order."""
         return (version for version in store.versions(STATES if self.deleted else STATES[:1]) if self._takes(version))
 
     def _takes(self, version: SchemaVersion) -> bool:
@@ -111,7 +111,6 @@ class SchemaQuery(NamedTuple):
 
 
 def schema_line(version: SchemaVersion) -> SchemaLine:
-    """Return the line of a version."""
     references = tuple(SchemaReference(*one) for one in version.references)
     return SchemaLine(
         subject=version.subject,
@@ -151,7 +150,7 @@ def table_lines(table: LineTable, store: SchemaStore) -> Iterator[AnswerLine]:
 
 
 def subject_lines(store: SchemaStore, query: SchemaQuery) -> Iterator[SubjectLine]:
-    """Yield the subjects that have a version that is asked for, in log order."""
+    """Yield the subjects with a selected version, in log order."""
     names = {version.subject for version in query.versions(store)}
     for one in store.subjects():
         if one.subject in names:
@@ -159,7 +158,6 @@ def subject_lines(store: SchemaStore, query: SchemaQuery) -> Iterator[SubjectLin
 
 
 def history_line(record: HistoryRecord) -> HistoryLine:
-    """Return the line of a record."""
     return HistoryLine(
         record.offset,
         record.timestamp_ms,

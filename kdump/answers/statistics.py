@@ -397,8 +397,7 @@ def _line(sums: PartitionSums) -> PartitionStatistics:
     )
 
 
-HELP: Final = (
-    """Show the batches, codecs and producers of topics.
+HELP: Final = f"""Show the batches, codecs and producers of topics.
 
 \b
 Examples:
@@ -414,9 +413,7 @@ Records of transaction markers count as records, their keys and values do not.
 --what-if packs batches again as a Java client does. Of a partition above 128 MiB a sample of some 64 MiB is packed,
 and 'errorBytes' is 95% confidence; it is 0 where every batch was packed. Control batches and magic 0 and 1 stay as
 they are.
-"""
-    + EXIT_STATUS
-)
+{EXIT_STATUS}"""
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from kdump.answers.collector import Collector, Needs
+from kdump.answers.collector import Collector, Needs, keep_best
 from kdump.answers.coordinator import PARTITIONS, topic_partitions
 from kdump.errors import DamageError, discard
 from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
@@ -133,16 +134,11 @@ class TransactionalIds(Collector):
 
     def end(self) -> None:
         if self._log is not None:
-            self._keep(self._log)
+            keep_best(self._logs, {self._log.number: self._log}, attrgetter("rank"))
         self._log, self._segment, self._note = None, None, discard
 
-    def _keep(self, log: _CoordinatorLog) -> None:
-        if log.number not in self._logs or self._logs[log.number].rank < log.rank:
-            self._logs[log.number] = log
-
     def merge(self, other: TransactionalIds) -> None:
-        for log in other._logs.values():
-            self._keep(log)
+        keep_best(self._logs, other._logs, attrgetter("rank"))
 
     def answer(self, at: int) -> Iterator[TransactionalId]:  # noqa: ARG002  no age is asked for
         for _, log in sorted(self._logs.items()):

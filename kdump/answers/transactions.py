@@ -418,8 +418,7 @@ def _ended(
     )
 
 
-HELP: Final = (
-    """List open and hanging transactions, and the commands that end them.
+HELP: Final = f"""List open and hanging transactions, and the commands that end them.
 
 \b
 Examples:
@@ -455,9 +454,7 @@ transaction that may have ended in unreadable bytes is open, and is not reported
 
 Run a line only where the partition's leader agrees: `kafka-transactions.sh describe-producers` shows the same start
 offset there.
-"""
-    + EXIT_STATUS
-)
+{EXIT_STATUS}"""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  a table reads best with a row a line
-"""The one table of finding codes: what a check can report, how grave it is, and which class of Kafka decides it.
+"""The table of finding codes: condition, level, action, and the class of Kafka that decides it.
 
 A code is stable: scripts may rely on it. ``python -m tools.docs.finding_codes`` writes the docs page.
 """

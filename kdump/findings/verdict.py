@@ -1,4 +1,4 @@
-"""The verdict of a check in one line: whether to start the broker, what a start loses, and the commands to run."""
+"""The verdict of a check on one broker: whether to start it, the records that a start loses, and commands."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class StartVerdict(NamedTuple):
 def verdict(
     findings: Sequence[Finding], broker: str = "the broker", *, starts: bool | None = True, why: str = ""
 ) -> StartVerdict:
-    """Return the verdict on one broker; ``starts`` is None if files do not decide whether it comes up, ``why``."""
+    """Return the verdict on one broker.
+
+    ``starts`` is None, with the reason ``why``, if files do not decide whether it starts.
+    """
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
     fatal = [finding for finding in findings if finding.fatal or finding.code in STOPS]

@@ -34,7 +34,7 @@ PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value
 def rows(
     item: SelectedBatch, columns: Sequence[Column], encoding: Encoding, *, batches: bool, most: int | None = None
 ) -> Iterator[list[str | None]]:
-    """Yield the cells of each record of a batch, or of the batch itself; of a large record ``most`` letters of each."""
+    """Yield the cells of each record of a batch, or of the batch; of large records ``most`` characters of each."""
     if batches:
         yield [cell(column, item, None, encoding) for column in columns]
     if batches or not item.records:

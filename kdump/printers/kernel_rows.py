@@ -274,7 +274,7 @@ class JsonRows(KernelRows):
         self.shape = shape
         self.before, self.after = around
         self._decoder: tuple[PayloadDecoder, str] | None = None
-        """What decodes the records of the current batch, and their topic."""
+        """The decoder of the current batch, and its topic."""
         self._decoded: DecodedText | None = None
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:

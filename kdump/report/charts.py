@@ -70,6 +70,16 @@ CONFIG: Final[Spec] = {
 _UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 
 
+_TEXT: Final[Spec] = {"field": "text", "type": "nominal"}
+"""The description of each mark."""
+
+
+def _colour(field: str, domain: Sequence[str | int], colours: Sequence[str], *, kind: str = "nominal") -> Spec:
+    """Return an encoding of the colours of a field, with a legend below."""
+    legend = {"orient": "bottom", "title": None}
+    return {"field": field, "type": kind, "scale": {"domain": domain, "range": colours}, "legend": legend}
+
+
 class Chart(NamedTuple):
     """A drawn chart: its section of the page, its title, its contents in words, and the SVG."""
 
@@ -96,12 +106,7 @@ def drawn(specs: Sequence[Spec]) -> list[str]:
     svgs: list[str] = []
     while len(svgs) < len(specs):
         left = json.dumps(specs[len(svgs) :]).encode()
-        command = [
-            sys.executable,
-            "-P",
-            drawing.__file__,
-            str(os.getpid()),
-        ]  # no module beside it counts, nor one of the current folder
+        command = [sys.executable, "-P", drawing.__file__, str(os.getpid())]  # -P: no module beside it is imported
         try:
             done = subprocess.run(command, input=left, stdout=subprocess.PIPE, process_group=0, check=False)
         except OSError as reason:
@@ -156,7 +161,7 @@ def _bar_rows(values: Sequence[Spec], field: str, title: str, *, axis: Spec | No
         "encoding": {
             "y": _names(value["name"] for value in values),
             "x": {"field": field, "type": "quantitative", "title": title, "axis": {"tickCount": 4, **(axis or {})}},
-            "description": {"field": "text", "type": "nominal"},
+            "description": _TEXT,
         },
     }
 
@@ -245,6 +250,7 @@ def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
             }
             for at, topic, records, amount in rows
         ]
+        colour = _colour("topic", list(names.values()), _COLOURS[: len(topics)] + _COLOURS[-1:])
         words = f"{what} by time of the batches, {axis.step} a bar."
         if axis.left_out:
             words += f" {counted(axis.left_out, 'record')} with no time, or one far off, are left out."
@@ -263,28 +269,17 @@ def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
                     "title": unit_shown,
                     "axis": {"tickCount": 4, "format": "~s" if what == "Records" else "~r"},
                 },
-                "color": {
-                    "field": "topic",
-                    "type": "nominal",
-                    "scale": {"domain": list(names.values()), "range": _COLOURS[: len(topics)] + _COLOURS[-1:]},
-                    "legend": {"orient": "bottom", "columns": 4, "title": None},
-                },
+                "color": colour | {"legend": {**colour["legend"], "columns": 4}},
                 "order": {"field": "rank", "type": "quantitative"},
-                "description": {"field": "text", "type": "nominal"},
+                "description": _TEXT,
             },
         }
         yield "time", f"{what} that came in", words, spec
 
 
 def _time(axis: series.TimeAxis) -> Spec:
-    end = axis.start + axis.length * axis.width
-    scale = {"type": "utc", "domain": [axis.start, end]}
-    return {
-        "type": "temporal",
-        "title": "UTC",
-        "scale": scale,
-        "axis": {"grid": False, "tickCount": 8},
-    }
+    scale = {"type": "utc", "domain": [axis.start, axis.start + axis.length * axis.width]}
+    return {"type": "temporal", "title": "UTC", "scale": scale, "axis": {"grid": False, "tickCount": 8}}
 
 
 def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
@@ -314,6 +309,7 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
         for (topic, partition, at), amount in sorted(sums.items())
         if (topic, partition) in whole
     ]
+    colours = [f"var(--h{step})" for step in range(1, HEATS + 1)]
     spec = {
         "width": WIDE - 200,
         "height": {"step": 15},
@@ -321,13 +317,8 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
         "encoding": {
             "x": {**_time(axis), "field": "at"},
             "x2": {"field": "end"},
-            "color": {
-                "field": "heat",
-                "type": "ordinal",
-                "scale": {"domain": list(range(HEATS)), "range": [f"var(--h{step})" for step in range(1, HEATS + 1)]},
-                "legend": None,
-            },
-            "description": {"field": "text", "type": "nominal"},
+            "color": _colour("heat", list(range(HEATS)), colours, kind="ordinal") | {"legend": None},
+            "description": _TEXT,
         },
     }
     words = (
@@ -370,13 +361,8 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
                 "axis": {"format": ".0%", "values": [0, 0.25, 0.5, 0.75, 1], "labelFlush": 5},
             },
             "x2": {"field": "to"},
-            "color": {
-                "field": "what",
-                "type": "nominal",
-                "scale": {"domain": ["valid", "damage"], "range": ["var(--sound)", "var(--bad)"]},
-                "legend": {"orient": "bottom", "title": None},
-            },
-            "description": {"field": "text", "type": "nominal"},
+            "color": _colour("what", ["valid", "damage"], ["var(--sound)", "var(--bad)"]),
+            "description": _TEXT,
         },
     }
     more = len(report.lines("damage", "damagedFile")) - len(files)
@@ -451,19 +437,9 @@ def _forecast(report: LogDirReport) -> Iterator[_Drawn]:
         "mark": {"type": "bar"},
         "encoding": {
             "x": {"field": "day", "type": "ordinal", "title": None, "axis": {"labelAngle": -30, "grid": False}},
-            "y": {
-                "field": "bytes",
-                "type": "quantitative",
-                "title": unit_name,
-                "axis": {"tickCount": 4},
-            },
-            "color": {
-                "field": "what",
-                "type": "nominal",
-                "scale": {"domain": ["stay", "are deleted by then"], "range": ["var(--c1)", "var(--sound)"]},
-                "legend": {"orient": "bottom", "title": None},
-            },
-            "description": {"field": "text", "type": "nominal"},
+            "y": {"field": "bytes", "type": "quantitative", "title": unit_name, "axis": {"tickCount": 4}},
+            "color": _colour("what", ["stay", "are deleted by then"], ["var(--c1)", "var(--sound)"]),
+            "description": _TEXT,
         },
     }
     words = "What retention leaves of the segments on the coming days, where nothing more is written."
@@ -503,12 +479,7 @@ def _codecs(report: LogDirReport) -> Iterator[_Drawn]:
         spec["encoding"]["y"]["sort"] = list(names.values())
         spec["encoding"]["x"]["stack"] = "zero"
         spec["encoding"]["order"] = {"field": "order", "type": "quantitative"}
-        spec["encoding"]["color"] = {
-            "field": "codec",
-            "type": "nominal",
-            "scale": {"domain": list(_CODECS), "range": ["var(--c8)", *_COLOURS[:4]]},
-            "legend": {"orient": "bottom", "title": None},
-        }
+        spec["encoding"]["color"] = _colour("codec", _CODECS, ["var(--c8)", *_COLOURS[:4]])
         spec["mark"] = {"type": "bar"}
         yield "topics", "Codecs by topic", "The share of bytes in batches of each codec.", spec
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  a table reads best with a row a line
 """The columns of records, batches and damaged ranges, declared once.
 
 JSON lines, CSV, tables, Spark and the docs read these columns. ``source`` names the origin of a value: ``file`` (the
@@ -48,86 +49,32 @@ class Column(NamedTuple):
         return self.source.partition(".")[2]
 
 
-CONTROL_TYPE: Final = Column(
-    "controlType",
-    "string",
-    "state.control_type",
-    "What a control record says, such as ABORT or COMMIT.",
-    optional=True,
-)
+# fmt: off
+CONTROL_TYPE: Final = Column("controlType", "string", "state.control_type", "What a control record says, such as ABORT or COMMIT.", optional=True)
 KIND: Final = Column("kind", "string", "state.kind", "What the line is: record, batch or damage.")
 _TOPIC: Final = Column("topic", "string", "file.topic", "The topic, from the folder's name.", nullable=True)
-_PARTITION: Final = Column(
-    "partition", "int", "file.partition", "The partition, from the folder's name.", nullable=True
-)
+_PARTITION: Final = Column("partition", "int", "file.partition", "The partition, from the folder's name.", nullable=True)
 _FILE: Final = Column("file", "string", "file.name", "The path of the segment.")
-_TIMESTAMP_TYPE: Final = Column(
-    "timestampType",
-    "timestampType",
-    "batch.timestamp_type",
-    "CreateTime or LogAppendTime; null in magic 0.",
-    nullable=True,
-)
+_TIMESTAMP_TYPE: Final = Column("timestampType", "timestampType", "batch.timestamp_type", "CreateTime or LogAppendTime; null in magic 0.", nullable=True)
 _BATCH: Final = (
     Column("magic", "int", "batch.magic", "The version of the batch format: 0, 1 or 2."),
     Column("codec", "codec", "batch.codec", "none, gzip, snappy, lz4 or zstd."),
     Column("crc", "long", "batch.crc", "The checksum of the batch as stored, unsigned."),
-    Column(
-        "crcValid",
-        "boolean",
-        "batch.crc_valid",
-        "Whether it is right; of a message inside a wrapper, whether both are.",
-    ),
-    Column(
-        "leaderEpoch",
-        "int",
-        "batch.partition_leader_epoch",
-        "The epoch of the leader that appended the batch; -1 for none, null below magic 2.",
-        nullable=True,
-    ),
-    Column(
-        "producerId", "long", "batch.producer_id", "The producer's id; -1 for none, null below magic 2.", nullable=True
-    ),
-    Column(
-        "producerEpoch", "int", "batch.producer_epoch", "Its epoch; -1 for none, null below magic 2.", nullable=True
-    ),
+    Column("crcValid", "boolean", "batch.crc_valid", "Whether it is right; of a message inside a wrapper, whether both are."),
+    Column("leaderEpoch", "int", "batch.partition_leader_epoch", "The epoch of the leader that appended the batch; -1 for none, null below magic 2.", nullable=True),
+    Column("producerId", "long", "batch.producer_id", "The producer's id; -1 for none, null below magic 2.", nullable=True),
+    Column("producerEpoch", "int", "batch.producer_epoch", "Its epoch; -1 for none, null below magic 2.", nullable=True),
 )
 _TRANSACTION: Final = (
     Column("isTransactional", "boolean", "batch.is_transactional", "Whether the batch belongs to a transaction."),
     Column("isControl", "boolean", "batch.is_control", "Whether it holds control records, which no consumer is given."),
-    Column(
-        "transactionState",
-        "string",
-        "state.transaction",
-        "committed, aborted or open, where isTransactional; none elsewhere; null if unknown.",
-        nullable=True,
-    ),
-    Column(
-        "deleteHorizonMs",
-        "long",
-        "batch.delete_horizon_ms",
-        "When the cleaner may remove the batch's tombstones or markers, in ms; null when it has not been set.",
-        nullable=True,
-    ),
+    Column("transactionState", "string", "state.transaction", "committed, aborted or open, where isTransactional; none elsewhere; null if unknown.", nullable=True),
+    Column("deleteHorizonMs", "long", "batch.delete_horizon_ms", "When the cleaner may remove the batch's tombstones or markers, in ms; null when it has not been set.", nullable=True),
     Column("batchAttributes", "int", "batch.attributes", "The attribute bits of the batch as stored."),
 )
 _MARKS: Final = (
-    Column(
-        "aboveHighWatermark",
-        "boolean",
-        "state.above_high_watermark",
-        "True at or above the high watermark of replication-offset-checkpoint: no consumer has been given it. Below it "
-        "false in Arrow, SQL and Python, and left out of JSON lines; null and left out where no checkpoint has one.",
-        optional=True,
-    ),
-    Column(
-        "belowLogStart",
-        "boolean",
-        "state.below_log_start",
-        "True below log-start-offset-checkpoint: deleted for consumers, still in the file. At or above it "
-        "false in Arrow, SQL and Python, and left out of JSON lines; null and left out where no checkpoint has one.",
-        optional=True,
-    ),
+    Column("aboveHighWatermark", "boolean", "state.above_high_watermark", "True at or above the high watermark of replication-offset-checkpoint: no consumer has been given it. Below it false in Arrow, SQL and Python, and left out of JSON lines; null and left out where no checkpoint has one.", optional=True),
+    Column("belowLogStart", "boolean", "state.below_log_start", "True below log-start-offset-checkpoint: deleted for consumers, still in the file. At or above it false in Arrow, SQL and Python, and left out of JSON lines; null and left out where no checkpoint has one.", optional=True),
 )
 
 RECORD: Final = (
@@ -136,62 +83,28 @@ RECORD: Final = (
     _PARTITION,
     Column("offset", "long", "record.offset", "The record's offset."),
     Column("timestampMs", "long", "record.timestamp", "Its timestamp as stored, in ms since 1970; -1 for none."),
-    Column(
-        "timestamp",
-        "timestamp",
-        "record.timestamp",
-        "The same in ISO 8601, UTC; null for -1 and outside the years 1 to 9999.",
-        nullable=True,
-    ),
+    Column("timestamp", "timestamp", "record.timestamp", "The same in ISO 8601, UTC; null for -1 and outside the years 1 to 9999.", nullable=True),
     _TIMESTAMP_TYPE,
     Column("key", "binary", "record.key", "The key; null is Kafka's null, which is not the empty key.", nullable=True),
     Column("keyEncoding", "string", "state.key_encoding", "How the key is written, unless utf8.", optional=True),
     Column("value", "binary", "record.value", "The value; null is a tombstone.", nullable=True),
     Column("valueEncoding", "string", "state.value_encoding", "How the value is written, unless utf8.", optional=True),
-    Column(
-        "headers",
-        "headers",
-        "record.headers",
-        "The headers in order, duplicates kept: key and value, and encoding where the value is not utf8.",
-    ),
+    Column("headers", "headers", "record.headers", "The headers in order, duplicates kept: key and value, and encoding where the value is not utf8."),
     _FILE,
     Column("position", "long", "batch.position", "Where the record's batch starts in the file, in bytes."),
     Column("batchSize", "int", "batch.size", "The size of that batch in bytes, its log overhead included."),
-    Column(
-        "baseOffset",
-        "long",
-        "batch.base_offset",
-        "The first offset of the batch; of a wrapper of magic 0 or 1 that of its first message.",
-    ),
+    Column("baseOffset", "long", "batch.base_offset", "The first offset of the batch; of a wrapper of magic 0 or 1 that of its first message."),
     *_BATCH,
-    Column(
-        "sequence",
-        "int",
-        "record.sequence",
-        "The record's sequence number; -1 for none, null below magic 2.",
-        nullable=True,
-    ),
+    Column("sequence", "int", "record.sequence", "The record's sequence number; -1 for none, null below magic 2.", nullable=True),
     *_TRANSACTION,
     Column("recordAttributes", "int", "record.attributes", "The attribute bits of the record as stored."),
     CONTROL_TYPE,
-    Column(
-        "coordinatorEpoch",
-        "int",
-        "state.coordinator_epoch",
-        "The epoch of the transaction coordinator, in a transaction marker.",
-        optional=True,
-    ),
+    Column("coordinatorEpoch", "int", "state.coordinator_epoch", "The epoch of the transaction coordinator, in a transaction marker.", optional=True),
     *_MARKS,
 )
 """A record: one line of ``kdump dump -o jsonl``, one row of the Spark source."""
 
-DECODED: Final = Column(
-    "decoded",
-    "json",
-    "state.decoded",
-    "With --decode: a record of one of Kafka's own topics, or payloads that carry a schema id, decoded.",
-    optional=True,
-)
+DECODED: Final = Column("decoded", "json", "state.decoded", "With --decode: a record of one of Kafka's own topics, or payloads that carry a schema id, decoded.", optional=True)
 """The column that ``kdump dump --decode auto`` adds after those of a record."""
 
 SHOWN: Final = (
@@ -207,6 +120,7 @@ def with_decoded_payloads(columns: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(shown.get(column.name, column) for column in columns)
 
 
+# fmt: on
 FIELD: Final = "field"
 """The scope of columns for fields of decoded keys and values."""
 
@@ -219,11 +133,10 @@ def decoded_field(name: str) -> Column | None:
     return Column(name, "json", f"{FIELD}.{name}", f"The field {path} of the decoded {side}.", nullable=True)
 
 
+# fmt: off
 TYPED: Final = (
     Column("keyDecoded", "json", "typed.key", "The key with the types of its subject; null if it has no such value."),
-    Column(
-        "valueDecoded", "json", "typed.value", "The value with the types of its subject; null if it has no such value."
-    ),
+    Column("valueDecoded", "json", "typed.value", "The value with the types of its subject; null if it has no such value."),
     Column("schemaId", "int", "typed.schema_id", "The schema id that the payload of the subject carries."),
     Column("problem", "string", "typed.problem", "A short stable word for why a payload has no such value."),
     Column("why", "string", "typed.why", "The reason as a sentence."),
@@ -238,25 +151,13 @@ BATCH: Final = (
     Column("lastOffset", "long", "batch.last_offset", "Its last offset."),
     Column("count", "int", "batch.count", "The number of records it claims; null below magic 2.", nullable=True),
     Column("maxTimestampMs", "long", "batch.max_timestamp", "The greatest timestamp as stored, in ms; -1 for none."),
-    Column(
-        "maxTimestamp",
-        "timestamp",
-        "batch.max_timestamp",
-        "The same in ISO 8601, UTC; null for -1 and outside the years 1 to 9999.",
-        nullable=True,
-    ),
+    Column("maxTimestamp", "timestamp", "batch.max_timestamp", "The same in ISO 8601, UTC; null for -1 and outside the years 1 to 9999.", nullable=True),
     _TIMESTAMP_TYPE,
     _FILE,
     Column("position", "long", "batch.position", "Where the batch starts in the file, in bytes."),
     Column("batchSize", "int", "batch.size", "Its size in bytes, the log overhead included."),
     *_BATCH,
-    Column(
-        "baseSequence",
-        "int",
-        "batch.base_sequence",
-        "The sequence number of its first record; -1 for none, null below magic 2.",
-        nullable=True,
-    ),
+    Column("baseSequence", "int", "batch.base_sequence", "The sequence number of its first record; -1 for none, null below magic 2.", nullable=True),
     Column("lastSequence", "int", "batch.last_sequence", "That of its last record.", nullable=True),
     *_TRANSACTION,
     *_MARKS,
@@ -275,23 +176,12 @@ DAMAGE: Final = (
     Column("at", "long", "damage.at", "Where the field stands that is wrong."),
     Column("expected", "any", "damage.expected", "What should stand there.", optional=True),
     Column("found", "any", "damage.found", "What does.", optional=True),
-    Column(
-        "missingFrom",
-        "long",
-        "damage.missing_from",
-        "The first offset that may be missing: the one after the last valid batch.",
-        optional=True,
-    ),
-    Column(
-        "missingUntil",
-        "long",
-        "damage.missing_until",
-        "The first offset of the next valid batch: those in between are missing.",
-        optional=True,
-    ),
+    Column("missingFrom", "long", "damage.missing_from", "The first offset that may be missing: the one after the last valid batch.", optional=True),
+    Column("missingUntil", "long", "damage.missing_until", "The first offset of the next valid batch: those in between are missing.", optional=True),
 )
 """An unreadable range."""
 
+# fmt: on
 KINDS: Final = {"record": RECORD, "batch": BATCH, "damage": DAMAGE}
 
 SPARK_FIRST: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")

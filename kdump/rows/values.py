@@ -170,7 +170,7 @@ def decoded(found: SelectedBatch, record: Record | None) -> Any:
 
 
 _last: tuple[Record | None, Any] = (None, None)
-"""The last record of which a field was read, and its decoded form; a large one is not kept."""
+"""The last record with a field that was read, and its decoded form; a large record is not kept."""
 
 
 def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Record | None) -> object:

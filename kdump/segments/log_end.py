@@ -86,6 +86,16 @@ def last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
     return next((last for last in ends if last is not None), None)
 
 
+def first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
+    """Return the first batch of segments, or None if damage or nothing comes first. Raises UnreadableError."""
+    for segment in segments:
+        if segment.size:
+            with segment.open() as source:
+                region = next(walk.walk(source), None)
+            return region if isinstance(region, RecordBatch) else None
+    return None
+
+
 def end_of_segment(segment: Segment, since: int = 0) -> SegmentEnd:
     """Return the end of a segment. Raises UnreadableError.
 

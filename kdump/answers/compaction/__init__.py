@@ -1,1 +1,1 @@
-"""What the log cleaner does next: the part it would clean, whether it is due, and what it removes."""
+"""The next cleaning of compacted logs: the dirty section, whether it is due, and the records that it removes."""

@@ -205,7 +205,10 @@ class CleanerBatch:
             yield from self._read_each(batch, keys)
 
     def _begins(self, batch: Batch, keys: compiled.FactBuffer) -> bool:
-        """Turn to the records of a batch; return whether the kernel can. More than CHUNK of them are well-formed."""
+        """Give the records of a batch to the kernel; return whether it can read them.
+
+        More than CHUNK records must be well-formed.
+        """
         try:
             data, start = batch.payload()
         except DamageError:  # it is reported where the records are read
@@ -263,7 +266,7 @@ class CleanerRun(CleanerBatch):
 
 
 def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) -> list[tuple[bytes, int, int]]:
-    """Return ``most`` keys with their records and bytes; ``log`` begins at the start of the log each time.
+    """Return the ``most`` keys with the most bytes: key, records, bytes. ``log`` starts at its beginning each time.
 
     About ``max_keys`` keys are in memory at a time. Raises UnreadableError if the log changes between two passes.
     """

@@ -20,8 +20,9 @@ from kdump.answers.topic_configs import UNKNOWN, TopicConfigs, config_option
 from kdump.errors import DamageError, UnreadableError
 from kdump.internal_topics import cluster_metadata
 from kdump.primitives.terminal import shell_word
-from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import resync, walk
+from kdump.records.record_batch import Batches
+from kdump.segments import resync
+from kdump.segments.log_end import first_batch
 from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
@@ -176,9 +177,8 @@ def _due(
 
 def _first_time(segment: Segment) -> int:
     """Return the largest timestamp of a segment's first batch, or -1."""
-    with segment.open() as source:
-        region = next(walk.walk(source), None)
-    return region.max_timestamp if isinstance(region, RecordBatch) else -1
+    first = first_batch([segment])
+    return -1 if first is None else first.max_timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,8 +354,7 @@ def _text(key: bytes) -> tuple[str, bool]:
         return base64.b64encode(key).decode(), True
 
 
-HELP: Final = (
-    """Show what the log cleaner does next.
+HELP: Final = f"""Show what the log cleaner does next.
 
 \b
 Examples:
@@ -373,9 +372,7 @@ passed, data of aborted transactions, markers without data whose horizon has pas
 first cleaning that meets a tombstone sets its horizon, and a later one removes it. Configs: as for kdump retention.
 Without __cluster_metadata in the paths, name compacted topics: --config 'prices:cleanup.policy=compact'.
 Only the broker's memory records that a partition is uncleanable. kdump reports damage that would make it so.
-"""
-    + EXIT_STATUS
-)
+{EXIT_STATUS}"""
 
 
 @dataclass(frozen=True)

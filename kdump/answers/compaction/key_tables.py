@@ -94,7 +94,7 @@ class KeyFacts:
 
 
 class OffsetMap(KeyFacts):
-    """The newest offset of each key; ``latest`` is the last offset that it accounts for, ``most`` the keys that fit."""
+    """The newest offset of each key. ``latest`` is the last offset covered, ``most`` the number of keys that fit."""
 
     def __init__(self, since: int, most: int, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
         """Offsets before ``since`` do not count. The kernel allocates room for ``keys`` keys."""

@@ -11,6 +11,7 @@ from kdump.answers.explain.sightings import Sightings, find_ends, look, newest_o
 from kdump.answers.log_dir_pass import first_segment
 from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.producer_state import ProducerReplay
+from kdump.answers.retention_rules import largest_timestamp
 from kdump.answers.topic_configs import TopicConfigs
 from kdump.errors import DamageError, Reporter, discard
 from kdump.log_dirs.file_names import SEGMENT_NAME, leftover_state
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.events import Event
     from kdump.log_dirs.file_names import Name
-    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.remote_segments import RemoteSegment
 
@@ -278,7 +278,7 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """Where this log is cut when it follows the copy with the newest leader epoch, or None if nothing goes."""
+        """The offset to which this log is truncated when it follows the newest leader epoch; None if nothing goes."""
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])
@@ -306,8 +306,7 @@ class PartitionEvidence:
     def largest_timestamp(self, segment: Segment) -> int:
         """Return the largest timestamp of a segment in ms by the headers of its batches, or -1."""
         if segment.path not in self._largest:
-            with segment.open() as source:
-                self._largest[segment.path] = max(_largest_timestamps(source), default=-1)
+            self._largest[segment.path] = largest_timestamp(segment)
         return self._largest[segment.path]
 
 
@@ -361,7 +360,7 @@ class Block:
         return sorted(offset for offset in found if offset in self.offsets)
 
     def put_aside(self, offset: int) -> Sighting | None:
-        """Return the record of an offset in a deleted segment, or in a folder of this topic that was put aside."""
+        """Return the record of an offset in a deleted segment or a renamed folder of this topic; None without one."""
         if offset in self.deleted.records:
             return self.deleted.records[offset]
         own = self.partition.topic_id
@@ -417,13 +416,6 @@ def leftover_of(partition: Partition) -> Leftover | None:
     path = partition.files.shown(partition.folder)
     state = leftover_state(path)
     return None if state is None else Leftover(state, path, partition.topic_id(discard), partition)
-
-
-def _largest_timestamps(source: Source) -> Iterator[int]:
-    """Yield the largest timestamp of each batch or run by its headers."""
-    for region in walk.walk(source, runs=DATA):
-        if isinstance(region, Batches):
-            yield region.greatest("max_timestamp")
 
 
 def _state(segment: Segment) -> str | None:

@@ -101,13 +101,7 @@ def _causes(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterato
 
 
 def _alike(one: Cause, other: Cause) -> bool:
-    return (one.reason, one.where, one.uncommitted, one.committed, one.alternatives) == (
-        other.reason,
-        other.where,
-        other.uncommitted,
-        other.committed,
-        other.alternatives,
-    )
+    return one._replace(because="", facts=()) == other._replace(because="", facts=())
 
 
 def _line(asked: OffsetRange, first: int, last: int, found: Cause) -> Explanation:

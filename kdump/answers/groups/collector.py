@@ -8,9 +8,10 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kdump.answers.collector import Collector, Needs, Reading
+from kdump.answers.collector import Collector, Needs, Reading, keep_best
 from kdump.answers.groups.coordinator_log import CoordinatorLog, ShareStateLog, TopicLogs
 from kdump.answers.groups.group_records import DEFAULT_RETENTION_MS, expires_at, read_group, simple_group, topic_id_text
 from kdump.answers.groups.lines import (
@@ -132,16 +133,11 @@ class LogEnds(Collector):
             if self._replay is not None:
                 stable = self._replay.first_open_offset
                 self._end = self._end._replace(stable=self._end.offset if stable is None else stable)
-            self._keep(self._key, self._end)
+            keep_best(self.found, {self._key: self._end}, attrgetter("rank"))
         self._end = self._replay = None
 
-    def _keep(self, key: tuple[str, int], end: StableEnd) -> None:
-        if key not in self.found or self.found[key].rank < end.rank:
-            self.found[key] = end
-
     def merge(self, other: LogEnds) -> None:
-        for key, end in other.found.items():
-            self._keep(key, end)
+        keep_best(self.found, other.found, attrgetter("rank"))
         self.topic_ids.update(other.topic_ids)
         self.passed_over += other.passed_over
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
-from kdump.answers.collector import Collector, Needs
+from kdump.answers.collector import Collector, Needs, keep_best
 from kdump.answers.groups.lines import MissingLine, UnreadLine
 from kdump.errors import DamageError
 from kdump.internal_topics import consumer_offsets, share_group_state
@@ -127,16 +128,11 @@ class TopicLogs(Collector):
 
     def end(self) -> None:
         if self._now is not None:
-            self._keep_longest(self._key, self._now)
+            keep_best(self.logs, {self._key: self._now}, attrgetter("end_offset"))
             self._now = None
 
     def merge(self, other: TopicLogs) -> None:
-        for key, log in other.logs.items():
-            self._keep_longest(key, log)
-
-    def _keep_longest(self, key: tuple[str, int], log: TopicLog) -> None:
-        if key not in self.logs or self.logs[key].end_offset < log.end_offset:
-            self.logs[key] = log
+        keep_best(self.logs, other.logs, attrgetter("end_offset"))
 
     def missing(self) -> Iterator[AnswerLine]:
         """Yield the lost and unknown records of each partition."""

@@ -142,7 +142,10 @@ def _classic_member(member: Mapping[str, Any], protocol_type: str) -> GroupMembe
 
 
 def _embedded(name: str, data: bytes) -> Mapping[str, Any] | None:
-    """Read what a consumer keeps in its bytes; None if they are something else. No bytes are no partitions."""
+    """Decode the assignment or subscription of a consumer; None for other bytes.
+
+    An empty assignment has no partitions.
+    """
     if not data and name == "ConsumerProtocolAssignment":
         return {"assignedPartitions": ()}
     reader = Reader(data)

@@ -256,16 +256,8 @@ def _broker_registered(fields: Fields, image: ClusterImage) -> Iterator[Made]:
     yield "BrokerRegistered", str(fields["brokerId"]), None, details, None
 
 
-def _broker_unregistered(fields: Fields, _: ClusterImage) -> Iterator[Made]:
-    yield "BrokerUnregistered", str(fields["brokerId"]), None, {"epoch": fields["brokerEpoch"]}, None
-
-
-def _broker_fenced(fields: Fields, _: ClusterImage) -> Iterator[Made]:
-    yield "BrokerFenced", str(fields["id"]), None, {"epoch": fields["epoch"]}, None
-
-
-def _broker_unfenced(fields: Fields, _: ClusterImage) -> Iterator[Made]:
-    yield "BrokerUnfenced", str(fields["id"]), None, {"epoch": fields["epoch"]}, None
+def _broker(what: str, number: int, epoch: int) -> Iterator[Made]:
+    yield what, str(number), None, {"epoch": epoch}, None
 
 
 def _broker_changed(fields: Fields, _: ClusterImage) -> Iterator[Made]:
@@ -341,9 +333,9 @@ _EVENTS_OF: Final[dict[str, Callable[[Fields, ClusterImage], Iterator[Made]]]] =
     "FeatureLevelRecord": _feature_changed,
     "RemoveFeatureLevelRecord": _feature_changed,
     "RegisterBrokerRecord": _broker_registered,
-    "UnregisterBrokerRecord": _broker_unregistered,
-    "FenceBrokerRecord": _broker_fenced,
-    "UnfenceBrokerRecord": _broker_unfenced,
+    "UnregisterBrokerRecord": lambda each, _: _broker("BrokerUnregistered", each["brokerId"], each["brokerEpoch"]),
+    "FenceBrokerRecord": lambda fields, _: _broker("BrokerFenced", fields["id"], fields["epoch"]),
+    "UnfenceBrokerRecord": lambda fields, _: _broker("BrokerUnfenced", fields["id"], fields["epoch"]),
     "BrokerRegistrationChangeRecord": _broker_changed,
     "DelegationTokenRecord": _token_changed,
     "RemoveDelegationTokenRecord": _token_changed,

@@ -16,32 +16,31 @@ if TYPE_CHECKING:
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    connectors: list[tuple[Any, ...]] = []
-    tasks: list[tuple[Any, ...]] = []
-    offsets: list[tuple[Any, ...]] = []
-    for line in lines:
-        if isinstance(line, ConnectorLine):
-            shown = line.config.get("connector.class") or ""
-            state = f"{line.state or 'no state'}{', inconsistent' if line.inconsistent else ''}"
-            connectors.append(
-                (line.connector, line.type, state, line.target_state, line.worker_id, line.tasks, shown.split(".")[-1])
-            )
-        elif isinstance(line, ConnectTaskLine):
-            reason = (line.trace or "").split("\n")[0]
-            tasks.append((line.connector, line.task, line.state or "no state", line.worker_id, reason))
-        elif isinstance(line, SourceOffsetLine):
-            when = iso_or_ms(line.timestamp_ms)
-            offsets.append((line.connector, _shown(line.partition), _shown(line.offset), when))
-    if connectors:
+    known = list(lines)
+    if connectors := [_connector(line) for line in known if isinstance(line, ConnectorLine)]:
         heads = ("connector", "type", "state", "target state", "worker", "tasks", "class")
         yield AnswerTable("", heads, connectors, right=frozenset({"tasks"}), spare=("class", "worker"))
-    if tasks:
+    if tasks := [
+        (line.connector, line.task, line.state or "no state", line.worker_id, (line.trace or "").split("\n")[0])
+        for line in known
+        if isinstance(line, ConnectTaskLine)
+    ]:
         heads_of_tasks = ("connector", "task", "state", "worker", "why")
         yield AnswerTable("Tasks", heads_of_tasks, tasks, right=frozenset({"task"}), spare=("worker",))
-    if offsets:
+    if offsets := [
+        (line.connector, _shown(line.partition), _shown(line.offset), iso_or_ms(line.timestamp_ms))
+        for line in known
+        if isinstance(line, SourceOffsetLine)
+    ]:
         yield AnswerTable(
             "Source offsets", ("connector", "partition", "offset", "written"), offsets, spare=("written",)
         )
+
+
+def _connector(line: ConnectorLine) -> tuple[object, ...]:
+    shown = (line.config.get("connector.class") or "").split(".")[-1]
+    state = f"{line.state or 'no state'}{', inconsistent' if line.inconsistent else ''}"
+    return line.connector, line.type, state, line.target_state, line.worker_id, line.tasks, shown
 
 
 def _shown(found: dict[str, Any]) -> str:

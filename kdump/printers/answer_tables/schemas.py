@@ -15,21 +15,12 @@ if TYPE_CHECKING:
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    versions: list[SchemaLine] = []
-    subjects: list[SubjectLine] = []
-    history: list[HistoryLine] = []
-    for line in lines:
-        if isinstance(line, SchemaLine):
-            versions.append(line)
-        elif isinstance(line, SubjectLine):
-            subjects.append(line)
-        elif isinstance(line, HistoryLine):
-            history.append(line)
-    if versions:
+    known = list(lines)
+    if versions := [line for line in known if isinstance(line, SchemaLine)]:
         yield _versions(versions)
-    if subjects:
+    if subjects := [line for line in known if isinstance(line, SubjectLine)]:
         yield _subjects(subjects)
-    if history:
+    if history := [line for line in known if isinstance(line, HistoryLine)]:
         yield _history(history)
 
 
