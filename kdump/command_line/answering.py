@@ -1,4 +1,4 @@
-"""The common part of the answering commands: options, the pass over the log dirs, and the output format."""
+"""The common part of the answering commands: options, the pass over log dirs, and the output."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ AT: Final[Decorator] = Shared.option(
 
 
 def form(*more: str) -> list[Decorator]:
-    """Return the options for the output format of an answer; ``more`` are formats besides the common ones."""
+    """Return the options for the output of an answer; ``more`` are additional formats."""
     return [
         Shared.option(
             "Output",
@@ -71,7 +71,7 @@ def form(*more: str) -> list[Decorator]:
 
 
 def inputs(*more: str, paths: Decorator = PATHS) -> list[Decorator]:
-    """Return the options of all commands that read log dirs; ``more`` are additional output formats."""
+    """Return the options of a command that reads log dirs; ``more`` are additional output formats."""
     return [
         paths,
         *PARTITIONS,
@@ -87,7 +87,7 @@ INPUTS: Final = inputs()
 
 
 class Answering:
-    """One run of an answering command over the options of INPUTS, which it takes out of ``options``."""
+    """One run of an answering command. It removes the options of INPUTS from ``options``."""
 
     def __init__(
         self,
@@ -99,12 +99,11 @@ class Answering:
         every_folder: bool = False,
         judges: bool = False,
     ) -> None:
-        """Take the options.
+        """Remove the options.
 
-        ``topics`` are read instead of those of --topic. All partitions of ``also`` are read, despite --topic and
-        --partition; ``asked`` has these partitions. ``leftovers`` asks for -future, -delete and
-        -stray folders too, ``every_folder`` for those that hold no partition. ``judges``: the exit status says that
-        all is well, which is not known of a topic that is not there.
+        ``topics`` replace those of --topic. The topics ``also`` are read completely, despite --topic and --partition.
+        ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: also folders without a partition.
+        ``judges``: exit status 0 means that all is well, so a --topic that is not there is an error.
         """
         from kdump.answers.collector import once
 
@@ -121,15 +120,14 @@ class Answering:
         self._named = asked.topics
         self._absent: Callable[[Iterable[str]], None] = out.absent if judges else self._insist
         self.met: set[Name] = set()
-        """The names of the folders that were found."""
         self.unread: set[Name] = set()
-        """The names of unreadable folders."""
+        """``met`` and ``unread`` are those of :class:`kdump.log_dirs.finder.Finder`."""
         self.asked = asked if topics is None else asked._replace(topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
-        """Return the partitions of ``paths`` (by default all) and those of the topics needed for them.
+        """Return the selected partitions of ``paths`` (by default all), and those of the topics ``also``.
 
-        Each has a topic, unless every folder was requested; ``loose`` is the name of logs whose folder names none.
+        A log whose folder has no topic gets the name ``loose``. With ``every_folder`` other folders have no name.
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, self.session.report._replace(note=discard))
@@ -140,7 +138,7 @@ class Answering:
         if self._named == self.asked.topics:
             self._absent(self.asked.missing(finder.met, where))
         every = self.asked.every_folder
-        if self.asked.is_choosy:  # no topic that is asked for is one without a name
+        if self.asked.is_choosy:  # a log without a name is of no selected topic
             found = [one for one in found if one.topic is not None]
         named = with_names(found, self.session.note, name=loose, every=every)
         if every:
@@ -152,11 +150,11 @@ class Answering:
             self.session.insist(text)
 
     def takes(self, partition: Partition) -> bool:
-        """Return whether --topic and --partition mean a partition."""
+        """Return whether --topic and --partition select a partition."""
         return self.asked.takes(Name(partition.topic, partition.partition))
 
     def run(self, collectors: Sequence[Collector], partitions: Sequence[Partition] | None = None) -> None:
-        """Feed the collectors with all partitions, by default those of the paths."""
+        """Pass partitions, by default all, to the collectors."""
         from kdump.answers.log_dir_pass import Collectors, feed, gather_with
 
         found = self.partitions() if partitions is None else partitions
@@ -172,7 +170,7 @@ class Answering:
     def shortfalls(
         self, partitions: Sequence[Partition], paths: Sequence[str] | None = None, names: Collection[Name] = ()
     ) -> None:
-        """Report partitions of ``paths``, by default all, that lack all their records; of ``names`` where given."""
+        """Warn of partitions in ``paths``, by default all, without any records; with ``names`` only of these."""
 
         def takes(topic: str, number: int) -> bool:
             name = Name(topic, number)
@@ -181,26 +179,26 @@ class Answering:
         session.report_shortfalls(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
-        """Return the workers. With remote storage return None: this process reads alone and keeps the keys."""
+        """Return the workers, or None if this process reads alone: also with remote storage, to keep the keys here."""
         if self.asked.remote is not None and self._who.master is None:
             return None
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)
 
     def reads_alone(self, why: str) -> None:
-        """Print a note that this process reads, although --master names a cluster."""
+        """Note that this process reads alone, if --master is given."""
         if self._who.master is not None:
             self.session.note(f"{why}: this process reads, not Spark on {self._who.master}")
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
-        """Return a pass that feeds the collectors and reports problems on standard error."""
+        """Return the pass over log dirs that feeds the collectors and reports problems on standard error."""
         from kdump.answers.log_dir_pass import LogDirPass
 
         return LogDirPass(collectors, self.report._replace(progress=self.session.progress))
 
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
-        """Print the answer in the requested format; return the exit status. ``tables`` makes the tables for people."""
+        """Print the answer; return the exit status. ``tables`` makes the tables of -o table."""
         if self.output == "table":
-            lines = list(lines)  # making them may show progress, which must be gone before they are printed
+            lines = list(lines)  # made first, because it may show progress
         self.session.progress.clear()
         write_answer(lines, self.output, tables)
         return self.session.status
@@ -209,7 +207,7 @@ class Answering:
 def write_answer(
     lines: Iterable[AnswerLine], output: str, tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]
 ) -> None:
-    """Print the lines of an answer as ``output``, one of the forms of FORM."""
+    """Print the lines of an answer in the format ``output``. ``tables`` makes the tables of -o table."""
     from kdump.printers import answer_lines
 
     context = click.get_current_context(silent=True)

@@ -1,8 +1,7 @@
-"""The help of a command in two lengths: one screen for ``--help``, every word of it for ``kdump help COMMAND``.
+"""The help of a command in two lengths: one screen for ``--help``, all text for ``kdump help COMMAND``.
 
-A screen has at most SCREEN lines at 80 columns: the usage, the first sentence, the examples, the exit status and the
-command's own options. Options that several commands share are named in one paragraph; ``kdump help options`` explains
-them.
+A screen has at most SCREEN lines of 80 columns: usage, first sentence, examples, exit status and the command's own
+options. One paragraph names the options that several commands share; ``kdump help options`` explains them.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ if TYPE_CHECKING:
     Record = tuple[str, str]
 
 SCREEN: Final = 50
-"""Lines of a command's help on a screen of 80 columns."""
+"""The most lines of a command's help on a screen of 80 columns."""
 EXAMPLES: Final = 5
-"""Examples that a screen shows, the first ones."""
+"""The most examples on a screen."""
 WHOLE: Final = "kdump.whole_help"
 """The key in a context's meta that requests the full help."""
 NAMES: Final = 30
-"""Columns of the names of options at most; a longer name has a line of its own."""
+"""The most columns for the names of options. A longer name has a line of its own."""
 REST: Final = 3
-"""The weight with which options of the last section are shortened before others."""
+"""The weight of the last section: its options lose their texts first."""
 LEAST: Final = 16
-"""Letters of a text that is cut, at least."""
+"""The least characters of a shortened text."""
 _TITLE: Final = "Options"
 _CLAUSE_ENDS: Final = (r"\. ", r"; ", r": ", r" \(")
-"""Places at which the text of an option may be shortened, the best first."""
+"""The ends of clauses at which the text of an option may be cut, the best first."""
 
 
 class Command(click.Command):
@@ -48,9 +47,7 @@ class Command(click.Command):
         rest: str = _TITLE,
         **options: Any,
     ) -> None:
-        """``sections`` are titles with the names of their parameters, in order. ``rest`` is the title of the last
-        section, which has all other options.
-        """
+        """``sections``: title -> names of its parameters in order. ``rest``: title of the section of all others."""
         super().__init__(*arguments, **options)
         self._sections, self._rest = sections or {}, rest
 
@@ -70,7 +67,7 @@ class Command(click.Command):
         )
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the help: a screen, or or the full help if the context requests it."""
+        """Write the help: a screen, or the full help if the context requests it."""
         if ctx.meta.get(WHOLE):
             super().format_help(ctx, formatter)
             return
@@ -106,7 +103,7 @@ class Command(click.Command):
         return formatter.getvalue()
 
     def _below(self, ctx: click.Context, width: int, room: int) -> str:
-        """Return the options of a screen in at most ``room`` lines: first texts are cut, then options only named."""
+        """Return the options of a screen in at most ``room`` lines: texts are cut, and if needed options only named."""
         sections = [
             (title, [one for one in options if not isinstance(one, Shared) and "--help" not in one.opts])
             for title, options in self._by_section(ctx)
@@ -160,13 +157,13 @@ def _name(ctx: click.Context, option: click.Option) -> str:
 
 
 def _cut(records: Sequence[Record], width: int) -> list[Record]:
-    """Return the records with each text shortened to one line, at the end of a sentence or clause."""
+    """Return options with texts that are cut to one line, at the end of a sentence or clause."""
     column = min(max(len(name) for name, _ in records), NAMES) + 4
     return [(name, _first_words(text, width - column - 1)) for name, text in records]
 
 
 def _first_words(text: str, most: int) -> str:
-    """Return the beginning of a text in at most ``most`` letters, or its first part where none is so short."""
+    """Return the first clauses of a text, at most ``most`` characters; the first clause if it is longer."""
     text, default = re.fullmatch(r"(.*?)(?:  (\[.*\]))?", text, re.DOTALL).groups()  # type: ignore[union-attr]  # it matches any text
     if default is not None and len(text) + len(default) + 2 <= most:
         return f"{text}  {default}"
@@ -181,7 +178,7 @@ def _first_words(text: str, most: int) -> str:
 
 
 def _outside(end: str, text: str) -> Iterator[int]:
-    """Yield where parts of a text end that are in no parentheses, the first of LEAST letters or more."""
+    """Yield the positions of clause ends outside parentheses, after LEAST characters or more."""
     for found in re.finditer(end, text):
         at = found.start()
         if at >= LEAST and text.count("(", 0, at) == text.count(")", 0, at):

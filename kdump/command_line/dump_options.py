@@ -44,7 +44,7 @@ TABLE_BATCH: Final = (
     "producerId",
 )
 MARK: Final = "crcValid"
-"""The column that marks damaged batches."""
+"""The column that shows damaged batches."""
 
 
 def named_columns(
@@ -70,18 +70,15 @@ def named_columns(
 
 
 class DumpOptions:
-    """What a dump prints, and how."""
+    """The options of ``kdump dump``, checked against each other, and what follows from them."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        """``given`` has the values that click parsed, by parameter name.
-
-        Raises UsageError where two options exclude each other.
-        """
+        """``given`` has the parsed values by parameter name. Raises UsageError for options that exclude each other."""
         self.wanted = shared.wanted(given)
         self.filter = shared.filter_of(given)
         self.output: str = given["output"]
         self.template: str | None = given["template"]
-        """A format string; it replaces ``output``."""
+        """The format string of -f, which replaces ``output``."""
         self.batches: bool = given["batches"]
         self.limit: int | None = given["limit"]
         self.head: int | None = given["head"]
@@ -97,7 +94,7 @@ class DumpOptions:
         self.no_payload: bool = given["no_payload"]
         self.redact = bool(given["redact"])
         self.redact_fields = shared.redacted_fields(given["redact"], self.decode)
-        """Fields of decoded payloads that are hashed; the stored payloads are hashed whole then."""
+        """Fields of decoded payloads that are hashed."""
         self.redact_key: str | None = given["redact_key"]
         self.show_secrets: bool = given["show_secrets"]
         self.raw_output: bool = given["raw_output"]
@@ -183,7 +180,7 @@ class DumpOptions:
         return self.template is None and self.output in COLUMN_FILES
 
     def arrow_names(self, typed: TypedColumns | None) -> tuple[str, ...]:
-        """Return the columns of Arrow or Parquet. Raises UsageError for unknown ones and for those of text only."""
+        """Return the columns of Arrow or Parquet. Raises UsageError for one that they do not have."""
         from kdump.arrow import stream  # for such files alone
 
         if self.fields:
@@ -202,7 +199,7 @@ class DumpOptions:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns that the options choose, and the mark of damage where damage is shown."""
+        """The selected columns; with --include-damaged also the column that shows damage."""
         columns = self._chosen()
         if not self.include_damaged or any(column.name == MARK for column in columns):
             return columns
@@ -260,26 +257,26 @@ class DumpOptions:
 
     @property
     def paint(self) -> Paint | None:
-        """The function that colours lines, or None without colours."""
+        """The function that adds colours to lines, or None."""
         wanted = not self.count and colours.are_wanted(self.color, terminal=is_terminal())
         searched = () if self.redact else self.filter.greps
         return colours.painter(self.ending, searched) if wanted else None
 
     @property
     def stops_early(self) -> bool:
-        """Whether a number of records ends the work."""
+        """Whether --limit, --head or --tail ends the run early."""
         return any(number is not None for number in (self.limit, self.head, self.tail))
 
     @property
     def counting(self) -> bool:
-        """Whether only the number of records is wanted."""
+        """Whether only the number of records is needed."""
         return self.count and not self.batches and not self.stops_early
 
     @property
     def may_be_parallel(self) -> bool:
-        """Whether several processes may read: by default not if offsets or times may select little.
+        """Whether several processes may print. They write bytes unchanged, so not on a terminal or in colours.
 
-        Several processes print bytes unchanged, so a terminal and coloured output use one.
+        Without --jobs also not with a filter by offset or time, which may select few records.
         """
         if (
             self.stats
@@ -295,7 +292,7 @@ class DumpOptions:
 
     @property
     def effort(self) -> Effort:
-        """The work for each record: it decides how many processes pay off."""
+        """The work for each record, which determines the number of processes."""
         if self.batches and not self.filter.looks_into_records:
             return Effort.HEADERS
         is_printed = not (self.batches or self.count)
@@ -308,7 +305,7 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which batches are read: the kernel prints records that are not parsed, but no styles."""
+        """The form in which batches are read. The kernel prints runs without parsing records, but not on terminals."""
         if self.batches:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:
@@ -325,6 +322,6 @@ class DumpOptions:
 
     @property
     def asks_for_some(self) -> bool:
-        """Whether there may be records that the options leave out."""
+        """Whether the options may exclude records."""
         none = 0 in (self.limit, self.head, self.tail)
         return bool(none or self.filter != Filter() or self.wanted.topics or self.wanted.partitions)

@@ -1,4 +1,4 @@
-"""The output of commands that check: findings in the report, in the summary and in the exit status."""
+"""The output of commands that check: findings, the summary, the verdict and the exit status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 KEPT: Final = 1000
-"""Findings that are kept for the verdict, grave ones not counted."""
+"""The most findings that are kept for the verdict, besides the grave ones."""
 FINDINGS: Final = [
     *PARTITIONS,
     click.option(
@@ -50,13 +50,13 @@ class FindingsOutput:
         self._report = report
         self.summary = CheckSummary()
         self._found: list[Finding] = []
-        """The findings that decide the verdict: all grave ones, and the first of the others."""
+        """The findings for the verdict: all grave ones, and the first KEPT of the others."""
         self._started: list[Started] = []
 
     def add(
         self, findings: Sequence[Finding], *, segments: int = 0, batches: int = 0, size: int = 0, folder: str = ""
     ) -> None:
-        """Print the findings of a part of so many segments, batches and bytes; ``folder`` is that of a partition."""
+        """Print findings. The counts are those of the checked part; ``folder`` is that of a partition."""
         run, summary = self._run, self.summary
         summary.segments += segments
         summary.batches += batches
@@ -76,7 +76,7 @@ class FindingsOutput:
         run.said.met |= {found} if found else set()
 
     def start(self, started: Started) -> None:
-        """Print the result of one broker's start, without repeating earlier findings."""
+        """Print the result of one broker's start, and its findings that are new."""
         self._run.progress.clear()
         self._report.start(started.result)
         new = started.join(self._found)
@@ -96,7 +96,7 @@ class FindingsOutput:
 
 @contextmanager
 def findings_output(run: Session, given: dict[str, Any]) -> Iterator[FindingsOutput]:
-    """Open the output of findings on standard output; ``given`` are the options of FINDINGS."""
+    """Open the output of findings on standard output; ``given`` has the options of FINDINGS."""
     with open_output() as out:
         as_json = given["as_json"] or given["output"] == "jsonl"
         show = Shown(quiet=run.quiet, remarks=given["remarks"], verbose=given["verbose"])

@@ -1,8 +1,4 @@
-"""Options of several commands: limits for reading, and a topic's settings.
-
-``--files`` and all commands that read segments have the limits of batch memory and page cache, except that
-``spark-export`` has no page cache option: Spark reads.
-"""
+"""Options that ``--files`` and most commands share: paths, limits, processes; and the class of shared options."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Shared(click.Option):
-    """An option that several commands have: the help of each names it, ``kdump help options`` explains it."""
+    """An option of several commands: their --help only names it, and ``kdump help options`` explains it."""
 
     TITLES: Final = (
         "Which partitions",
@@ -34,18 +30,18 @@ class Shared(click.Option):
     )
 
     def __init__(self, *arguments: Any, title: str, **options: Any) -> None:
-        """``title`` is the section of the help page with the option, one of TITLES."""
+        """``title`` is the section of ``kdump help options``, one of TITLES."""
         super().__init__(*arguments, **options)
         self.title = title
 
     @classmethod
     def option(cls, title: str, *names: str, **settings: Any) -> Callable[[FC], FC]:
-        """Return the decorator that adds such an option, as ``click.option`` does."""
+        """Return the decorator that adds such an option; like ``click.option``."""
         return click.option(*names, cls=cls, title=title, **settings)
 
 
 class AtLeast(click.types.IntParamType):
-    """A whole number, ``least`` or more; unlike click's own, help does not show that."""
+    """A whole number, ``least`` or more, which help does not show."""
 
     def __init__(self, least: int) -> None:
         self.least = least
@@ -86,7 +82,7 @@ JOBS: Final = Shared.option(
     help="At most N processes; 1: one core, no threads.  [default: up to one per core, if that is faster]",
 )
 ANY_PATH: Final = click.Path(readable=False, allow_dash=True)
-"""A path, not checked here: an unreadable one is no usage error, and its reader reports it."""
+"""A path that is not checked: an unreadable one is not wrong usage, and its reader reports it."""
 
 
 def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -96,13 +92,13 @@ def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> 
 
 
 PATHS: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH, callback=_log_dirs)
-"""The paths that a command reads. One argument may hold several log dirs, as in ``log.dirs``."""
+"""The paths that a command reads. One argument may have several log dirs with commas, as in ``log.dirs``."""
 ONE_EACH: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH)
-"""The same, with arguments unchanged: each one is the log dirs of one broker."""
+"""The same, but each argument stays unchanged: it has the log dirs of one broker."""
 
 
 def in_paths(text: str, *, required: bool = True) -> Callable[[FC], FC]:
-    """Return the option ``--in``, for commands whose arguments are not paths."""
+    """Return the option ``--in`` with the help ``text``, for commands whose arguments are not paths."""
     return click.option(
         "--in", "paths", multiple=True, required=required, metavar="PATH", type=ANY_PATH, callback=_log_dirs, help=text
     )
@@ -114,7 +110,7 @@ RAW_OUTPUT: Final = click.option(
 
 
 def index_interval(effect: str) -> Callable[[FC], FC]:
-    """Return the option for a topic's index.interval.bytes, whose ``effect`` is a part of its help."""
+    """Return the option for index.interval.bytes; ``effect`` is a part of its help."""
     from kdump.formats.sparse_index import DEFAULT_INTERVAL  # which a dump does without
 
     return click.option(
@@ -129,7 +125,7 @@ def index_interval(effect: str) -> Callable[[FC], FC]:
 
 
 def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
-    """Apply ``--cache`` to the whole process; a command without the option keeps the value before its name."""
+    """Apply ``--cache`` to the whole process. Without it a command keeps the value given before its name."""
     given = ctx.get_parameter_source(str(param.name)) == click.core.ParameterSource.COMMANDLINE
     if ctx.resilient_parsing or not (given or ctx.parent is None):
         return

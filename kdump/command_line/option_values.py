@@ -27,7 +27,7 @@ _AGO: Final = re.compile(r"-(?:\d+(?:ms|[smhdw]))+")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE: Final = re.compile(r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?", re.IGNORECASE | re.ASCII)
 LEAST_MS: Final = 10**11
-"""A smaller number is hardly a time in ms: it lies in the first three years after 1970."""
+"""The smallest number that is read as a time in ms. Smaller ones are probably in seconds."""
 
 
 def zone(name: str) -> tzinfo:
@@ -42,15 +42,15 @@ def zone(name: str) -> tzinfo:
 
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # which is all that it raises for a name that it does not know
+    except (KeyError, ValueError, OSError):  # all that it raises for an unknown name
         raise UsageError(f"{name!r} is no time zone: UTC, local, Europe/Berlin and +02:00 are") from None
 
 
 def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *, least_ms: int = LEAST_MS) -> int:
     """Return a time in ms: ISO 8601 (in ``tz`` unless it names an offset), ms since 1970, or how long ago (``-2h30m``).
 
-    Fractions of a ms are rounded up, so that the time works as inclusive start and as exclusive end. Raises
-    UsageError for a number from 1 to below ``least_ms``: it is more likely in seconds.
+    Fractions of a ms are rounded up, so that the time works as inclusive start and as exclusive end. Raises UsageError,
+    also for a number from 1 to below ``least_ms``, which is probably in seconds.
     """
     if _AGO.fullmatch(text):
         return int(now() * 1000) - _span(text)
@@ -76,7 +76,7 @@ def _milliseconds(number: int, least: int) -> int:
 
 
 def duration(text: str) -> int:
-    """Return a length of time in ms: ``15m``, ``7d``, ``1h30m``, ``500ms``."""
+    """Return a duration in ms: ``15m``, ``7d``, ``1h30m``, ``500ms``. Raises UsageError."""
     if not _AGO.fullmatch(f"-{text}"):
         raise UsageError(f"{text!r} is no length of time: 15m, 7d and 1h30m are")
     return _span(text)
@@ -87,7 +87,7 @@ def _span(text: str) -> int:
 
 
 def offsets(text: str) -> tuple[int | None, int | None]:
-    """Return both ends of ``A..B``, ``A..``, ``..B`` or ``A``; both belong to it."""
+    """Return the first and last offset of ``A..B``, ``A..``, ``..B`` or ``A``. Raises UsageError."""
     found = re.fullmatch(r"(\d*)\.\.(\d*)|(\d+)", text, re.ASCII)
     if found is None or text == "..":
         raise UsageError(f"{text!r} is no range of offsets: 5..9, 5.., ..9 and 5 are")
@@ -115,13 +115,13 @@ def payload(text: str) -> bytes:
 
 
 def header(text: str) -> tuple[bytes, bytes | None]:
-    """Return name and value of ``k=v``; a name alone takes any value."""
+    """Return name and value of ``k=v``; the value of a name alone is None."""
     name, equals, value = text.partition("=")
     return name.encode("utf-8", "surrogateescape"), payload(value) if equals else None
 
 
 def pairs(option: str, texts: Iterable[str], form: str, example: str) -> dict[str, str]:
-    """Parse options like ``NAME=VALUE``. Raises UsageError with the form and an example."""
+    """Return the pairs of options like ``NAME=VALUE``. Raises UsageError with the form and an example."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -132,7 +132,7 @@ def pairs(option: str, texts: Iterable[str], form: str, example: str) -> dict[st
 
 
 def names(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of options like ``a,b``; no topic's name holds a comma. Raises UsageError for none."""
+    """Return the names in options like ``a,b``. Raises UsageError for an empty name."""
     found = [part.strip() for text in texts for part in text.split(",")]
     if not all(found):
         raise UsageError(f"{','.join(texts)!r} names a topic without letters: leave the option out for all topics")
@@ -140,7 +140,7 @@ def names(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
-    """Return the numbers of options like ``0,2-4``."""
+    """Return the numbers in options like ``0,2-4``. Raises UsageError."""
     found: set[int] = set()
     for part in ",".join(texts).split(",") if texts else ():
         ends = re.fullmatch(r"(-?\d+)(?:-(\d+))?", part.strip(), re.ASCII)
@@ -170,7 +170,7 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
 
 
 def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return paths; split a value of ``log.dirs`` such as ``/d1,/d2``, unless a file has this name."""
+    """Return paths. A value of ``log.dirs`` such as ``/d1,/d2`` is split, unless it is an existing path."""
     found: list[str] = []
     for path in paths:
         parts = [part.strip() for part in path.split(",") if part.strip()]
@@ -188,12 +188,12 @@ def is_folder(path: str) -> bool:
 
 
 def is_there(path: str) -> bool:
-    """Return whether there is something at a path; False if a parent folder is not readable by this user."""
+    """Like ``Path.exists``, but False if a parent folder is not readable by this user."""
     return os.path.exists(path)  # noqa: PTH110  as above
 
 
 class Size(click.ParamType[int]):
-    """Bytes: ``256MB``, ``1GiB``. Units are those of 1024."""
+    """A size in bytes: ``256MB``, ``1GiB``. All units are powers of 1024."""
 
     name = "size"
 
@@ -212,7 +212,7 @@ class Moment(click.ParamType[int]):
     name = "time"
 
     def __init__(self, least_ms: int = LEAST_MS) -> None:
-        """A number from 1 to below ``least_ms`` is refused: it is more likely in seconds."""
+        """``least_ms`` is that of :func:`moment`."""
         self._least_ms = least_ms
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
@@ -220,7 +220,7 @@ class Moment(click.ParamType[int]):
 
 
 class Duration(click.ParamType[int]):
-    """A length of time in ms: ``15m``, ``7d``, ``1h30m``."""
+    """A duration in ms: ``15m``, ``7d``, ``1h30m``."""
 
     name = "duration"
 

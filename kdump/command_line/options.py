@@ -1,4 +1,4 @@
-"""Options that several commands share: what to read, and which records of it."""
+"""Options that several commands share: inputs, filters of records, decoding, privacy; and their values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def in_list(
     words: Callable[[click.Context], Iterable[str]],
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return the completer of the last item of a comma-separated list of ``words``."""
+    """Return the shell completion of the last item in a comma-separated list of ``words``."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         before, comma, start = incomplete.rpartition(",")
@@ -43,12 +43,12 @@ def in_list(
 
 
 def topics_of_paths(ctx: click.Context) -> list[str]:
-    """Return the topics with folders in the paths given so far; a path that cannot be listed has none.
+    """Return the topics with folders in the paths given so far, for shell completion.
 
-    Names with control characters are skipped: shells print completions unchanged.
+    Names with control characters are skipped, because shells print completions unchanged.
     """
     found: set[str] = set()
-    for path in ctx.params.get("paths") or ctx.args:  # an option without its word yet leaves them in args
+    for path in ctx.params.get("paths") or ctx.args:  # in args if an option still lacks its value
         if os.path.isdir(path):  # noqa: PTH112  pathlib is slow to import
             found.update(topic for name in os.listdir(path) if (topic := folder_name(name).topic))  # noqa: PTH208  as above
     return sorted(topic for topic in found if harmless_line(topic) == topic)
@@ -57,7 +57,7 @@ def topics_of_paths(ctx: click.Context) -> list[str]:
 REDACT_KEY: Final = "KDUMP_REDACT_KEY"
 """The environment variable with the secret of --redact."""
 _KEY_BYTES: Final = 8
-"""The shortest secret."""
+"""The shortest secret in bytes."""
 PARTITIONS: Final[list[Decorator]] = [
     Shared.option(
         "Which partitions",
@@ -110,7 +110,7 @@ NO_PAGER: Final[Decorator] = Shared.option(
     help=f"On a terminal, show a long table at once: else {' or '.join(PAGERS)} shows it page by page.",
 )
 LAYOUT: Final = "kdump.table_layout"
-"""The key in the meta of a context for how tables are laid out on a terminal; see answer_terminal.Layout."""
+"""The key of a context's meta for the layout of tables on a terminal: answer_terminal.Layout."""
 
 
 def _laid_out(ctx: click.Context, param: click.Parameter, given: bool) -> None:
@@ -173,14 +173,14 @@ SHOW_SECRETS: Final[Decorator] = Shared.option(
 class Redact(Shared):
     """``--redact`` alone, or with fields of decoded payloads: ``--redact value.email,key.id``.
 
-    The word after it is a field only if it looks like one and no such file is there: ``--redact PATH`` stays a flag and
-    a path. Both readings hash all stored payloads.
+    The word after it is a field only if it looks like one and is not a file: in ``--redact PATH`` the path stays an
+    argument.
     """
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         super().add_to_parser(parser, ctx)
         for name in self.opts:
-            option = parser._long_opt[name]  # click has no public way to leave a word to the arguments
+            option = parser._long_opt[name]  # click has no public way to return a word to the arguments
             option.process = partial(_take_fields, option.process)
 
 
@@ -302,7 +302,7 @@ FILTERS: Final[list[Decorator]] = [
 
 
 def add(options: list[Decorator]) -> Decorator:
-    """Return a decorator that adds options in the order of the list."""
+    """Return a decorator that adds options in their order."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
@@ -313,7 +313,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Take PARTITIONS, LIMITS and ``leftovers`` out of ``options``; ``more`` are further fields of Wanted."""
+    """Remove PARTITIONS, LIMITS, REMOTE and ``leftovers`` from ``options``; ``more`` are further fields of Wanted."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),
@@ -339,7 +339,7 @@ def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
 
 
 def filter_of(options: dict[str, Any]) -> Filter:
-    """Take the options of FILTERS out of ``options``. Raises UsageError."""
+    """Remove FILTERS from ``options``; return the filter. Raises UsageError."""
     given = {name: options.pop(name) for name in FILTER_NAMES}
     first, last = (None, None) if given["offset"] is None else option_values.offsets(given["offset"])
     tz = option_values.zone(given["tz"])
@@ -380,7 +380,7 @@ def _pattern(text: str) -> re.Pattern[bytes]:
 
 
 def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
-    """Return the fields that --redact names; none if it hashes all. Raises UsageError if nothing is decoded."""
+    """Return the fields of --redact, or none if it hashes whole payloads. Raises UsageError without --decode."""
     fields = tuple(part.strip() for word in redact for part in word.split(",") if part.strip())
     if fields and decode == "none":
         raise UsageError(f"--redact {fields[0]} is a field of a decoded payload: add --decode auto")
@@ -390,8 +390,8 @@ def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
 def redactor(*, redact: bool, file: str | None, fields: Sequence[str] = ()) -> Redactor | None:
     """Return the hasher of payloads, or None without ``redact``. The secret is in ``file`` or the environment.
 
-    ``fields`` are those of decoded payloads. Raises UsageError without a secret or for a field of another form,
-    UnreadableError if the file cannot be read.
+    ``fields`` are those of decoded payloads. Raises UsageError without a secret and for an invalid field, and
+    UnreadableError.
     """
     if not redact:
         if file is not None:
@@ -477,11 +477,11 @@ START: Final[list[Decorator]] = [
         help="A line of its server.properties. With node.id=N the PATHs are the log.dirs of this one broker.",
     ),
 ]
-"""Options of the commands that work out a start."""
+"""Options of the commands that work out the start of a broker."""
 
 
 def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session, wanted: Wanted) -> PayloadDecoder:
-    """Return the decoder of payloads that the options ask for; ``paths`` and ``wanted`` are those of the records."""
+    """Return the decoder of payloads; ``paths`` and ``wanted`` are those of the records."""
     from kdump.log_reader import registry_topic  # --help does without
 
     return registry_topic.payload_decoder(
@@ -495,13 +495,13 @@ def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session
 
 
 def hint_at_schemas(decoder: PayloadDecoder, run: Session) -> None:
-    """On a terminal, note once how to name the registry's topic where payloads carry an id without a schema."""
+    """Note on a terminal how to name the topic of the registry, if a schema was missing."""
     if decoder.missing and sys.stderr.isatty():
         run.note("some payloads carry the id of a schema that is not in these paths: --schemas PATH names others")
 
 
 def warn_of_absent_fields(redactor: Redactor | None, run: Session) -> None:
-    """Warn of fields of --redact that no record had: a slip in a name leaves its field as it is."""
+    """Warn of fields of --redact that no record has: a misspelled field is not hashed."""
     if redactor is None:
         return
     from kdump.rows.redaction import FieldRedactor  # few runs redact

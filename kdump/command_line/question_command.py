@@ -1,4 +1,4 @@
-"""The command of a question of the registry: its options, help and table are derived from the declaration."""
+"""Makes the command of a question of the registry: options, help and tables come from its declaration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TABLES: Final = "kdump.printers.answer_tables"
 
 
 class CommandAsking(Asking):
-    """The question of a command; the command's options control how its collectors are fed."""
+    """A question with the options of its command, which control the pass over log dirs."""
 
     def __init__(self, run: Answering, found: list[Partition], asked: Any = None) -> None:
         super().__init__(found, run.asked if asked is None else asked, run.at, run.report, ", ".join(run.paths))
@@ -63,11 +63,11 @@ _READERS: Final[dict[str, Callable[[QuestionOption], dict[str, Any]]]] = {
     "choice": lambda words: {"type": click.Choice(words.choices)},
     "text": lambda _: {},
 }
-"""How click reads each kind of value."""
+"""Kind of a value -> the settings of its ``click.option``."""
 
 
 def options_of(question: LogQuestion[Any]) -> list[shared.Decorator]:
-    """Return the options of the command that are the question's own."""
+    """Return the command's options for the fields of the question's options."""
     return [_option(one) for one in question.parts()]
 
 
@@ -81,12 +81,12 @@ def _option(one: FieldOption) -> shared.Decorator:
 
 
 def taken(question: LogQuestion[Any], options: dict[str, Any]) -> Any:
-    """Remove the options of a question from those of its command, and return them."""
+    """Remove the options of a question from those of its command; return them."""
     return question.options(**{one.name: options.pop(one.name) for one in question.parts()})
 
 
 def tables_of(name: str) -> Callable[[list[AnswerLine]], Iterable[AnswerTable]]:
-    """Return the maker of tables for people: a module of its own, or a table for each class of lines."""
+    """Return the function that makes tables: the question's own, or one table for each class of lines."""
     if find_spec(f"{TABLES}.{name}") is None:
         from kdump.printers.answer_lines import plain_tables
 
@@ -96,7 +96,7 @@ def tables_of(name: str) -> Callable[[list[AnswerLine]], Iterable[AnswerTable]]:
 
 
 def command_of(name: str) -> click.Command:
-    """Return the command of a question. Raises KeyError for a name that is no question."""
+    """Return the command of a question. Raises KeyError for an unknown name."""
     question = question_named(name)
     if question.collector is None:
         raise UsageError(f"the question {name} has a command of its own")

@@ -1,4 +1,4 @@
-"""The session of a command that reads logs: messages on standard error, the exit status, progress."""
+"""The session of a command: messages on standard error, the exit status, progress."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kdump import kernel
-from kdump.errors import ExitStatus, Reporter, StoreError, many
+from kdump.errors import ExitStatus, Reporter, StoreError, discard, many
 from kdump.primitives.messages import message
 from kdump.primitives.terminal import harmless_line, on_terminal, terminal_width
 from kdump.printers.quantities import exact_size, pace, size
@@ -24,27 +24,23 @@ if TYPE_CHECKING:
 
 _MET: Final = (ExitStatus.UNREADABLE, ExitStatus.DAMAGED, ExitStatus.DERIVED, ExitStatus.ABSENT)
 ALIKE: Final = 10
-"""Damaged ranges of one file that are written out; of the others the number is."""
+"""Damaged ranges of one file that are printed; the others are counted."""
 EVERY: Final = 0.2
-"""Seconds between two looks of progress, at least."""
+"""Least seconds between two updates of the progress line."""
 
 
 FULL, EMPTY = "━", "╌"
 """Characters of a bar."""
 LONGEST_BAR, SHORTEST_BAR = 30, 5
-"""Columns of a bar; a terminal with less room has none."""
+"""Columns of a bar. A narrower terminal has none."""
 BESIDE: Final = 9
-"""Columns of a status line beside the bar and its text: the percent, gaps, and the last one, which stays free."""
+"""Columns of the progress line without bar and text: the percentage, gaps, and the last column, which stays free."""
 SHOWN: Final = 10
-"""Partitions that are named one by one."""
-
-
-def _nothing(_: str) -> None:
-    """Print nothing."""
+"""The most partitions that are reported one by one."""
 
 
 def share_done(done: int, total: int, shown: str, seconds: float) -> str:
-    """Return the text of a status line: percent, a bar, the amounts (``shown``), and the remaining time."""
+    """Return the text of a progress line: percentage, a bar, the amounts (``shown``), and the remaining time."""
     if not done or not total:
         return shown
     part = min(1.0, done / total)
@@ -57,14 +53,14 @@ def share_done(done: int, total: int, shown: str, seconds: float) -> str:
 
 
 class StatusLine:
-    """A line of the terminal ``out`` that is overwritten; without a terminal it prints nothing."""
+    """A line on the terminal ``out`` that is overwritten; without ``out`` nothing is printed."""
 
     def __init__(self, out: IO[str] | None = None) -> None:
         self._out = out
         self._length = 0
 
     def show(self, text: str) -> None:
-        """Replace the progress line by ``text``."""
+        """Show ``text`` instead of the current line."""
         if self._out is not None:
             text = harmless_line(text)[: terminal_width() - 1]
             self._out.write("\r" + text.ljust(self._length))
@@ -78,7 +74,7 @@ class StatusLine:
         self.clear()
 
     def clear(self) -> None:
-        """Remove the progress line."""
+        """Remove the line."""
         if self._out is not None and self._length:
             self._out.write("\r" + " " * self._length + "\r")
             self._out.flush()
@@ -86,7 +82,7 @@ class StatusLine:
 
 
 class Progress(StatusLine):
-    """Bytes done and time left."""
+    """A progress line: bytes done, and the remaining time."""
 
     def __init__(self, total: int = 0, out: IO[str] | None = None) -> None:
         super().__init__(out)
@@ -96,7 +92,7 @@ class Progress(StatusLine):
         self._shown = self._began
 
     def __call__(self, count: int) -> None:
-        """Count bytes that are done with."""
+        """Add processed bytes."""
         self.done += count
         if self._out is None:
             return
@@ -116,7 +112,7 @@ class Progress(StatusLine):
 
 
 class SaidSoFar:
-    """The messages that a run has printed so far; processes pass it on."""
+    """The messages of a run so far; worker processes return it."""
 
     def __init__(self) -> None:
         self.met: set[int] = set()
@@ -125,61 +121,61 @@ class SaidSoFar:
         self.denied = False
         """Whether a file was met without the permission to read it."""
         self.ranges: dict[str, Counter[str]] = {}
-        """By file how many damaged ranges of each kind there are."""
+        """File -> the number of its damaged ranges of each kind."""
 
 
 class Session:
-    """One run of a command: messages go to standard error; errors and damage determine the exit status."""
+    """One run of a command: prints messages on standard error, and determines the exit status."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
         self.progress = Progress()
-        """It shows nothing until :meth:`watch` is called."""
+        """Shows nothing until :meth:`watch` is called."""
         self.said = SaidSoFar()
         self.before: Callable[[], object] = lambda: None
-        """Called before anything is reported or met: one of several processes waits for its turn."""
+        """Called before each report: one of several processes waits for its turn."""
         self.report = Reporter(self.damage, self.wrong_index, self.note, self.fail, self.has_read)
         if quiet:
             from kdump.log_dirs import retries  # few runs are quiet
 
-            retries.notify = _nothing
+            retries.notify = discard
         kernel.keep_freed_memory()
 
     @property
     def pace(self) -> str:
-        """The bytes read and the rate, for standard error on a terminal; else empty."""
+        """The bytes read and their rate as text; empty unless standard error is a terminal."""
         if not self.progress.done or not on_terminal(sys.stderr, 2):
             return ""
         return f" ({exact_size(self.progress.done)} {pace(self.progress.done, self.progress.seconds)})"
 
     @property
     def met(self) -> set[int]:
-        """The exit statuses that were met."""
+        """The exit statuses of all reports so far."""
         return self.said.met
 
     def watch(self, total: int) -> None:
-        """Show how much of ``total`` bytes is done, if standard error is a terminal."""
+        """Show the progress of ``total`` bytes, if standard error is a terminal."""
         if sys.stderr.isatty():
             self.progress = Progress(total, sys.stderr)
 
     def reads(self, size: int) -> None:
-        """Show how much is done of more bytes than before."""
+        """Add ``size`` bytes to the total of the progress line."""
         if self.progress.total:
             self.progress.total += size
         else:
             self.watch(size)
 
     def has_read(self, size: int) -> None:
-        """Count bytes that are done with."""
+        """Add processed bytes to the progress line."""
         self.progress(size)
 
     def unwatch(self) -> None:
-        """Show no progress from here on: the output begins."""
+        """Stop the progress line: the output begins."""
         self.progress.clear()
         self.progress = Progress()
 
     def watched(self, partitions: Iterable[Partition]) -> Iterable[Partition]:
-        """Show how much of partitions is done, in the same way; return them."""
+        """Show the progress of partitions, if standard error is a terminal; return them."""
         if not sys.stderr.isatty():
             return partitions
         found = list(partitions)
@@ -202,12 +198,12 @@ class Session:
         self._cannot(str(error), error.hint or hint)
 
     def insist(self, text: str) -> None:
-        """Print a note also with --quiet: the answer would mislead without it. The exit status does not change."""
+        """Print a warning, also with --quiet: without it the answer would mislead. The exit status does not change."""
         self.before()
         self._say("warning", text)
 
     def absent(self, texts: Iterable[str]) -> None:
-        """Report a requested thing that is absent, if its absence would look like a good result."""
+        """Report requested topics that are absent as errors (exit status 1)."""
         for text in texts:
             self._cannot(text)
 
@@ -223,16 +219,16 @@ class Session:
         self._say("error", text)
 
     def damages(self) -> None:
-        """Note that something is damaged."""
+        """Set the exit status for damage, without a message."""
         self.before()
         self.met.add(ExitStatus.DAMAGED)
 
     def meets(self, status: int) -> None:
-        """Merge an exit status into that of the run."""
+        """Add the exit status of a part of the run."""
         self.met.update({status} - {0})
 
     def damaged_range(self, file: str, damage: Damage) -> None:
-        """Say which bytes of a file are damaged; after the first ones only count (see :meth:`sum_up`)."""
+        """Report a damaged range of a file; after the first ALIKE ones only count it for :meth:`sum_up`."""
         self.before()
         kinds = self.said.ranges.setdefault(file, Counter())
         if kinds.total() < ALIKE:

@@ -22,7 +22,7 @@ MEANT: Final[dict[str, tuple[str, ...]]] = {
     "--format": ("--output",),
     "--time": ("--since", "--at"),
 }
-"""Option of another tool -> kdump's equivalents; the first one that a command has is suggested."""
+"""Option of another tool -> kdump's options; the first one that the command has is suggested."""
 _DUMP, _CHECK, _DU, _METADATA, _GROUPS = "dump {}", "check {}", "du {}", "metadata {}", "groups {}"
 _TOPICS: Final = "metadata {} --topics"
 _SALVAGE: Final = "salvage {} --out salvaged"
@@ -42,7 +42,7 @@ OTHER_NAMES: Final = {
     **dict.fromkeys(("rebuild", "restore", "rebuild-quorum"), "rebuild-cluster {} --plan"),
     **dict.fromkeys(("info", "summary", "inspect"), "report {}"),
 }
-"""Commands of other tools -> the command line that does it here, with a place for the paths."""
+"""Command of another tool -> kdump's command line, with ``{}`` for the paths."""
 _METADATA_LOG: Final = "__cluster_metadata-0"
 IN: Final = "--in"
 GET: Final = "get"
@@ -50,7 +50,7 @@ _RECORD: Final = re.compile(r"[^/]*@\d+(\.\.\d+)?", re.ASCII)
 
 
 class HintedUsageError(click.UsageError):
-    """Wrong usage, with the command line that may have been meant, or that helps."""
+    """Wrong usage, with a command line as a hint."""
 
     def __init__(self, text: str, ctx: click.Context | None = None, hint: str = "") -> None:
         super().__init__(text, ctx)
@@ -58,7 +58,7 @@ class HintedUsageError(click.UsageError):
 
 
 def hint_of(error: click.ClickException) -> str:
-    """Return the hint of an error: its own, or the help of the command that was called wrongly."""
+    """Return the hint of an error: its own, or the command line of the help."""
     if isinstance(error, HintedUsageError) and error.hint:
         return error.hint
     if not isinstance(error, click.UsageError) or error.ctx is None:
@@ -88,9 +88,7 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
 
 
 def command_of_path(path: str) -> str | None:
-    """Return the command for a path in the place of a command: check for a log dir, folder or archive, dump for a
-    segment. None for a word that is not a path.
-    """
+    """Return the command that fits a path: check for a folder or archive, dump for a file. None for another word."""
     if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
         return "check"
     from kdump.log_dirs import archives
@@ -108,10 +106,7 @@ def command_of_path(path: str) -> str | None:
 
 
 def of_other_tool(words: Sequence[str]) -> str | None:
-    """Return kdump's command line for a command of another tool; None for an unknown word.
-
-    Without a path it is the one for the command's help.
-    """
+    """Return kdump's command line for a command of another tool, without paths its help; None for an unknown word."""
     name, *rest = words
     paths = [word for word in rest if command_of_path(word) is not None]
     if name in {"grep", "search"} and len(rest) == 2 and paths == [rest[1]]:
@@ -132,7 +127,7 @@ def _has_metadata_log(path: str) -> bool:
 
 
 def _with_in(words: Sequence[str]) -> str | None:
-    """Return the command line with ``--in`` before each path, None without a path or a record to name."""
+    """Return the command line with ``--in`` before each path, or None without a path or record."""
     found: list[str] = []
     for number, word in enumerate(words):
         is_value = number > 1 and words[number - 1].startswith("-")
@@ -150,7 +145,7 @@ def _with_in(words: Sequence[str]) -> str | None:
 
 
 def _first_record(path: str, command: str) -> str | None:
-    """Return the first record that a path holds, as a command names it: of a file without a topic ``get`` alone can."""
+    """Return the first record of a path as an argument of a command. Only ``get`` reads a file without a topic."""
     from kdump.api import open as open_log
 
     try:
@@ -164,7 +159,7 @@ def _first_record(path: str, command: str) -> str | None:
 
 
 def _without_in(words: Sequence[str]) -> str:
-    """Return the command line without ``--in``; where it names a record that of ``get``, which has the option."""
+    """Return the command line without ``--in``; for a record the command line of ``get``, which has the option."""
     if any(_RECORD.fullmatch(word) for word in words):
         return _line([GET, *words[1:]])
     return _line([word.removeprefix(f"{IN}=") for word in words if word != IN])

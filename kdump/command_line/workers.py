@@ -1,4 +1,4 @@
-"""The workers that read partitions, one worker for each: this process, several, or the executors of Spark."""
+"""The workers that read partitions: this process, several processes, or the executors of Spark."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
 
 
 def with_packages(conf: dict[str, str], packages: Sequence[str]) -> dict[str, str]:
-    """Return settings of Spark with packages (``GROUP:NAME:VERSION``) that it fetches from Maven repositories."""
+    """Return settings of Spark with packages (``GROUP:NAME:VERSION``) that Spark fetches from Maven."""
     if not packages:
         return conf
     before = conf.get(_PACKAGES)

@@ -13,8 +13,9 @@ from kdump.command_line.answering import FORM, Answering
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, AtLeast
 from kdump.command_line.option_values import Moment
 from kdump.command_line.options import SHOW_SECRETS
-from kdump.errors import SILENT, Reporter, UnreadableError, UsageError
+from kdump.errors import SILENT, ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.output.stdout import open_output
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.timestamps import iso_or_ms
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.events import Event
     from kdump.answers.metadata.image import MetadataLog
+    from kdump.answers.metadata.snapshot_writer import Written
     from kdump.command_line.options import Decorator
     from kdump.log_dirs.partition import Partition
+    from kdump.rebuild.nodes import Voter
 
 RANGE: Final = re.compile(r"(\d+)\.\.(\d*)", re.ASCII)
 TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
@@ -134,15 +137,11 @@ def command(**options: Any) -> int:
         return _diff(run, log, modes["diff"], asked)
     image = _image(run, log, asked.offset, asked.at)
     if voters is not None:
-        from kdump.command_line import metadata_snapshot
-
-        return metadata_snapshot.write_quorum(run, image, log, modes["folder"], voters)
+        return _write_with_voters(run, image, log, modes["folder"], voters)
     if image.open_transaction is not None:
         run.session.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
     if modes["folder"]:
-        from kdump.command_line import metadata_snapshot
-
-        return metadata_snapshot.write(run, image, log, modes["folder"])
+        return _write(run, image, log, modes["folder"])
     if modes["definitions"]:
         return _define(run, image, modes["definitions"], show_secrets=asked.show_secrets)
     return _show(run, image, asked, list_topics=modes["list_topics"], tree=modes["tree"])
@@ -174,8 +173,6 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
 
 def _of_one_cluster(found: Iterable[Partition]) -> None:
     """Raise UsageError if the meta.properties of the copies name several clusters."""
-    from kdump.log_dirs.log_dir_state import LogDirStates
-
     states = LogDirStates(SILENT)
     known = [state.properties for state in map(states.of, found) if state.properties is not None]
     clusters = sorted({properties.cluster_id for properties in known if properties.cluster_id is not None})
@@ -273,3 +270,79 @@ def _show(run: Answering, image: ClusterImage, asked: Asked, *, list_topics: boo
     if run.output == "csv":
         return run.answer((record_line(record, **show) for record in image_records(image, topics)), tables.records)
     return run.answer((), lambda _: tables.image(image, topics, **show))
+
+
+def _write(run: Answering, image: ClusterImage, log: MetadataLog, folder: str) -> int:
+    """Write the snapshot of an image into a folder. Raises UsageError for an image with damage or breaks."""
+    from kdump.output import files
+    from kdump.printers.answer_tables import metadata as tables
+
+    if run.session.met:
+        raise UsageError("no snapshot is written of an image that has breaks or damage: choose an --offset below")
+    files.outside(run.paths, folder)
+    return run.answer([_written(run, image, log, folder)], tables.written)
+
+
+def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str) -> Written:
+    from kdump.answers.metadata import snapshot_writer
+    from kdump.output import access, files
+
+    data = snapshot_writer.encode(image)
+    who = access.of_files(log.copies.sources())  # it has the secrets of the log
+    written = files.write(folder, {snapshot_writer.file_name(image): data}, access=who, note=run.session.note)
+    return snapshot_writer.Written(str(written[0]), image.end_offset, image.epoch, len(data))
+
+
+def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, folder: str, voters: str) -> int:
+    """Write the snapshot of an image with other voters.
+
+    Damage that another copy repairs is accepted, a record that does not replay is an error.
+    """
+    from kdump.output import files
+    from kdump.printers.answer_tables import metadata as tables
+    from kdump.rebuild import metadata
+    from kdump.rebuild.nodes import parse_voters
+
+    if ExitStatus.UNREADABLE in run.session.met:
+        raise UsageError("no snapshot is written where something cannot be read: leave that path out, or repair it")
+    if log.breaks:
+        raise UsageError("no snapshot is written of an image that has breaks: choose an --offset below the first one")
+    files.outside(run.paths, folder)
+    copies = log.copies.partitions
+    known = _with_directories(run, parse_voters(voters), copies)
+    was_static = not image.kraft_version
+    metadata.change_voters(image, known, metadata.ends(copies, run.session.note))
+    line = _written(run, image, log, folder)
+    for text in metadata.what_to_do(line.path, known, image, was_static=was_static):
+        run.session.note(text)
+    return run.answer([line], tables.written)
+
+
+def _with_directories(run: Answering, voters: list[Voter], copies: Iterable[Partition]) -> list[Voter]:
+    """Return voters with the directory ids of the log dirs in the paths. Raises UsageError for an unknown one."""
+    from kdump.rebuild.nodes import address, uuid
+
+    states = LogDirStates(Reporter(run.session.note, fail=run.session.fail))
+    there: dict[str, str] = {}
+    for copy in copies:
+        found = states.of(copy).properties
+        if found is not None and found.broker_id is not None and found.directory_id is not None:
+            there[found.broker_id.strip()] = found.directory_id.strip()
+    known = []
+    for voter in voters:
+        text = there.get(str(voter.id))
+        if voter.directory_id is not None:
+            if text is not None and uuid(text) != voter.directory_id:
+                raise UsageError(
+                    f"voter {voter.id}: its meta.properties has directory.id={text}, not the id of --voters: "
+                    "with another one it never takes part in the quorum"
+                )
+            known.append(voter)
+        elif text is not None:
+            known.append(voter._replace(directory_id=uuid(text)))
+        else:
+            raise UsageError(
+                f"no meta.properties of node {voter.id} is in the paths: name its metadata log dir, or give the "
+                f"directory.id of that file: --voters {voter.id}@{address(voter.host, voter.port)}:DIRECTORYID"
+            )
+    return known

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kdump.command_line import parallel
+from kdump.command_line import dump_pieces
 from kdump.formats.record_layout import TRANSACTIONAL_FLAG
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL, LocalFile
@@ -367,7 +367,7 @@ def test_parts_are_small_where_they_are_unpacked(tmp_path, monkeypatch):
         assert {part.stop - part.start for part in costs.segment_parts(source, 9000)} == {1000}
         assert {part.stop - part.start for part in costs.segment_parts(source, 9000, unpacks=False)} == {3000}
     (partition,) = Finder().find([str(tmp_path)])
-    few, many = (parallel.pieces([partition], cut=True, unpacks=unpacks) for unpacks in (False, True))
+    few, many = (dump_pieces.pieces([partition], cut=True, unpacks=unpacks) for unpacks in (False, True))
     assert 1 < len(few) < len(many)
 
 

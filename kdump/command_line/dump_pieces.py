@@ -1,0 +1,245 @@
+"""Divides the input of ``kdump dump`` into pieces that several processes print in order."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from kdump.command_line import session
+from kdump.command_line.session import SaidSoFar
+from kdump.errors import UnreadableError
+from kdump.log_dirs.local import LOCAL
+from kdump.parallel import costs
+from kdump.parallel.costs import BUDGET, SegmentPart
+from kdump.parallel.turns import Forks
+from kdump.segments import read_ahead, resync
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.command_line.dump_run import Dump
+    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_reader.reader import PartitionReader
+    from kdump.parallel.turns import OutputTurn
+    from kdump.printers.output_formats import Printer
+    from kdump.transaction_replay.outcomes import Scan
+
+
+class Piece(NamedTuple):
+    """The unit of work of a process: consecutive segments of partitions, or one part of a large segment.
+
+    ``size`` is in bytes. ``ends_segment``: no other part of the segment comes after it.
+    """
+
+    runs: list[tuple[Partition, tuple[Segment, ...]]]
+    size: int
+    part: SegmentPart | None = None
+    ends_segment: bool = True
+
+
+def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list[Piece]:
+    """Return the pieces of partitions in order. With ``cut`` large segments are divided.
+
+    With ``unpacks`` batches are decompressed, so parts of compressed segments are smaller.
+    """
+    found: list[Piece] = []
+    runs: list[tuple[Partition, tuple[Segment, ...]]] = []
+    size = 0
+    for partition in partitions:
+        run: list[Segment] = []
+        for segment in partition.segments:
+            cuts = _parts(segment, unpacks=unpacks) if cut else []
+            if size and (cuts or size + segment.size > costs.CHUNK):
+                found.append(Piece([*runs, (partition, tuple(run))] if run else runs, size))
+                runs, run, size = [], [], 0
+            only: list[tuple[Partition, tuple[Segment, ...]]] = [(partition, (segment,))]
+            found += [Piece(only, part.stop - part.start, part, part is cuts[-1]) for part in cuts]
+            if not cuts:
+                run.append(segment)
+                size += segment.size
+        if run:
+            runs.append((partition, tuple(run)))
+    if runs:
+        found.append(Piece(runs, size))
+    return found
+
+
+def _parts(segment: Segment, *, unpacks: bool) -> list[SegmentPart]:
+    """Return the parts of a large segment, or none if it is read as a whole."""
+    if segment.size < 2 * costs.PACKED_CHUNK or segment.files is not LOCAL or costs.is_watched():
+        return []
+    try:
+        with segment.open() as source:
+            return costs.segment_parts(source, source.size, unpacks=unpacks)
+    except UnreadableError:  # its reader reports it
+        return []
+
+
+class ChunkStart(NamedTuple):
+    """The byte at which a part of a segment starts; see :class:`kdump.parallel.costs.SegmentPart`."""
+
+    reached: int = 0
+    hops: int = BUDGET
+    is_over: bool = False
+
+
+class PrintedSoFar(NamedTuple):
+    """The state after a piece: the messages so far, whether anything was found, and the number of records.
+
+    After a part of a segment also: the start of the next part, whether any part of the segment has printed anything,
+    and whether it was reported that the segment has become shorter.
+    """
+
+    said: SaidSoFar
+    found: bool = False
+    records: int = 0
+    start: ChunkStart = ChunkStart()
+    has_printed: bool = False
+    has_reported: bool = False
+
+
+class PrintedPiece(NamedTuple):
+    """The result of a piece; ``said`` is None if it printed nothing on standard error."""
+
+    said: SaidSoFar | None
+    found: bool
+    records: int
+    size: int
+    start: ChunkStart = ChunkStart()
+    has_printed: bool = False
+    has_reported: bool = False
+    ends_segment: bool = True
+
+
+class PieceWork:
+    """Prints one piece after the other in a worker process; see :mod:`kdump.parallel.turns`."""
+
+    def __init__(self, dump: Dump, reader: PartitionReader) -> None:
+        self._dump, self._reader, self._session = dump, reader, dump.session
+        self._printer: Printer | None = None
+
+    def assume(self, piece: Piece) -> ChunkStart | None:
+        """Return the assumed start of a part: its first credible batch. None without one."""
+        part = piece.part
+        if part is None or not part.start:
+            return ChunkStart()
+        (_, (segment,)), *_ = piece.runs
+        try:
+            with segment.open() as source:
+                reached = resync.guess(source, part)
+        except UnreadableError:  # reported where the segment is read
+            return None
+        return None if reached is None else ChunkStart(reached)
+
+    def make(self, piece: Piece, start: ChunkStart, turn: OutputTurn[PrintedSoFar]) -> PrintedPiece:
+        """Print a piece."""
+        read_ahead.start_no_threads()
+        self._session.before, self._session.said = turn.take, SaidSoFar()
+        if self._printer is None and not self._dump.options.count:
+            self._printer = self._dump.printer(turn.file)
+        if piece.part is not None:
+            return self._part(piece, SegmentPart(piece.part.start, piece.part.stop), start, turn)
+        turn.when_come(self._hear)
+        items = (item for run in piece.runs for item in self._reader.read(*run))
+        found, records = self._dump.print_items(items, self._printer)
+        return PrintedPiece(self._said(turn), found, records, piece.size)
+
+    def _hear(self, before: PrintedSoFar) -> None:
+        self._session.said = before.said
+
+    def _said(self, turn: OutputTurn[PrintedSoFar]) -> SaidSoFar | None:
+        return None if turn.state is None else self._session.said
+
+    def _part(self, piece: Piece, part: SegmentPart, start: ChunkStart, turn: OutputTurn[PrintedSoFar]) -> PrintedPiece:
+        """Print a part of a segment."""
+        (partition, (segment,)), *_ = piece.runs
+        is_first = part.start == 0
+        lead = b"" if is_first or self._printer is None else self._printer.go_on(segment.name)
+
+        def hear(before: PrintedSoFar) -> None:
+            turn.lead = b"" if before.has_printed else lead
+            self._hear(before)
+
+        turn.when_come(hear)
+        found, records, has_reported = False, 0, False
+        part.start, part.hops, part.is_over = (0, part.hops, False) if is_first else start
+        if part.is_over or part.start >= part.stop:
+            part.reached = part.start
+        else:
+            found, records = self._dump.print_items(self._reader.read_part(partition, segment, part), self._printer)
+        if part.lost:
+            before = turn.take()
+            has_reported = is_first or not before.has_reported
+            if has_reported:
+                self._reader.note_lost(segment, part.lost)
+        after = ChunkStart(part.reached, part.hops, part.is_over)
+        said = self._said(turn)
+        return PrintedPiece(
+            said, found, records, piece.size, after, turn.has_written, has_reported, ends_segment=piece.ends_segment
+        )
+
+    def carry(self, before: PrintedSoFar, made: PrintedPiece) -> PrintedSoFar:
+        """Return the state after a piece."""
+        after = PrintedSoFar(
+            before.said if made.said is None else made.said, before.found or made.found, before.records + made.records
+        )
+        if made.ends_segment:
+            return after
+        return after._replace(
+            start=made.start,
+            has_printed=made.has_printed or before.has_printed,
+            has_reported=made.has_reported or before.has_reported,
+        )
+
+
+def print_pieces(dump: Dump, partitions: Sequence[Partition], jobs: int, out: BinaryIO) -> None:
+    """Print the selected records of partitions with several processes."""
+    run = dump.session
+    progress, run.progress = run.progress, session.Progress()
+    reader = dump.reader()
+    _read_shared(dump, reader, partitions, jobs)
+    unpacks = dump.options.effort is not costs.Effort.HEADERS
+    found = pieces(partitions, cut=not dump.options.filter.is_bounded, unpacks=unpacks)
+    if not dump.options.count:
+        dump.printer(out).begin()
+    out.flush()
+    last = PrintedSoFar(run.said)
+    with closing(Forks(jobs).run(found, PieceWork(dump, reader), last)) as results:
+        for made, last in results:  # noqa: B007  the last one counts
+            progress(made.size)
+    run.progress = progress
+    run.said = last.said
+    dump.finish(out, last.records, found=last.found)
+
+
+def _read_shared(dump: Dump, reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
+    """Read the data that processes share: schemas, checkpoints, and the transactions of large partitions."""
+    if dump.decoder is not None:
+        dump.decoder.store  # noqa: B018  read once, and reported once
+    committed = dump.options.filter.committed
+    shared: list[Partition] = []
+    for partition in partitions:
+        reader.checkpoints.facts(partition)
+        if partition.size > costs.TRANSACTIONS and (
+            committed or (reader.outcomes and costs.is_transactional(partition))
+        ):
+            shared.append(partition)
+    if shared:
+        _follow_ahead(reader, shared, jobs)
+
+
+def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
+    """Read the transactions of partitions, in several processes if there are several segments."""
+    from kdump.primitives.processes import Processes  # both for transactions of large partitions alone
+    from kdump.transaction_replay.outcomes import scan
+
+    def one_of_several(segment: Segment) -> Scan:
+        read_ahead.start_no_threads()
+        return scan(segment)
+
+    segments = [segment for partition in partitions for segment in partition.segments]
+    in_processes = len(segments) > 1 and all(segment.files is LOCAL for segment in segments)
+    scans = Processes(jobs).results(one_of_several, segments) if in_processes else map(scan, segments)
+    for partition in partitions:
+        reader.follow_ahead(partition, islice(scans, len(partition.segments)))
