@@ -154,7 +154,7 @@ def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
     from kdump.rebuild.volumes import survey
 
     errors: list[UnreadableError] = []
-    volumes = survey(paths, note=run.damage, fail=errors.append)
+    volumes = survey(paths, Reporter(note=run.damage, fail=errors.append))
     for error in errors:
         run.fail(error)
     if not all(map(_is_of_disk, errors)):

@@ -7,7 +7,6 @@ taken. For its damaged or missing ranges, batches of other copies are taken if t
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from kdump.answers.topic_configs import compacted_topics
@@ -31,7 +30,6 @@ def choose(
     volumes: Volumes,
     image: ClusterImage,
     *,
-    topics: Sequence[str] = (),
     committed_only: bool = False,
     has_configs: bool = True,
     jobs: int = 1,
@@ -39,11 +37,10 @@ def choose(
 ) -> list[PartitionPlan]:
     """Return the plan of each partition of an image, by topic and partition.
 
-    ``topics`` are names or globs, by default all. ``has_configs`` is false for an image without topic configs: then
-    topics in the cleaner's checkpoint are compacted. ``done`` is called after each partition. Raises KdumpError if a
-    process of ``jobs`` ends without a result.
+    ``has_configs`` is false for an image without topic configs: then topics in the cleaner's checkpoint are compacted.
+    ``done`` is called after each partition. Raises KdumpError if a process of ``jobs`` ends without a result.
     """
-    wanted = list(_wanted(volumes, image, topics, committed_only=committed_only, has_configs=has_configs))
+    wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
     if lost:
         known = known_ends(volumes, lost, {topic.id: name for name, topic in image.topics.by_name.items()})
@@ -71,13 +68,11 @@ def unknown_folders(volumes: Volumes, image: ClusterImage) -> list[VolumeFolder]
 
 
 def _wanted(
-    volumes: Volumes, image: ClusterImage, topics: Sequence[str], *, committed_only: bool, has_configs: bool
+    volumes: Volumes, image: ClusterImage, *, committed_only: bool, has_configs: bool
 ) -> Iterator[WantedPartition]:
     compacted = compacted_topics(image) | {consumer_offsets.TOPIC, transaction_state.TOPIC}
     has_tiers = any(folder.topic == remote_log_metadata.TOPIC for folder in volumes.folders)
     for name, topic in sorted(image.topics.by_name.items()):
-        if topics and not any(fnmatchcase(name, glob) for glob in topics):
-            continue
         for number in sorted(topic.partitions):
             folders = tuple(volumes.of(name, topic.id, number))
             yield WantedPartition(

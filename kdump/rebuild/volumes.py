@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from kdump.errors import Reporter, UnreadableError, UsageError, raise_it
+from kdump.errors import RAISING, Reporter, UnreadableError, UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA_TOPIC
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, Name
@@ -23,7 +23,7 @@ from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.log_dirs.files import Entry
     from kdump.log_dirs.log_dir_state import LogDirState
@@ -141,18 +141,13 @@ _ORDER: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER, file_nam
 """The states of folders, the most trusted first."""
 
 
-def survey(
-    paths: Sequence[str],
-    *,
-    note: Callable[[str], None] = lambda _: None,
-    fail: Callable[[UnreadableError], None] = raise_it,
-) -> Volumes:
+def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
     """Find the log dirs of one cluster in volumes: log dirs, or folders of them.
 
-    ``note`` is called for each invalid small file, ``fail`` with each error of reading. Raises UsageError for a file,
-    for volumes without a log dir, and for log dirs of several clusters.
+    ``report`` gets a note for each invalid small file, and each error of reading. Raises UsageError for a file, for
+    volumes without a log dir, and for log dirs of several clusters.
     """
-    found = tuple(_Survey(note, fail).log_dirs(paths))
+    found = tuple(_Survey(report).log_dirs(paths))
     if not found:
         raise UsageError(
             f"{', '.join(paths)}: no log dir is in it or in the folders below (a folder with meta.properties, or with "
@@ -175,10 +170,10 @@ def _one_cluster(found: Iterable[Volume]) -> None:
 class _Survey:
     """A search through folders that follows links and lists each folder once."""
 
-    def __init__(self, note: Callable[[str], None], fail: Callable[[UnreadableError], None]) -> None:
-        self._note, self._fail = note, fail
+    def __init__(self, report: Reporter) -> None:
+        self._note, self._fail = report.note, report.fail
         self._finder = Finder(Wanted(siblings=True, log_dirs=True))
-        self._states = LogDirStates(Reporter(note, fail=fail))
+        self._states = LogDirStates(Reporter(report.note, fail=report.fail))
         self._seen: set[object] = set()
 
     def log_dirs(self, paths: Sequence[str]) -> Iterator[Volume]:

@@ -23,7 +23,7 @@ def found(at, still_open=()):
     volumes = survey([str(BROKER)])
     heard = Heard()
     lost = metadata.found(volumes, None, heard.said)
-    plans = choose(volumes, lost.image, topics=["__consumer_offsets", "__share_group_state", "__transaction_state"])
+    plans = choose(volumes, lost.image)
     return coordinators.read(plans, still_open, at, heard.damages.append)
 
 

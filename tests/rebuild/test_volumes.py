@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import Reporter, UnreadableError, UsageError
 from kdump.formats import partition_metadata
 from kdump.formats.partition_metadata import PartitionMetadata
 from kdump.rebuild.volumes import survey
@@ -75,7 +75,7 @@ def test_a_broken_partition_metadata_is_named_and_the_folder_counts(tmp_path):
     where = log_dir(tmp_path / "a")
     (folder(where / "orders-0") / "partition.metadata").write_text("version: 0\ntopic_id: no\n")
     notes = []
-    found = survey([str(where)], note=notes.append)
+    found = survey([str(where)], Reporter(note=notes.append))
     assert [each.topic_id for each in found.of("orders", ONE, 0)] == [None]
     assert "partition.metadata" in notes[0]
     assert "counts by its name" in notes[0]
