@@ -11,10 +11,11 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * Fills the cluster that is to be lost: LostClusterClient ADDRESSES SEED. Two topics with three replicas of which
- * segments roll by the time of the records, one with two, one with a single one; small batches, transactions, aborted too.
+ * segments roll by the time of the records, a compacted one, one with two, one with a single one; small batches,
+ * transactions, aborted too.
  */
 public class LostClusterClient {
-    static final Map<String, Integer> REPLICAS = Map.of("orders", 3, "payments", 3, "events", 2, "audit", 1);
+    static final Map<String, Integer> REPLICAS = Map.of("orders", 3, "payments", 3, "events", 2, "audit", 1, "profiles", 3);
     static final int PARTITIONS = 3;
 
     public static void main(String[] args) throws Exception {
@@ -24,7 +25,8 @@ public class LostClusterClient {
         try (Admin admin = Admin.create(settings)) {
             List<NewTopic> topics = new ArrayList<>();
             REPLICAS.forEach((name, count) -> topics.add(new NewTopic(name, PARTITIONS, count.shortValue())
-                .configs(Map.of("segment.ms", "60000", "retention.ms", "-1"))));
+                .configs(Map.of("segment.ms", "60000", "retention.ms", "-1", "cleanup.policy",
+                    name.equals("profiles") ? "compact" : "delete", "min.cleanable.dirty.ratio", "0.01"))));
             admin.createTopics(topics).all().get();
         }
         settings.put("acks", "all");

@@ -30,7 +30,7 @@ CONTROLLER = 100
 class Node(Broker):
     """A controller or a broker of a cluster, which listens on ``port``."""
 
-    def __init__(self, release: str, folder: Path, number: int, port: int, controller: int) -> None:
+    def __init__(self, release: str, folder: Path, number: int, port: int, controller: int, disks: int = 1) -> None:
         listener = ("CONTROLLER" if number == CONTROLLER else "PLAINTEXT") + f"://127.0.0.1:{port}"
         settings = {
             "process.roles": "controller" if number == CONTROLLER else "broker",
@@ -38,19 +38,21 @@ class Node(Broker):
             "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{controller}",
             "listeners": listener,
             "advertised.listeners": listener,
+            "log.dirs": ",".join(str(folder / name) for name in ["logs", *(f"logs-{n}" for n in range(2, disks + 1))]),
         }
         super().__init__(release, folder, settings)
         self.address = f"127.0.0.1:{port}"
 
 
 class Cluster:
-    """A controller and three brokers below ``folder``; none runs yet."""
+    """A controller and three brokers below ``folder``, with ``disks`` log dirs each; none runs yet."""
 
-    def __init__(self, release: str, folder: Path) -> None:
+    def __init__(self, release: str, folder: Path, disks: int = 1) -> None:
         controller, *ports = free_ports(4)
         self.controller = Node(release, folder / "controller", CONTROLLER, controller, controller)
         self.brokers = [
-            Node(release, folder / f"broker-{number}", number, port, controller) for number, port in enumerate(ports, 1)
+            Node(release, folder / f"broker-{number}", number, port, controller, disks)
+            for number, port in enumerate(ports, 1)
         ]
 
     def ask(self, *arguments: str) -> None:
