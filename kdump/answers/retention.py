@@ -108,6 +108,7 @@ class Retention(Collector):
     """Gathers the segments of partitions. ``copied`` has the last offset in remote storage.
 
     After an unclean stop it reads the batches of the active segment up to the first damage, as a starting broker does.
+    ``newest`` has the newest times of records in such segments that were read before, in ms, by path.
     """
 
     def __init__(
@@ -115,10 +116,12 @@ class Retention(Collector):
         configs: TopicConfigs,
         rules: RetentionRules | None = None,
         copied: Mapping[tuple[str, int], int] | None = None,
+        newest: Mapping[str, int] | None = None,
     ) -> None:
         self._configs = configs
         self._rules = rules or rules_of(None)
         self._copied = copied or {}
+        self._newest = newest or {}
         self._found: list[tuple[tuple[str, int], str, str | None, LogFacts]] = []
         self._active: Segment | None = None
         self._takes, self._largest = False, -1
@@ -129,7 +132,10 @@ class Retention(Collector):
             return Needs.FILES
         self._found.append((place.key, place.log_dir.path, place.log_dir.broker_id, log_facts(place)))
         self._active = unclean_end(place)
-        return Needs.FILES if self._active is None else Reading(Needs.HEADERS, self._active.base_offset or 0)
+        if self._active is None:
+            return Needs.FILES
+        self._largest = self._newest.get(self._active.path, -1)
+        return Needs.FILES if self._largest >= 0 else Reading(Needs.HEADERS, self._active.base_offset or 0)
 
     def turn_to(self, segment: Segment) -> None:
         self._takes = self._active is not None and segment.path == self._active.path

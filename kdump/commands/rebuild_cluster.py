@@ -20,6 +20,7 @@ from kdump.primitives import timestamps
 
 if TYPE_CHECKING:
     from kdump.rebuild.cluster import RebuildWish, RebuiltCluster
+    from kdump.rebuild.publishing import Publishing
     from kdump.rebuild.volumes import Volumes
 
 AT_A_TIME: Final = 4
@@ -117,13 +118,10 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
         return run.status
     if out is not None:
         files.outside(paths, out, [folder.partition for folder in volumes.folders])
-    rebuilt = _prepare(run, volumes, wish, options["jobs"])
-    for each in rebuilt.account.warnings if options["output"] != "table" else ():
-        run.insist(each)
-    if out is not None and not options["plans"]:
-        if not options["yes"] and not _confirmed(rebuilt):
-            raise UsageError("nothing was written")
-        _write(run, rebuilt, volumes, out, options)
+    if out is None or options["plans"]:
+        rebuilt = _prepare(run, volumes, wish, options)
+    else:
+        rebuilt = _publish(run, volumes, wish, out, options)
     write_answer(rebuilt.account.lines(), options["output"], tables.tables)
     return run.status
 
@@ -167,18 +165,26 @@ def _is_of_disk(error: UnreadableError) -> bool:
     return isinstance(error, FailingDiskError) or error.reason == os.strerror(errno.EIO)
 
 
-def _prepare(run: session.Session, volumes: Volumes, wish: RebuildWish, jobs: int | None) -> RebuiltCluster:
+def _prepare(
+    run: session.Session,
+    volumes: Volumes,
+    wish: RebuildWish,
+    options: dict[str, Any],
+    writer: Publishing | None = None,
+) -> RebuiltCluster:
     from kdump.rebuild.cluster import prepare
 
     parts = [folder.partition for folder in volumes.folders]
+    jobs: int | None = options["jobs"]
     if jobs is None:
-        jobs = costs.processes_beside(parts, costs.READING_HEADERS)
+        jobs = costs.processes_beside(parts, costs.READING_HEADERS, least=1 if writer is None else AT_A_TIME)
     run.watch(sum(part.size for part in parts))
     rebuilt = prepare(
         volumes,
         wish,
         Reporter(damage=run.damage, note=run.note, fail=run.fail),
         jobs=jobs,
+        writer=writer,
         done=lambda each: run.progress(each.size),
     )
     run.progress.clear()
@@ -193,6 +199,8 @@ def _prepare(run: session.Session, volumes: Volumes, wish: RebuildWish, jobs: in
             run.damage(f"{each.name} is lost: no volume has it; it begins empty at offset {each.end}")
         if each.repaired:
             run.damages()
+    for warning in rebuilt.account.warnings if options["output"] != "table" else ():
+        run.insist(warning)
     return rebuilt
 
 
@@ -209,20 +217,17 @@ def _confirmed(rebuilt: RebuiltCluster) -> bool:
     return click.confirm("Go on?", err=True)
 
 
-def _write(run: session.Session, rebuilt: RebuiltCluster, volumes: Volumes, out: str, options: dict[str, Any]) -> None:
-    from kdump.rebuild import publishing
+def _publish(
+    run: session.Session, volumes: Volumes, wish: RebuildWish, out: str, options: dict[str, Any]
+) -> RebuiltCluster:
+    from kdump.rebuild.publishing import Publishing
 
-    total = sum(node.bytes for node in rebuilt.account.nodes)
-    run.watch(total)
-    publishing.publish(
-        rebuilt,
-        volumes,
-        Path(out),
-        jobs=options["jobs"] or AT_A_TIME,
-        resume=options["resume"],
-        note=run.note,
-        progress=run.progress,
-    )
+    with Publishing(volumes, Path(out), resume=options["resume"], note=run.note) as publishing:
+        rebuilt = _prepare(run, volumes, wish, options, publishing)
+        if not options["yes"] and not _confirmed(rebuilt):
+            raise UsageError("nothing was written")
+        run.watch(sum(node.bytes for node in rebuilt.account.nodes))
+        publishing.finish(rebuilt, jobs=options["jobs"] or AT_A_TIME, progress=run.progress)
     run.progress.clear()
     states = [each.state for each in rebuilt.account.partitions]
     kinds = ", ".join(f"{states.count(state)} {state}" for state in STATES if state in states)
@@ -230,3 +235,4 @@ def _write(run: session.Session, rebuilt: RebuiltCluster, volumes: Volumes, out:
         f"{many(rebuilt.account.metadata.topics, 'topic')}, {many(len(states), 'partition')} ({kinds}) are in {out}. "
         f"What to do next: read {out}/account.json, and the first lines of {out}/node-*.properties"
     )
+    return rebuilt

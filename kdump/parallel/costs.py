@@ -199,15 +199,16 @@ def processes_within(partitions: Sequence[Partition], much: int, jobs: int | Non
     return count
 
 
-def processes_beside(partitions: Sequence[Partition], much: int) -> int:
+def processes_beside(partitions: Sequence[Partition], much: int, *, least: int = 1) -> int:
     """Return the number of processes that read one partition at a time, without --jobs.
 
-    It is 1 for less than ``much`` bytes, for archives, and while the page cache is watched.
+    It is 1 for less than ``much`` bytes, for archives, and while the page cache is watched; else at least ``least``,
+    for processes that wait for the disk.
     """
     if not _is_shareable(partitions):
         return 1
     size = sum(partition.size for partition in partitions)
-    return 1 if size < much else min(free_processors(), MOST, len(partitions))
+    return 1 if size < much else min(max(free_processors(), least), MOST, len(partitions))
 
 
 def enough_records(partitions: Sequence[Partition]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kdump.answers.metadata.cluster_image import TOPIC_RESOURCE
 from kdump.answers.metadata.records import SCRAM_SINCE
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.release import StartRelease
     from kdump.rebuild.metadata import LostCluster
-    from kdump.rebuild.nodes import Listeners, NewNode
+    from kdump.rebuild.nodes import Listeners, NewNode, Replicas
     from kdump.rebuild.planned import PartitionPlan
     from kdump.rebuild.volumes import VolumeFolder, Volumes
 
@@ -69,17 +69,32 @@ class RebuiltCluster(NamedTuple):
         return self.to.replicas[of.topic_id or b"", of.partition]
 
 
+class PlanWriter(Protocol):
+    """Writes partitions as soon as they are planned."""
+
+    def begin(self, replicas: Replicas) -> None:
+        """Set the nodes of each partition."""
+
+    def write(self, plan: PartitionPlan) -> None:
+        """Write a partition, in the process that planned it."""
+
+    def written(self, plan: PartitionPlan) -> None:
+        """Take note of a partition that another process may have written."""
+
+
 def prepare(
     volumes: Volumes,
     wish: RebuildWish,
     said: Reporter,
     *,
     jobs: int = 1,
+    writer: PlanWriter | None = None,
     done: Callable[[PartitionPlan], None] = lambda _: None,
 ) -> RebuiltCluster:
     """Read the volumes, and decide everything about the new cluster. ``done`` is called after each partition.
 
-    Raises UsageError for an option that does not fit the volumes.
+    ``writer`` writes each partition as soon as it is planned. Raises UsageError for an option that does not fit the
+    volumes.
     """
     cluster_id = _cluster_id(volumes, wish.cluster_id)
     lost = metadata.found(volumes, wish.release, said)
@@ -88,13 +103,22 @@ def prepare(
         raise UsageError(f"--replication {wish.replication}: there are {len(wish.nodes)} nodes; add some with --node")
     left_out = list(_leave_out(lost.image, wish.topics))
     replicas = assign(lost.image.topics, wish.nodes, wish.replication)
+
+    def planned(each: PartitionPlan) -> None:
+        if writer is not None:
+            writer.written(each)
+        done(each)
+
+    if writer is not None:
+        writer.begin(replicas)
     plans = plan.choose(
         volumes,
         lost.image,
         committed_only=wish.committed_only,
         has_configs=lost.from_log,
         jobs=jobs,
-        done=done,
+        write=_nothing if writer is None else writer.write,
+        done=planned,
     )
     changes = [*lost.changes, *left_out]
     if not lost.from_log:
@@ -131,6 +155,10 @@ def prepare(
     return RebuiltCluster(
         to, lost, image, tuple(plans), unknown, account, minutes, delays_retention=bool(at_start.deleted)
     )
+
+
+def _nothing(_: PartitionPlan) -> None:
+    """Write no partition early."""
 
 
 def _cluster_id(volumes: Volumes, wanted: str | None) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder
     from kdump.segments.regions import Padding, Region
 
+IS_TRANSACTIONAL: Final = 1 << 4
+"""The attribute of a batch of a transaction. Only the attributes of markers and of cleaned batches are higher bits."""
 SPAN_BYTES: Final = 4 << 20
 """Approximate size of a span. A merge batch by batch reads this much again at a time."""
 
@@ -83,12 +85,15 @@ class ScannedCopy:
         self.spans: list[BatchSpan] = []
         self.doubtful: list[BatchSpan] = []
         self.highest_producer_id = -1
+        self.has_transactions = False
+        self.newest_ms = -1
+        """The newest time of a record in the last segment, in ms; -1 for none."""
         self.claimed_end = 0
         """The end offset that the headers in a damaged range at the end of a segment claim; 0 for none."""
         self._is_compacted = is_compacted
         self.left_out: list[LeftOutRange] = []
         for number, each in enumerate(self.segments):
-            account, begin = Account(), len(self.spans)
+            account, begin, self.newest_ms = Account(), len(self.spans), -1
             for place, is_credible in judged(each, self._rows(each), account):
                 if is_credible:
                     self._add(each, place)
@@ -115,6 +120,8 @@ class ScannedCopy:
     def _seen(self, region: Region) -> Region:
         if isinstance(region, Batches):
             self.highest_producer_id = max(self.highest_producer_id, region.greatest("producer_id"))
+            self.newest_ms = max(self.newest_ms, region.greatest("max_timestamp"))
+            self.has_transactions |= region.greatest("attributes") >= IS_TRANSACTIONAL
         return region
 
     def _take_lost(self, found: Iterable[LeftOutRange], begin: int, following: int | None) -> None:

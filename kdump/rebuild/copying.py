@@ -24,12 +24,13 @@ from kdump.formats.record_layout import BATCH_HEADER
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.local import LocalFile
-from kdump.output import copied, files
+from kdump.output import copied, files, parts
 from kdump.primitives.processes import Processes
 from kdump.segments import resync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from kdump.output.access import Access
     from kdump.rebuild.planned import LeftOutBytes, PartitionPlan, PlannedPiece, PlannedSegment, SeenFile
@@ -39,6 +40,8 @@ UNKNOWN: Final = "unknown-topics"
 """The folder in ``lost+found`` for topics that are not in the metadata."""
 NAME_BYTES: Final = 255
 BLOCK: Final = 4096
+SMALL_BYTES: Final = 16 * BLOCK
+"""More than all other files of a partition folder take on the disk, as a rule."""
 SMALL_FILES: Final = 3
 EPOCH_AT: Final = BATCH_HEADER.offsets["partition_leader_epoch"]
 
@@ -77,17 +80,22 @@ def copied_before(out: str) -> int:
     """Return the bytes that dead runs have written for an output, which ``--resume`` reuses."""
     target = Path(out).absolute()
     places = [place for place in (target, target.parent) if place.is_dir()]
-    parts = [part for place in places for part in place.iterdir() if Journal.is_of(part, out)]
-    return sum(path.stat().st_size for part in parts for path in part.rglob("*") if path.is_file())
+    found = [part for place in places for part in place.iterdir() if Journal.is_of(part, out)]
+    return sum(path.stat().st_size for part in found for path in part.rglob("*") if path.is_file())
 
 
-def make_sure_of_room(out: str, needed: int) -> None:
-    """Raise UnreadableError if the file system of an output has fewer than ``needed`` free bytes."""
+def free_bytes(out: str) -> int:
+    """Return the free bytes of the file system of an output, which may not exist yet."""
     folder = Path(out).absolute()
     while not folder.exists():
         folder = folder.parent
     found = os.statvfs(folder)
-    free = found.f_bavail * found.f_frsize
+    return found.f_bavail * found.f_frsize
+
+
+def make_sure_of_room(out: str, needed: int) -> None:
+    """Raise UnreadableError if the file system of an output has fewer than ``needed`` free bytes."""
+    free = free_bytes(out)
     if needed > free:
         raise UnreadableError(
             out,
@@ -103,13 +111,15 @@ def write(
     *,
     jobs: int = 1,
     journal: Journal | None = None,
+    early: AbstractSet[str] = frozenset(),
     done: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Write the folders of partitions below ``root``, and the checkpoint of each log dir.
 
     ``root`` is the folder of :func:`kdump.output.files.new_folder`. Segments in ``journal`` are not written again.
     ``done`` is called with the size of each written segment. Raises UnreadableError if a source cannot be read or has
-    changed since its batches were verified, and OSError if the disk refuses.
+    changed since its batches were verified, and OSError if the disk refuses. Partitions with names in ``early`` were
+    written by :func:`write_partition`.
     """
     tasks = [task for one in placed for task in _files_of(one)]
     if journal is not None:
@@ -118,8 +128,8 @@ def write(
     for node in nodes:
         files.make_folders(root, node, access=access)
     for one in placed:
-        for node in one.nodes:
-            _write_small(files.make_folders(root, node, one.plan.name, access=access), one.plan, access)
+        if one.plan.name not in early:
+            _write_folders(root, one, access)
     left = []
     for task in tasks:
         if journal is not None and journal.has(task):
@@ -133,6 +143,29 @@ def write(
     for node in nodes:
         starts = checkpoints.encode(_starts(node, placed))
         files.fill(root / node / file_names.LOG_STARTS, starts, access)
+
+
+def write_partition(root: Path, one: PlacedPartition, access: Access, journal: Journal) -> None:
+    """Write the folders of a partition, without a flush. Raises the errors of :func:`write`."""
+    _write_folders(root, one, access)
+    for task in _files_of(one):
+        if not journal.has(task):
+            journal.drop(task)
+            _copy(root, access, task, flushes=False)
+
+
+def flush_partition(root: Path, one: PlacedPartition, journal: Journal) -> None:
+    """Flush the segments of a partition to the disk, and add them to the journal. Raises OSError."""
+    for task in _files_of(one):
+        if not journal.has(task):
+            parts.flush(root / task.path)
+            journal.add(task)
+
+
+def _write_folders(root: Path, one: PlacedPartition, access: Access) -> None:
+    """Write the folders of a partition without segments."""
+    for node in one.nodes:
+        _write_small(files.make_folders(root, node, one.plan.name, access=access), one.plan, access)
 
 
 def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionOffset]:
@@ -172,7 +205,7 @@ def _copied(root: Path, tasks: Sequence[CopiedFile], access: Access, jobs: int) 
         yield task
 
 
-def _copy(root: Path, access: Access, task: CopiedFile) -> None:
+def _copy(root: Path, access: Access, task: CopiedFile, *, flushes: bool = True) -> None:
     target = root / task.path
     with files.create(target, access) as file:
         for path, group in groupby(task.segment.pieces, lambda piece: piece.path):
@@ -185,7 +218,8 @@ def _copy(root: Path, access: Access, task: CopiedFile) -> None:
                     else:
                         file.write(_corrected(source, piece))
                 seen.make_sure()
-        files.flush(file)
+        if flushes:
+            files.flush(file)
         if task.segment.modified_ms is not None:
             files.set_time(file, task.segment.modified_ms)
 
@@ -250,7 +284,13 @@ class Journal:
         """Return whether a segment was written from the same bytes."""
         return self._known.get(task.path) == task.sum
 
+    def drop(self, task: CopiedFile) -> None:
+        """Delete the segment at the path of another one, which a dead run wrote from other bytes."""
+        if self._known.pop(task.path, None) is not None:
+            files.drop(self._root / task.path)
+
     def add(self, task: CopiedFile) -> None:
+        self._known[task.path] = task.sum
         self._file.write(os.fsencode(f"{task.sum} {task.path}\n"))
         self._file.flush()
 

@@ -40,7 +40,7 @@ class LogsAtStart(NamedTuple):
 
 def look(
     volumes: Volumes,
-    plans: Iterable[PartitionPlan],
+    plans: Sequence[PartitionPlan],
     image: ClusterImage,
     release: tuple[int, ...],
     at: int,
@@ -49,10 +49,13 @@ def look(
     """Read the logs as the new brokers will; ``image`` has the configs of the new cluster, ``at`` is now in ms."""
     folders = _leading(volumes, plans)
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in folders}
-    retention, producers = Retention(TopicConfigs(image), rules_of(release)), Producers()
+    newest = dict(one for plan in plans for one in plan.newest_ms)
+    retention, producers = Retention(TopicConfigs(image), rules_of(release), newest=newest), Producers()
     report = Reporter(fail=fail)
-    reader = LogDirPass([retention, producers], report, LogDirStates(report, known=states))  # the plan names the damage
-    reader.run(one.partition for one in folders)
+    known = LogDirStates(report, known=states)  # the plan names the damage
+    LogDirPass([retention], report, known).run(one.partition for one in folders)
+    with_transactions = _leading(volumes, (plan for plan in plans if plan.has_transactions))
+    LogDirPass([producers], report, known).run(one.partition for one in with_transactions)
     deleted: dict[str, int] = {}
     for line in retention.answer(at):
         if isinstance(line, SegmentRetention) and line.deletable and line.bytes:

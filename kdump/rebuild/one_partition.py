@@ -258,6 +258,8 @@ class _Planning:
             left_out=left_out,
             producer_snapshot=self._producers(segments[0].base_offset),
             highest_producer_id=max(copy.scanned.highest_producer_id for copy in needed),
+            newest_ms=tuple((one.segments[-1].path, one.newest_ms) for one in map(_scanned, needed) if one.segments),
+            has_transactions=any(copy.scanned.has_transactions for copy in needed),
             is_tiered=wanted.is_tiered,
             repaired=bool(self._others) or any(not copy.scanned.is_sound for copy in needed),
             notes=tuple(self._notes),
@@ -583,6 +585,10 @@ def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
         with suppress(UnreadableError):
             found.append(SeenFile.of(each.path))
     return tuple(found)
+
+
+def _scanned(copy: _Copy) -> ScannedCopy:
+    return copy.scanned
 
 
 def _missing(one: LeftOutRange) -> tuple[int, int]:

@@ -33,12 +33,14 @@ def choose(
     committed_only: bool = False,
     has_configs: bool = True,
     jobs: int = 1,
+    write: Callable[[PartitionPlan], None] = lambda _: None,
     done: Callable[[PartitionPlan], None] = lambda _: None,
 ) -> list[PartitionPlan]:
     """Return the plan of each partition of an image, by topic and partition.
 
     ``has_configs`` is false for an image without topic configs: then topics in the cleaner's checkpoint are compacted.
-    ``done`` is called after each partition. Raises KdumpError if a process of ``jobs`` ends without a result.
+    ``write`` is called with each plan in the process that made it, while the pages that it read are cached; then
+    ``done`` in this one. Raises KdumpError if a process of ``jobs`` ends without a result, and the errors of ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
@@ -48,7 +50,7 @@ def choose(
             one if one.folders else one._replace(known_end=known.get((one.topic, one.partition), 0)) for one in wanted
         ]
     plans: list[PartitionPlan] = []
-    for plan in _planned(wanted, jobs):
+    for plan in _planned(wanted, jobs, write):
         plans.append(plan)
         done(plan)
     return plans
@@ -94,16 +96,19 @@ def _begins_elsewhere(folder: VolumeFolder) -> bool:
     return folder.log_start is not None and folder.log_start < first
 
 
-def _planned(wanted: Sequence[WantedPartition], jobs: int) -> Iterator[PartitionPlan]:
-    if jobs == 1 or len(wanted) < 2:
-        return map(one_partition.plan, wanted)
-    return Processes(jobs).results(_one_of_several, wanted)
+def _planned(
+    wanted: Sequence[WantedPartition], jobs: int, write: Callable[[PartitionPlan], None]
+) -> Iterator[PartitionPlan]:
+    def one(each: WantedPartition) -> PartitionPlan:
+        plan = one_partition.plan(each)
+        write(plan)
+        return plan
 
+    def one_of_several(each: WantedPartition) -> PartitionPlan:
+        read_ahead.start_no_threads()
+        return one(each)
 
-def _one_of_several(wanted: WantedPartition) -> PartitionPlan:
-    """Plan a partition in one of several processes, without threads."""
-    read_ahead.start_no_threads()
-    return one_partition.plan(wanted)
+    return map(one, wanted) if jobs == 1 or len(wanted) < 2 else Processes(jobs).results(one_of_several, wanted)
 
 
 def known_ends(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from kdump.answers.metadata.image import Copies
 from kdump.errors import SILENT
@@ -21,56 +22,99 @@ if TYPE_CHECKING:
 
     from kdump.rebuild.cluster import RebuiltCluster
     from kdump.rebuild.metadata import LostCluster, NewCluster
-    from kdump.rebuild.nodes import NewNode
+    from kdump.rebuild.nodes import NewNode, Replicas
+    from kdump.rebuild.planned import PartitionPlan
     from kdump.rebuild.volumes import Volumes
 
 
 METADATA_FOLDER: Final = "__cluster_metadata-0"
 
 
-def publish(
-    rebuilt: RebuiltCluster,
-    volumes: Volumes,
-    out: Path,
-    *,
-    jobs: int,
-    resume: bool,
-    note: Callable[[str], None],
-    progress: Callable[[int], None],
-) -> None:
-    """Write the log dirs of all nodes, their properties and the account as the folder ``out``.
+class Publishing:
+    """An unfinished output: the folder ``out``, which appears complete when the block ends.
 
-    ``resume`` reuses verified segments of a killed run, and keeps them if this run ends early too. Raises UsageError if
-    ``out`` is not empty, UnreadableError if the disk refuses.
+    Each partition is written as soon as it is planned, while its pages are cached, if the disk has room for all copies
+    in the volumes. Else :meth:`finish` writes it, when the needed space is known. ``resume`` takes over verified
+    segments of a killed run, and keeps them if this run ends early too. Raises UsageError if ``out`` is not empty,
+    UnreadableError if the disk refuses.
     """
-    who = access.of_sources(folder.partition for folder in volumes.folders)
-    placed = [
-        PlacedPartition(each, tuple(folder_of(number) for number in rebuilt.replicas(each))) for each in rebuilt.plans
-    ]
-    copying.make_sure_of_room(str(out), copying.room(placed) - (copying.copied_before(str(out)) if resume else 0))
-    resumes = partial(Journal.is_of, out=str(out)) if resume else None
-    with files.new_folder(out, last=account.FILE, access=who, note=note, resumes=resumes) as folder:
-        with Journal(folder, str(out), who) as journal:
-            copying.write(folder, placed, who, jobs=jobs, journal=journal, done=progress)
-            copying.write_lost(folder, rebuilt.plans, rebuilt.unknown, who)
-            copies = Copies(volumes.metadata_copies, SILENT)
-            secret = who.without(access.of_files(copies.sources()))  # the snapshot has their credentials
-            name, data = metadata.snapshot(rebuilt.image)
-            for node in rebuilt.to.nodes:
-                log_dir = files.make_folders(folder, node.folder, access=who)
-                ids = meta_properties_file(node, rebuilt.account.metadata.cluster_id)
-                files.fill(log_dir / file_names.META_PROPERTIES, ids, who)
-                files.fill(files.make_folders(log_dir, METADATA_FOLDER, access=who) / name, data, secret)
-                text = properties(
-                    node,
-                    rebuilt.to,
-                    rebuilt.lost,
-                    str(out.absolute() / node.folder),
-                    rebuilt.retention_minutes,
-                    delays=rebuilt.delays_retention,
-                )
-                files.fill(folder / f"{node.folder}.properties", text.encode(), who)
-            journal.end()
+
+    def __init__(self, volumes: Volumes, out: Path, *, resume: bool, note: Callable[[str], None]) -> None:
+        self._volumes, self._out, self._note = volumes, out, note
+        self._access = access.of_sources(folder.partition for folder in volumes.folders)
+        self._resumes = partial(Journal.is_of, out=str(out)) if resume else None
+        self._stack = ExitStack()
+        self._folder: Path | None = None
+        self._replicas: Replicas = {}
+        self._early: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
+
+    def _begun(self) -> Path:
+        if self._folder is None:
+            folder = files.new_folder(
+                self._out, last=account.FILE, access=self._access, note=self._note, resumes=self._resumes
+            )
+            self._folder = self._stack.enter_context(folder)
+            self._journal = self._stack.enter_context(Journal(self._folder, str(self._out), self._access))
+        return self._folder
+
+    def begin(self, replicas: Replicas) -> None:
+        """Set the nodes of each partition, and begin to write if there is room in any case."""
+        self._replicas = replicas
+        copies = max(map(len, replicas.values()), default=0)
+        needed = sum(each.partition.size for each in self._volumes.folders) + len(replicas) * copying.SMALL_BYTES
+        if needed * copies <= copying.free_bytes(str(self._out)) + self._copied_before():
+            self._begun()
+
+    def _copied_before(self) -> int:
+        return 0 if self._resumes is None else copying.copied_before(str(self._out))
+
+    def write(self, plan: PartitionPlan) -> None:
+        """Write a partition, in the process that planned it."""
+        if self._folder is not None:
+            copying.write_partition(self._folder, self._placed(plan), self._access, self._journal)
+
+    def written(self, plan: PartitionPlan) -> None:
+        """Flush a partition that a process has written, and add it to the journal."""
+        if self._folder is not None:
+            copying.flush_partition(self._folder, self._placed(plan), self._journal)
+            self._early.add(plan.name)
+
+    def _placed(self, plan: PartitionPlan) -> PlacedPartition:
+        nodes = self._replicas[plan.topic_id or b"", plan.partition]
+        return PlacedPartition(plan, tuple(map(folder_of, nodes)))
+
+    def finish(self, rebuilt: RebuiltCluster, *, jobs: int, progress: Callable[[int], None]) -> None:
+        """Write the other partitions, the metadata and properties of all nodes, ``lost+found`` and the account."""
+        placed = list(map(self._placed, rebuilt.plans))
+        if self._folder is None:
+            copying.make_sure_of_room(str(self._out), copying.room(placed) - self._copied_before())
+        folder, who = self._begun(), self._access
+        copying.write(folder, placed, who, jobs=jobs, journal=self._journal, early=self._early, done=progress)
+        copying.write_lost(folder, rebuilt.plans, rebuilt.unknown, who)
+        copies = Copies(self._volumes.metadata_copies, SILENT)
+        secret = who.without(access.of_files(copies.sources()))  # the snapshot has their credentials
+        name, data = metadata.snapshot(rebuilt.image)
+        for node in rebuilt.to.nodes:
+            log_dir = files.make_folders(folder, node.folder, access=who)
+            ids = meta_properties_file(node, rebuilt.account.metadata.cluster_id)
+            files.fill(log_dir / file_names.META_PROPERTIES, ids, who)
+            files.fill(files.make_folders(log_dir, METADATA_FOLDER, access=who) / name, data, secret)
+            text = properties(
+                node,
+                rebuilt.to,
+                rebuilt.lost,
+                str(self._out.absolute() / node.folder),
+                rebuilt.retention_minutes,
+                delays=rebuilt.delays_retention,
+            )
+            files.fill(folder / f"{node.folder}.properties", text.encode(), who)
+        self._journal.end()
         files.fill(folder / account.FILE, rebuilt.account.encode(), who)
 
 

@@ -188,12 +188,39 @@ KILLED = """
 import os
 from kdump.rebuild import copying
 real, done = copying._copy, []
-def copy(*args):
+def copy(*args, **options):
     if len(done) == 5:
         os.kill(os.getpid(), 9)
-    done.append(real(*args))
+    done.append(real(*args, **options))
 copying._copy = copy
 """
+
+
+NO_ROOM_FOR_ALL = """
+from kdump.rebuild import copying
+real, asked = copying.free_bytes, []
+def free_bytes(out):
+    asked.append(out)
+    return 0 if len(asked) == 1 else real(out)
+copying.free_bytes = free_bytes
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_partitions_are_written_as_they_are_planned_or_when_the_needed_room_is_known(volume, tmp_path, jobs):
+    args = ("rebuild-cluster", volume, "--node", "1@a:1/2", "--node", "2@b:1", "--jobs", jobs, "--out")
+    assert kdump(*args, tmp_path / "early").returncode == 3
+    assert patched(NO_ROOM_FOR_ALL, *args, tmp_path / "late").returncode == 3
+    early, late = (
+        {
+            path.relative_to(tmp_path / name): path.read_bytes()
+            for path in (tmp_path / name).rglob("*")
+            if path.is_file() and path.parent.name not in (name, "node-1", "node-2", "__cluster_metadata-0")
+        }
+        for name in ("early", "late")
+    )
+    assert early
+    assert early == late
 
 
 def test_a_killed_run_leaves_no_output_and_another_goes_on_with_what_it_copied(volume, tmp_path):
