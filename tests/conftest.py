@@ -48,6 +48,12 @@ def pytest_configure(config):
             config.addinivalue_line("filterwarnings", f"ignore:{unclosed}")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Return one process more than there are processors: tests of Spark wait for Java half of their time."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Keep the tests of one session together where pytest-xdist spreads them.
