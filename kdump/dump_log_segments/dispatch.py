@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from kdump.dump_log_segments.dialects.state import StateDialect
     from kdump.dump_log_segments.run import DumpRun
 
 
@@ -22,14 +21,13 @@ def _log(run: DumpRun, path: str) -> None:
 
 
 def _checkpoint(run: DumpRun, path: str) -> None:
-    _segment(run, path, lambda: _checkpoint_title(run.state, path))
+    def title() -> str:
+        if posixpath.basename(path) == run.state.bootstrap_name:
+            return run.state.bootstrap_title
+        offset, epoch = snapshot_id(path)
+        return run.state.checkpoint_title.format(offset=offset, epoch=epoch)
 
-
-def _checkpoint_title(state: StateDialect, path: str) -> str:
-    if posixpath.basename(path) == state.bootstrap_name:
-        return state.bootstrap_title
-    offset, epoch = snapshot_id(path)
-    return state.checkpoint_title.format(offset=offset, epoch=epoch)
+    _segment(run, path, title)
 
 
 def _segment(run: DumpRun, path: str, title: Callable[[], str]) -> None:

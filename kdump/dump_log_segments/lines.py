@@ -53,30 +53,15 @@ def _long(value: object) -> str:
     return "null" if value is None else str(value)
 
 
-def _int(value: object) -> str:
-    return "-1" if value is None else str(value)
-
-
-def _bool(value: object) -> str:
-    return "true" if value else "false"
-
-
-def _optional(value: object) -> str:
-    return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
-
-
-def _option(value: object) -> str:
-    return "None" if value is None else f"Some({value})"
-
-
 WRITE: Final[dict[str, Callable[[object], str]]] = {
     "": _long,
     "long": _long,
-    "int": _int,
-    "bool": _bool,
-    "optional": _optional,
-    "option": _option,
+    "int": lambda value: "-1" if value is None else str(value),
+    "bool": lambda value: "true" if value else "false",
+    "optional": lambda value: "OptionalLong.empty" if value is None else f"OptionalLong[{value}]",
+    "option": lambda value: "None" if value is None else f"Some({value})",
 }
+"""Type -> the function that writes a value."""
 
 _BRACE: Final = "\0"
 """Stands for a literal brace while a text is parsed."""

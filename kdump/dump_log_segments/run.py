@@ -52,7 +52,11 @@ class DumpRun:
         self.reports = Reports()
         self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
         """Attributes, whether the checksum is right, delete horizon (ms) -> the shapes of a batch's lines."""
-        self.parser = _parser(self.payloads, options.decoder_switch) if options.decoder_switch else None
+        self.parser: Parser | None = None
+        if options.decoder_switch:
+            from kdump.dump_log_segments.decoders import PARSERS  # few runs have a decoder switch
+
+            self.parser = PARSERS[options.decoder_switch](self.payloads)
 
     @cached_property
     def state(self) -> StateDialect:
@@ -103,12 +107,6 @@ class DumpRun:
             print_error(self.dialect.gaps_title.format(file=file))
             for last, current in sorted(dict(pairs).items()) if self.dialect.gaps_by_offset else reversed(pairs):
                 print_error(f"  {last} is followed by {current}")
-
-
-def _parser(payloads: PayloadDialect, switch: str) -> Parser:
-    from kdump.dump_log_segments.decoders import PARSERS
-
-    return PARSERS[switch](payloads)
 
 
 def print_error(text: str) -> None:

@@ -53,7 +53,6 @@ def lines(data: Bytes) -> Iterator[TextLine]:
 
 
 def malformed(line: TextLine, expected: str, kind: type[DamageError] = DamageError) -> NoReturn:
-    """Raise the error of a malformed line."""
     reason = "a line is malformed" if line.text.strip("\0") or not line.text else "all bytes of a line are zero"
     raise kind("line", reason, position=line.position, expected=expected, found=quoted(line.text))
 

@@ -84,7 +84,6 @@ def encode(metadata: PartitionMetadata) -> bytes:
 
 
 def _value(line: TextLine, expected: str) -> str:
-    """Return the text after the colon of a line."""
     parts = re.split(r":\s+", line.text)
     while len(parts) > 1 and not parts[-1]:  # String.split drops empty parts at the end
         parts.pop()

@@ -46,7 +46,6 @@ class ProducerEntry(NamedTuple):
 
     @property
     def has_open_transaction(self) -> bool:
-        """Whether a transaction was open."""
         return self.current_txn_first_offset >= 0
 
     @property

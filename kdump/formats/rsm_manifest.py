@@ -149,7 +149,6 @@ def _encryption(content: dict[str, Any]) -> Encryption:
 
 
 def _chunks(index: dict[str, Any], count: int) -> tuple[int, ...]:
-    """Return the sizes of ``count`` chunks."""
     if count > MOST_CHUNKS:
         raise _wrong("the manifest counts too many chunks", expected=f"at most {MOST_CHUNKS}", found=count)
     kind = index.get("type")

@@ -55,7 +55,6 @@ class SparseIndex(ABC, Generic[E]):
         return self.filled
 
     def __iter__(self) -> Iterator[E]:
-        """Yield the entries before the zeros at the end."""
         entry = self.entry
         whole = memoryview(self.data)[: self.filled * self.layout.size]
         for pair in self.layout.struct.iter_unpack(whole):
@@ -78,7 +77,6 @@ class SparseIndex(ABC, Generic[E]):
         return True
 
     def position(self, slot: int) -> int:
-        """Return the position of an entry in bytes."""
         return slot * self.layout.size
 
     def stored(self, slot: int) -> tuple[int, int]:

@@ -108,7 +108,8 @@ class BatchSelection:
         if not self._filter.may_hold(batch):
             return
         outcome = self._outcome(batch)
-        if self._filter.committed and (outcome in ("aborted", None) or self._is_unstable(batch)):
+        is_unstable = self._stable is not None and batch.last_offset >= self._stable
+        if self._filter.committed and (outcome in ("aborted", None) or is_unstable):
             return
         if self._offer is not None and isinstance(batch, Batch):
             if self._offer_all and self._wanted(batch) == 0:
@@ -280,9 +281,6 @@ class BatchSelection:
         if not batch.is_transactional:
             return "none"
         return None if self._outcomes is None else self._outcomes().of(batch)
-
-    def _is_unstable(self, batch: RecordBatch) -> bool:
-        return self._stable is not None and batch.last_offset >= self._stable
 
 
 def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:

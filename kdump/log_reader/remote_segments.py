@@ -86,7 +86,10 @@ class RemoteSegments:
         if "remotePartitionDeleteState" in fields:
             place = fields["topicIdPartition"]
             key = TopicIdPartition(place["name"], place["id"], place["partition"])
-            self._delete(key, fields["remotePartitionDeleteState"], fields["eventTimestampMs"])
+            self.known = True
+            self.deletions[key] = fields["remotePartitionDeleteState"], fields["eventTimestampMs"]
+            if fields["remotePartitionDeleteState"] == PARTITION_DELETED:
+                del self.deletions[key]
         if "remoteLogSegmentId" not in fields:
             return
         self.known = True
@@ -116,12 +119,6 @@ class RemoteSegments:
         """Remove the partitions for which ``takes`` returns False."""
         self.segments = {name: one for name, one in self.segments.items() if takes(one.partition)}
         self.deletions = {key: state for key, state in self.deletions.items() if takes(key)}
-
-    def _delete(self, partition: TopicIdPartition, state: int, at: int) -> None:
-        self.known = True
-        self.deletions[partition] = state, at
-        if state == PARTITION_DELETED:
-            del self.deletions[partition]
 
 
 def of_partitions(

@@ -121,7 +121,7 @@ def each_once(partitions: Sequence[Partition], note: Callable[[str], None], opti
     """
     same: defaultdict[tuple[str, int], list[Partition]] = defaultdict(list)
     for one in partitions:
-        if one.topic is not None and one.partition is not None and one.segments and not _is_leftover(one):
+        if one.topic is not None and one.partition is not None and one.segments and leftover_state(one.folder) is None:
             same[one.topic, one.partition].append(one)
     left_out = [one for found in same.values() if len(found) > 1 for one in _others(found)]
     if not left_out:
@@ -180,10 +180,6 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
         except OSError:  # the finder reports it
             continue
     return names
-
-
-def _is_leftover(partition: Partition) -> bool:
-    return leftover_state(partition.folder) is not None
 
 
 def _others(found: list[Partition]) -> Iterator[Partition]:

@@ -24,8 +24,6 @@ IN_FLIGHT: Final = 4
 
 
 class ChunkState(Protocol):
-    """The state after a chunk."""
-
     @property
     def start(self) -> object:
         """The part of the state on which the next result depends. It is compared with the assumption."""
@@ -161,7 +159,6 @@ class _ChunkThreads(Generic[C]):
             self._threads.append(thread)
 
     def end(self) -> None:
-        """End the threads."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()

@@ -78,8 +78,6 @@ UNKNOWN: Final = -(1 << 63)
 
 
 class Positioned(Protocol):
-    """A region of a file."""
-
     @property
     def position(self) -> int: ...
 
@@ -280,7 +278,6 @@ def _has(header: BatchHeader | None, attributes: int) -> bool:
 
 
 def _first(partition: Partition) -> Segment | None:
-    """Return the first segment that is not empty."""
     return next((segment for segment in partition.segments if segment.size), None)
 
 

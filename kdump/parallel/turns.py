@@ -121,7 +121,6 @@ class OutputTurn(Turn[S]):
         return size
 
     def flush(self) -> None:
-        """Wait for the turn and write the held bytes."""
         self.take()
         if self.has_written and self.lead:
             _write(memoryview(self.lead))
@@ -212,7 +211,6 @@ def _do(
     news: list[object],
     send_news: Callable[[], None],
 ) -> None:
-    """Do the work of one process."""
     mine, following = turns[number][0], turns[(number + 1) % jobs][1]
     for pair in turns:
         for end in pair:
@@ -233,7 +231,6 @@ def _do(
 
 
 def _receive(mine: int) -> Any:
-    """Return the state from the process before this one."""
     try:
         return processes.receive(mine)
     except GoneError:
@@ -241,7 +238,6 @@ def _receive(mine: int) -> Any:
 
 
 def _hand_on(following: int, state: object) -> None:
-    """Send the state to the process after this one."""
     try:
         processes.send(following, state)
     except GoneError:

@@ -119,10 +119,6 @@ def _over(codec: int, limit: int) -> NoReturn:
     )
 
 
-def _none(data: Bytes, _limit: int) -> bytes:
-    return bytes(data)
-
-
 @cache
 def _library(name: str) -> Any:
     return import_module(name)
@@ -440,7 +436,7 @@ def _zstd_most(data: Bytes) -> int:
 
 
 _DECOMPRESS: Final[tuple[Callable[[Bytes, int], bytes], ...]] = (
-    _none,
+    lambda data, _: bytes(data),
     _gzip,
     _snappy,
     _lz4,

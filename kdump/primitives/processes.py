@@ -109,9 +109,13 @@ def children(count: int, work: Callable[[int, list[object], Callable[[], None]],
     ended: dict[int, int] = {}
     gc.freeze()  # a garbage collection in a child would copy all shared memory pages
     try:
-        with _uninterrupted():
+        # Signals wait until all new processes are listed, so that none is left running.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
+        try:
             for number in range(count):
                 started.append(_begin(partial(_child, number, work), started))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield Children(started, ended)
     finally:
         gc.unfreeze()
@@ -176,16 +180,6 @@ def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], 
             sys.stderr.flush()
         finally:
             os._exit(status)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Block SIGINT, SIGTERM and SIGHUP until all new processes are listed, so that none is left running."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def failure(status: int) -> BaseException:

@@ -27,8 +27,6 @@ TYPES: Final = {
 
 
 class ControlKey(NamedTuple):
-    """The key of a control record."""
-
     version: Int16
     type: Int16
 

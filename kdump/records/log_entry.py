@@ -98,7 +98,9 @@ def check(region: RecordBatch) -> None:
             found=region.size,
         )
     if not region.crc_valid:
-        raise DamageError("crc", "the checksum is wrong", position=crc_position(region.magic), found=region.crc)
+        is_new = region.magic >= record_layout.MAGIC_2
+        position = record_layout.BATCH_HEADER.offsets["crc"] if is_new else record_layout.LOG_OVERHEAD.size
+        raise DamageError("crc", "the checksum is wrong", position=position, found=region.crc)
     if region.codec == compression.ZSTD and region.magic < record_layout.MAGIC_2:
         raise DamageError("codec", f"zstd in magic {region.magic}", found=region.codec)
 
@@ -110,10 +112,3 @@ def is_sound(batch: RecordBatch) -> bool:
     except DamageError:
         return False
     return True
-
-
-def crc_position(magic: int) -> int:
-    """Return the position of the checksum in a batch of this magic, in bytes."""
-    return (
-        record_layout.BATCH_HEADER.offsets["crc"] if magic >= record_layout.MAGIC_2 else record_layout.LOG_OVERHEAD.size
-    )

@@ -35,7 +35,7 @@ from kdump.primitives.wire import (
 from kdump.records.record_batch import RecordBatch, RecordBytes, end_of_lz4_bytes, end_of_lz4_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 if kernel.COMPILED:
     from kdump.kernel.records import Records
 
@@ -175,7 +175,10 @@ class Batch(RecordBatch):
         else:
             data, empty = self._decompress(limit)
         if empty:
-            self._heed(empty, data, end_of_lz4_chunks if in_chunks else end_of_lz4_bytes)
+            end_of = end_of_lz4_chunks if in_chunks else end_of_lz4_bytes
+            end = end_of(empty, _record_bytes(data, self.header.records_count))
+            if end is not None:
+                raise DamageError("compression", f"the lz4 stream is broken: an empty block ends it at byte {end}")
         return data, 0
 
     def _decompress(self, limit: int) -> tuple[bytes, list[int]]:
@@ -184,14 +187,6 @@ class Batch(RecordBatch):
         if self.codec == compression.LZ4:
             return compression.decompress_lz4(stream, limit=limit)
         return compression.decompress(self.codec, stream, limit=limit), []
-
-    def _heed(
-        self, empty: list[int], data: bytes, end_of: Callable[[list[int], Iterable[RecordBytes]], int | None]
-    ) -> None:
-        """Raise DamageError if Kafka's reader stops at an empty LZ4 block."""
-        end = end_of(empty, _record_bytes(data, self.header.records_count))
-        if end is not None:
-            raise DamageError("compression", f"the lz4 stream is broken: an empty block ends it at byte {end}")
 
     def unpack(self, room: int = AHEAD) -> int:
         """Decompress the records of a compressed batch for :meth:`payload`; return their size in bytes.

@@ -41,7 +41,6 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
 
     @property
     def end(self) -> int:
-        """The position after the last batch."""
         return self.position + self.size
 
     @property
@@ -70,7 +69,6 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
     def batch(self, row: int) -> RecordBatch: ...
 
     def batches(self, row: int = 0) -> Iterable[RecordBatch]:
-        """Return the batches from ``row`` on."""
         return map(self.batch, range(row, self.batch_count))
 
     @abstractmethod
@@ -85,7 +83,6 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
         """
 
     def field(self, name: str, row: int) -> int:
-        """Return a header field of one batch."""
         return self.column(name, row, row + 1)[0]
 
     def least(self, name: str, row: int = 0, stop: int | None = None) -> int:

@@ -100,7 +100,9 @@ class RangeChecksum:
             self._start, self._sums = position // SUM_BYTES * SUM_BYTES, array("I", [0])
         elif done >= FORGOTTEN:
             self._start, self._sums = self._start + done * SUM_BYTES, self._sums[done:]
-        return self._up_to(end) ^ _moved(self._kind, self._up_to(position), end - position)
+        kind, before, size = self._kind, self._up_to(position), end - position
+        shifted = moved(before, size, kind.polynomial) if kernel.COMPILED else combine(kind, before, 0, size)
+        return self._up_to(end) ^ shifted
 
     def _up_to(self, end: int) -> int:
         number, left = divmod(end - self._start, SUM_BYTES)
@@ -121,11 +123,6 @@ class RangeChecksum:
                 del self._blocks[next(iter(self._blocks))]
             block = self._blocks[position] = self._source.read(position, SUM_BYTES)
         return block
-
-
-def _moved(kind: Kind, before: int, size: int) -> int:
-    """Return the contribution of a checksum to the checksum of a range that is ``size`` bytes longer."""
-    return moved(before, size, kind.polynomial) if kernel.COMPILED else combine(kind, before, 0, size)
 
 
 class ResyncReader:

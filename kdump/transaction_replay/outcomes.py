@@ -78,7 +78,8 @@ class Outcomes:
             return _of_marker(batch)
         if self._aborted.hold(batch):
             return "aborted"
-        if self.doubts and self._is_in_doubt(batch):
+        producers = (batch.producer_id, None)
+        if self.doubts and any(_holds(self._doubts.get(producer, ()), batch.base_offset) for producer in producers):
             return None
         transaction = self._open.get(batch.producer_id)
         if transaction is None or batch.base_offset < transaction.first_offset:
@@ -129,10 +130,6 @@ class Outcomes:
     def held_back(self) -> list[str]:
         """The notes for a read_committed reader about records that it does not receive."""
         return [text for text in (self.early_end, self.unknown) if text is not None]
-
-    def _is_in_doubt(self, batch: RecordBatch) -> bool:
-        offset = batch.base_offset
-        return any(_holds(self._doubts.get(producer, ()), offset) for producer in (batch.producer_id, None))
 
     @cached_property
     def _doubts(self) -> dict[int | None, list[tuple[int, int]]]:
