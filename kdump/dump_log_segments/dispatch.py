@@ -61,7 +61,6 @@ DUMP: Final[dict[str, Callable[[DumpRun, str], None]]] = {
 
 
 def dump_files(run: DumpRun, files: list[str]) -> None:
-    """Dump the files, then print the reports of mismatches and gaps."""
     if not run.dialect.decoders_made_per_log:
         decoder_classes.find(run.dialect, run.options, run.print)
     for name in files:

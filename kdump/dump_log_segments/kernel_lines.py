@@ -309,7 +309,6 @@ def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
 
 
 def encoded(parts: Iterable[str | int]) -> list[Part]:
-    """Return literals as bytes and slots unchanged."""
     return [part if isinstance(part, int) else part.encode() for part in parts]
 
 

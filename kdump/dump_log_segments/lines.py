@@ -40,8 +40,6 @@ class Field(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A parsed line: literals and fields in the order of the output."""
-
     parts: tuple[str | Field, ...]
 
     def render(self, value: Callable[[str], object]) -> str:

@@ -96,8 +96,6 @@ def end_of(size: int, options: Options) -> int:
 
 
 class LogPrinter(LineValues):
-    """Prints the batches of one segment."""
-
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         super().__init__(run, path, decoders)
         if kernel.COMPILED:

@@ -11,8 +11,6 @@ DEFAULT_MAX_MESSAGE_SIZE: Final = 5 << 20
 
 
 class Options(NamedTuple):
-    """The options of the original's command line."""
-
     print_data_log: bool = False
     deep_iteration: bool = False
     verify_index_only: bool = False

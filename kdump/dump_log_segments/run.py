@@ -88,7 +88,6 @@ class DumpRun:
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
 
     def close(self, source: LocalFile) -> None:
-        """Report a file that became shorter while it was read."""
         if source.lost:
             self.complain(
                 f"kdump: {source.name} became {source.lost} bytes shorter while it was read; what was there is printed"

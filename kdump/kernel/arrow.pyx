@@ -66,7 +66,6 @@ cdef class Memory:
         return True
 
     cdef bint grow(self, Py_ssize_t more) except -1 with gil:
-        """Grow to ``more`` bytes and a reserve."""
         cdef Py_ssize_t room = max(self.least, 2 * self.room, self.used + more)
         if self.room:
             PyByteArray_Resize(self.memory, room)
@@ -139,11 +138,9 @@ cdef class Binary:
         return self.offsets.add_int(<int> self.content.used)
 
     cdef void mark(self) noexcept:
-        """Mark the current end."""
         self.kept_length, self.kept_nulls, self.kept_size = self.length, self.nulls, self.content.used
 
     cdef void back(self) noexcept:
-        """Drop the values after the last mark."""
         self.length, self.nulls, self.content.used = self.kept_length, self.kept_nulls, self.kept_size
         self.offsets.used = 4 * (self.length + 1)
         if self.length & 7:

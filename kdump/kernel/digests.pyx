@@ -96,7 +96,6 @@ cdef class KeyedHash:
 
 
 cdef inline void start(KeyedHash keyed_hash, Lane* lane, Waiting waiting) noexcept nogil:
-    """Start a hash in a lane."""
     cdef Py_ssize_t rest = waiting.size % _BLOCK
     cdef unsigned long long bits = 8 * <unsigned long long> (_BLOCK + waiting.size)
     cdef unsigned char* end
@@ -166,7 +165,6 @@ cdef inline void step(
 
 
 cdef void mix(unsigned int* state, const unsigned char* block) noexcept nogil:
-    """Mix a block into the state."""
     if _SHA:
         mixed(state, block, _ROUNDS)
     else:
@@ -176,7 +174,6 @@ cdef void mix(unsigned int* state, const unsigned char* block) noexcept nogil:
 cdef void mix_two(
     unsigned int* state, const unsigned char* block, unsigned int* other, const unsigned char* its_block
 ) noexcept nogil:
-    """Mix a block into each of two states."""
     if _SHA:
         mixed_two(state, block, other, its_block, _ROUNDS)
     else:
@@ -379,7 +376,6 @@ cdef class FactBuffer(Cursor):
 
     @cython.boundscheck(False)
     cdef bint fact(self) except -1 nogil:
-        """Add the facts of the record that was just read."""
         cdef Fact* fact
         cdef long long size = self.values[_KEY_SIZE]
         self.reserve()

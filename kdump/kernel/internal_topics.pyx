@@ -175,7 +175,6 @@ cdef class SchemaReader:
         return values if view.at == view.end else None
 
     cdef dict fields(self, View* view):
-        """Read the fields. Raises ValueError."""
         cdef dict values = PyDict_Copy(self.blank)
         cdef Py_ssize_t count
         cdef _Field field
@@ -409,7 +408,6 @@ cdef inline int decimal(long long value, Lines out) except -1:
 
 
 cdef int entries(tuple names, list structs, Lines out) except -1:
-    """Write a map. Raises Left."""
     cdef long long key, last = 0
     cdef bint first = True
     if not structs:
@@ -521,7 +519,6 @@ cdef class Payloads(Lines):
         return True
 
     cdef bint record(self) except -1 with gil:
-        """Write the decoded key and value."""
         cdef Py_ssize_t start = self.used
         try:
             if self.framed() if self.frame >= 0 else self.keyed():

@@ -344,7 +344,6 @@ cdef class Lines(Cursor):
 
     @cython.final
     cdef bint gap(self) except -1 with gil:
-        """Add a gap before the record's offset."""
         self.gaps.append((self.last_offset, self.values[_OFFSET]))
         return True
 
@@ -424,7 +423,6 @@ cdef class Lines(Cursor):
 
     @cython.final
     cdef bint header_keys(self) except -1 nogil:
-        """Write the keys of the headers, commas between them."""
         cdef Py_ssize_t at = self.headers_at
         for number in range(self.header_count):
             at = self.header(at)
@@ -462,7 +460,6 @@ cdef class Lines(Cursor):
 
     @cython.final
     cdef bint grow(self, Py_ssize_t more) except -1 with gil:
-        """Reserve memory for the record and ``more`` bytes."""
         cdef Py_ssize_t needed = self.used + self.need + more
         if needed <= self.room:
             return True
@@ -607,7 +604,6 @@ cdef class Messages(Lines):
         return self.at
 
     def skip(self, size):
-        """Skip a message of ``size`` bytes."""
         self.at += size
 
     def last_offset_stored(self):
@@ -955,7 +951,7 @@ cdef class RowLines(Lines):
         return True
 
     cdef bint payload(self, int way, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write a key or a value in a way of WAYS."""
+        """Write a key or a value in a format of WAYS."""
         if way == _STRING and self.string(at, size):
             return True
         if way == _JSON and self.json(is_value, at, size):
@@ -1006,7 +1002,6 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint iso_shown(self) except -1 nogil:
-        """Write the timestamp as a cell of a table."""
         cdef Py_ssize_t begin = self.used
         self.iso(self.values[_TIMESTAMP], False)
         if self.used == begin:
@@ -1059,7 +1054,6 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint constant(self, const unsigned char[::1] text) except -1 nogil:
-        """Write a text that is the same in all rows."""
         reserve(self, text.shape[0])
         memcpy(&self.out[self.used], &text[0], text.shape[0])
         self.used += text.shape[0]
@@ -1129,7 +1123,6 @@ cdef class RowLines(Lines):
         return self.other_mark(at, size)
 
     cdef bint other_mark(self, Py_ssize_t at, Py_ssize_t size) except -1 with gil:
-        """Write the encoding of a payload by the general path."""
         return self.write(self.general.mark(bytes(self.data[at : at + size])))
 
     @cython.boundscheck(False)
@@ -1211,7 +1204,6 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint size_bytes(self, long long size) except -1 nogil:
-        """Write a size in four bytes, -1 for null."""
         cdef int byte
         for byte in range(4):
             self.out[self.used + byte] = <unsigned char> (size >> (24 - 8 * byte))
@@ -1245,7 +1237,6 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint header_list(self) except -1 nogil:
-        """Write the headers as an array of objects."""
         cdef Py_ssize_t start = self.used
         self.need += _AROUND * self.header_count  # until the next record
         reserve(self, 0)
@@ -1309,7 +1300,6 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint hashed(self, const unsigned char* text, Py_ssize_t size) except -1 nogil:
-        """Write a keyed hash as a string."""
         self.out[self.used] = 34
         self.used += 1
         self.prefixed(text, size)
@@ -1319,7 +1309,6 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint prefixed(self, const unsigned char* text, Py_ssize_t size) except -1 nogil:
-        """Write a keyed hash with its prefix."""
         self.constant(self.prefix)
         reserve(self, _DIGITS)
         self.keyed_hash.digits(&self.out[0], self.used, text, size)
@@ -1328,7 +1317,6 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint headers_cell(self) except -1 nogil:
-        """Write the headers as a cell with JSON."""
         cdef Py_ssize_t begin = self.used
         cdef Py_ssize_t size
         cdef unsigned long long bits = 0
@@ -1439,7 +1427,6 @@ cdef class RowLines(Lines):
         return self.write(self.general.decoded(key, value, self.header_pairs()))
 
     cdef list header_pairs(self):
-        """Return the headers for the general path."""
         pairs = []
         cdef Py_ssize_t at = self.headers_at
         for _ in range(self.header_count):
@@ -1459,7 +1446,6 @@ cdef class RowLines(Lines):
         return self.write(self.general.headers(pairs))
 
     cdef bint by_general(self, bint is_value) except -1 with gil:
-        """Write the key or the value by the general path."""
         if not is_value:
             return self.write(self.general.key(bytes(self.data[self.key_at : self.key_at + self.values[_KEY_SIZE]])))
         return self.write(

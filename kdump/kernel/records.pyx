@@ -617,7 +617,6 @@ cdef class Picks(Cursor):
 
     @cython.boundscheck(False)
     cdef bint takes(self) except -1 nogil:
-        """Return whether the current record is wanted."""
         cdef int at
         if not self.first <= self.values[_OFFSET] <= self.last:
             return False

@@ -176,7 +176,6 @@ cdef class JsonText:
         return self.clock(seconds)
 
     cdef int clock(self, long long second) noexcept:
-        """Write a second of a day."""
         if not 0 <= second < _DAY:
             return False
         self.two(second // 3600, 58)
@@ -910,7 +909,6 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef int enumerated(self, Field* field, int number) except -1:
-        """Write the name of a number of an enum."""
         cdef int index
         for index in range(field.count):
             if self.names[field.target + index].number == number:
@@ -982,7 +980,6 @@ cdef Text _text(bytes text):
 
 
 cdef unsigned int _wire(int kind) noexcept:
-    """Return the wire type of a kind."""
     if kind <= PROTOBUF_ENUM:
         return 0
     if kind == PROTOBUF_DOUBLE or kind == FIXED64 or kind == SFIXED64:

@@ -73,8 +73,6 @@ def _is_plain(run: Run) -> bool:
 
 
 class BatchSelection:
-    """Selects records of the batches of one partition."""
-
     def __init__(
         self,
         wanted: Filter,
@@ -171,7 +169,6 @@ class BatchSelection:
     def _select_some(
         self, run: Run, file: SegmentFacts, prefilter: Prefilter
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches of a run. Batches in which the prefilter finds no record are skipped."""
         end = self.first_past(run)
         counts = [] if run.first.is_control else prefilter.of_run(run, end)
         held = self._filter.may_hold_rows(run)

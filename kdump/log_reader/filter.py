@@ -85,7 +85,6 @@ class Filter(NamedTuple):
 
     @property
     def takes_runs(self) -> bool:
-        """Whether the filter takes all records, or all committed ones."""
         return self in (Filter(), Filter(committed=True))
 
     def may_hold(self, batch: RecordBatch) -> bool:
@@ -101,7 +100,6 @@ class Filter(NamedTuple):
         )
 
     def may_hold_rows(self, run: Run) -> list[bool]:
-        """Return :meth:`may_hold` for each batch of a run."""
         first = run.first
         if not self._may_be_held_by(first):
             return [False] * run.batch_count

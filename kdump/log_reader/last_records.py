@@ -92,7 +92,6 @@ class TailRanges:
 
 
 def joined(parts: Iterable[TailRanges]) -> Iterator[TailRange]:
-    """Yield the ranges of consecutive parts. Adjacent ranges are joined."""
     last: TailRange | None = None
     for one in chain.from_iterable(part.ranges() for part in parts):
         if last is None:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
         def start(self) -> int: ...
 
     class Expression(Protocol):
-        """A compiled expression of ``re`` or RE2."""
-
         def search(self, text: Bytes, pos: int = ..., endpos: int = ..., /) -> Match | None: ...
 
 

@@ -194,7 +194,6 @@ class PartitionReader:
     def _selected_again(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailRanges]
     ) -> Iterator[SelectedBatch]:
-        """Yield the batches in the ranges of ``parts``. Their damaged ranges were already yielded."""
         if all(part.is_empty for part in parts):  # an unreadable segment too: its error has been reported
             return
         try:
@@ -277,7 +276,6 @@ class PartitionReader:
         part: SegmentPart | None,
         make: Callable[[SelectedBatch, Run], M | None] | None,
     ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
-        """Yield the items of :meth:`_segment`, each with the result of ``make`` or None."""
         done, end = (0, segment.size) if part is None else (part.start, part.stop)
         if self.stats is not None:
             self.stats.segments.add(segment.name)
@@ -353,7 +351,6 @@ class PartitionReader:
     def _wrong_crc(
         self, damage: Damage, source: Source, selection: BatchSelection, file: SegmentFacts
     ) -> Iterator[SelectedBatch]:
-        """Yield the selected records of the batches with a wrong checksum at the start of a damaged range."""
         for batch in region_stream.wrong_crc(source, damage):
             for item in selection.select(batch, file):
                 if isinstance(item, DamagedRange):  # inside the range that was already yielded

@@ -183,7 +183,6 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
 
 
 def _others(found: list[Partition]) -> Iterator[Partition]:
-    """Yield the replicas to skip among folders of one partition."""
     ends = [(_end(one), one) for one in found]
     ranked = sorted(ends, key=lambda pair: (pair[0].epoch, pair[0].offset, -_first(pair[1])), reverse=True)
     kept: list[tuple[LogEnd, Partition]] = []

@@ -106,7 +106,6 @@ class CheckpointOffsets:
         self._states = LogDirStates(Reporter(wrong, fail=fail), readers)
 
     def facts(self, partition: Partition) -> SegmentFacts:
-        """Return the facts about a partition for rows, with an empty segment name."""
         key = partition.topic, partition.partition
         if None in key:
             return SegmentFacts("", *key, None, None)
@@ -169,7 +168,6 @@ def _is_before(span: TimeSpan, since: int | None) -> bool:
 
 
 def _after(spans: Sequence[TimeSpan], until: int) -> int:
-    """Return the number of last segments whose first record is at ``until`` or later."""
     count = 0
     for span in reversed(spans):
         if span.first is None or span.first < until:
@@ -223,7 +221,6 @@ def _head(segment: Segment, after: Segment | None) -> _Head | None:
 
 
 def _is_of(segment: Segment, after: Segment | None, offset: int) -> bool:
-    """Return whether an offset belongs to a segment, by the names of the segment and the next one."""
     base = segment.base_offset
     if base is None or offset < base:
         return False

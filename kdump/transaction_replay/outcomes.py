@@ -190,7 +190,6 @@ class TransactionFollower:
         self._after_hole = self._has_hole = False
 
     def _read(self, where: Segment) -> list[AbortedTxn]:
-        """Return the entries of the segment's ``.txnindex`` by falling offset."""
         try:
             data = where.sibling(TXN_INDEX)
             return sorted(txn_index.read(data), key=lambda entry: -entry.last_offset) if data else []
@@ -203,7 +202,6 @@ class TransactionFollower:
         return []
 
     def add(self, batches: Batches) -> None:
-        """Take the next batches."""
         row = 0
         while row < batches.batch_count and (batches.first.is_control or self._entries or self._after_hole):
             self._add(batches.batch(row))
@@ -274,7 +272,6 @@ class TransactionFollower:
         self._met.add(ended.producer_id)
 
     def result(self) -> SegmentOutcomes:
-        """Return the result after all regions were added."""
         while self._entries:
             self._believe(self._entries.pop())
         hole = self._hole() if self._after_hole else None

@@ -24,8 +24,6 @@ _ENDED_KEPT: Final = 64
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction without a marker so far."""
-
     producer_id: int
     producer_epoch: int
     first_offset: int

@@ -49,8 +49,6 @@ class FramedParser(SkippingParser):
 
 
 class MetadataParser(FramedParser):
-    """Prints the records of the metadata log."""
-
     place = ""
 
     def text(self, struct: Struct, _version: int, values: Values) -> str:

@@ -20,7 +20,6 @@ class Change(NamedTuple):
 
     @property
     def release(self) -> str:
-        """The release as text, such as "0.8.2"."""
         return ".".join(map(str, self.since))
 
 
