@@ -110,10 +110,7 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 
 
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the metadata log without its secrets.
-
-    A value that cannot be decoded is hidden completely if its type is unknown or may hold secrets.
-    """
+    """Return a value of the metadata log without its secrets; hidden completely if they cannot be found."""
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
     if made.type in _HARMLESS:

@@ -75,7 +75,7 @@ END_OF_LOG: Final = "end of log"
 class LeftOutRange(NamedTuple):
     """Bytes of a copy that are not in the merged log.
 
-    The offsets from ``missing_from`` to before ``missing_until`` are lost with them; None if unknown.
+    Offsets from ``missing_from`` to before ``missing_until`` are lost with them; None if unknown.
     """
 
     segment: Segment

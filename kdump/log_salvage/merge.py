@@ -51,10 +51,7 @@ def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda 
 
 
 def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
-    """Read the batches of chains again, and yield them as batch runs. Each file is opened once.
-
-    Raises UnreadableError if a file has changed since its batches were placed.
-    """
+    """Read the batches of chains again, as batch runs. Raises UnreadableError if a file has changed since."""
     for _, group in itertools.groupby(chains, lambda each: id(each.segment)):
         alike = list(group)
         with alike[0].segment.open() as source:

@@ -126,7 +126,7 @@ def _is_contradicted(
     following: BatchPlace | PlacesInARow | None,
     end: int | None,
 ) -> bool:
-    """Return whether the neighbours of a batch agree with each other, and not with the batch.
+    """Return whether this batch is out of order, and its neighbours are not.
 
     ``end`` is the last offset of the batch's leader epoch so far.
     """

@@ -338,10 +338,7 @@ def flush(path: Path) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    """Flush the names in a folder to the disk, if possible. Raises OSError.
-
-    It is not possible for a folder without read permission, and on some file systems.
-    """
+    """Flush the names in a folder to the disk, if it is readable and the file system can. Raises OSError."""
     with _opened(path) as descriptor:
         if descriptor is not None:
             try:

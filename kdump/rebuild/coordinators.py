@@ -94,10 +94,7 @@ class Coordinators:
 def read(
     plans: Sequence[PartitionPlan], still_open: Iterable[OpenProducer], at: int, damage: Callable[[str], None]
 ) -> Coordinators:
-    """Return groups and transactions; ``at`` is now, in ms. Raises UnreadableError.
-
-    ``still_open`` are the producers with open transactions in the logs.
-    """
+    """Return groups and transactions at ``at`` (ms), given the producers ``still_open``. Raises UnreadableError."""
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     for plan in plans:
         if plan.topic in (consumer_offsets.TOPIC, share_group_state.TOPIC):

@@ -31,10 +31,7 @@ class SourceRange(NamedTuple):
 
 
 class LostOffsets(NamedTuple):
-    """Offsets from ``from_offset`` to before ``until_offset`` that no copy holds.
-
-    In a compacted log only some of them had a record.
-    """
+    """Offsets from ``from_offset`` to before ``until_offset`` that no copy holds; compaction may have removed some."""
 
     from_offset: int
     until_offset: int

@@ -176,10 +176,7 @@ _HELPERS: Final[dict[str, Any]] = {
 
 
 def compiled(lines: list[str], name: str, scope: dict[str, Any]) -> Read:
-    """Return the function ``name`` of source text. ``scope`` has the objects that the text uses, beside the helpers.
-
-    Raises SchemaError.
-    """
+    """Return the function ``name`` of source text with the objects in ``scope``. Raises SchemaError."""
     scope = {**_HELPERS, **scope}
     try:
         exec(compile("\n".join(lines), "<avro schema>", "exec"), scope)  # noqa: S102  # made of literals: ReaderSource

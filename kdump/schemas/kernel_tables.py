@@ -27,10 +27,7 @@ _Node: TypeAlias = tuple[int, int, int, int, int]
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return the kernel's writer of a schema's payloads as JSON; None if only the general path can write them.
-
-    ``quote`` returns a text as a JSON string.
-    """
+    """Return the kernel's writer of payloads as JSON; None if it cannot write them. ``quote`` makes JSON strings."""
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         return None  # a payload of it has no length (AvroReader.read)
     plan = _AvroPlan(quote)

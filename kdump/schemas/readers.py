@@ -90,10 +90,7 @@ def proto_files(version: SchemaVersion, store: SchemaStore) -> dict[str, str]:
 
 
 def referenced(version: SchemaVersion, store: SchemaStore) -> list[SchemaVersion]:
-    """Return all schemas that a schema needs, directly or not, each once and before the ones that need it.
-
-    Raises MissingReferenceError.
-    """
+    """Return all schemas that a schema needs, each before the ones that need it. Raises MissingReferenceError."""
     done: dict[tuple[str, int], SchemaVersion] = {}
     path: set[tuple[str, int]] = {(version.subject, version.version)}
 
@@ -136,10 +133,7 @@ MAX_DEPTH: Final = 200
 
 
 def read_json(payload: bytes, position: int) -> Any:
-    """Return the JSON value from a position to the end of the payload. Raises UndecodableError.
-
-    It is not validated against the schema.
-    """
+    """Return the JSON value from a position on, without validation. Raises UndecodableError."""
     try:
         text = payload[position:].decode()
         if text.count("[") + text.count("{") > MAX_DEPTH:

@@ -35,10 +35,7 @@ def time_text(value: int, digits: int) -> str | int:
 
 
 def timestamp_text(value: int, digits: int, zone: str) -> str | int:
-    """Return a time since 1970 in units of 10**-digits seconds as ISO 8601.
-
-    A number outside the years 1 to 9999 is returned unchanged.
-    """
+    """Return a time since 1970 in 10**-digits seconds as ISO 8601; a number beyond years 1 to 9999 unchanged."""
     days, rest = divmod(value, 86400 * 10**digits)
     if not FIRST_DAY <= days <= LAST_DAY:
         return value

@@ -66,10 +66,7 @@ class TypedSide:
     """Reads keys or values with the types of a version of a subject."""
 
     def __init__(self, decoder: PayloadDecoder, version: SchemaVersion, side: Side, message: str | None = None) -> None:
-        """``message`` is the full name of a Protobuf message, by default the first of the file.
-
-        Raises UsageError for a schema that cannot be used.
-        """
+        """``message`` is a Protobuf message, by default the first. Raises UsageError for an unusable schema."""
         self.side, self.version, self._decoder = side, version, decoder
         self._target = decoder.schema(version)
         if self._target.problem:

@@ -173,10 +173,7 @@ def _of_s3(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_store(path: str, settings: Mapping[str, str]) -> None:
-    """Raise KdumpError if Spark has no client for the object store of ``path``.
-
-    A session with jars or packages in its settings is not checked.
-    """
+    """Raise KdumpError if Spark has no client for the store of ``path``, unless settings add jars or packages."""
     scheme = path.partition("://")[0] if "://" in path else ""
     module = _MODULES.get(scheme)
     if module is None or _BRINGS & {*settings}:
@@ -192,10 +189,7 @@ def check_store(path: str, settings: Mapping[str, str]) -> None:
 
 
 def check_writer(name: str, settings: Mapping[str, str]) -> None:
-    """Raise UsageError if Spark has no writer of this name.
-
-    A session with jars or packages in its settings is not checked.
-    """
+    """Raise UsageError if Spark has no writer of this name, unless settings add jars or packages."""
     if "." in name or find_spec(f"pyspark_{name}") or _BRINGS & {*settings}:
         return
     if not any(re.match(rf"{re.escape(name)}\b", jar, re.IGNORECASE) for jar in _jars()):
@@ -359,10 +353,7 @@ _ANSWER_SECONDS: Final = 5.0
 
 
 def check_master(master: str) -> None:
-    """Raise UsageError for a master that Spark does not know, KdumpError for one that is unreachable.
-
-    Spark itself would end with a stack trace, or after minutes.
-    """
+    """Raise UsageError for an unknown kind of master, KdumpError for an unreachable one, before Spark starts."""
     remote = master if master.startswith("sc:") else os.environ.get("SPARK_REMOTE")
     if remote:
         where = "--master" if remote == master else "SPARK_REMOTE"

@@ -95,10 +95,7 @@ class Condition(NamedTuple):
 
 
 def read(text: str, names: Mapping[str, bool]) -> Condition:
-    """Return the bounds of an Arrow expression, given as its text.
-
-    ``names`` are the columns of the table, and whether they hold bytes.
-    """
+    """Return the bounds of an Arrow expression's text. ``names`` are the columns, and whether they hold bytes."""
     if len(text) > LONGEST:
         return Condition({}, frozenset(re.findall(r"\w+", text)) & names.keys())
     tokens = list(_tokens(text))

@@ -209,9 +209,7 @@ class Running:
         self.schema: pa.Schema = pa.schema([])
 
     def wait(self) -> None:
-        """Start the query and wait for its columns. Raises WrongQueryError, QueryError, UnreadableError,
-        KeyboardInterrupt.
-        """
+        """Start the query and wait for its columns. Raises as :meth:`batches`, and WrongQueryError."""
         self._began = time.monotonic()
         self._thread.start()
         self.types, self.schema = self._next()

@@ -187,10 +187,7 @@ DAMAGE: Final = "damage"
 
 
 def views(*, decoded: bool = False, typed: TypedColumns | None = None) -> dict[str, View]:
-    """Return all views by name.
-
-    With ``decoded`` records have the column ``decoded``, with ``typed`` the columns of a subject.
-    """
+    """Return all views by name. ``decoded`` adds a column to records, ``typed`` the columns of a subject."""
     more = (rows.DECODED,) if decoded else ()
     found: list[View] = [
         RowView(RECORDS, "dump", "record", "The records of logs.", more, typed),

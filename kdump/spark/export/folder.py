@@ -93,10 +93,7 @@ class Folder:
         return int(self._files.getFileStatus(self._at(name)).getLen())
 
     def take(self, source: Folder, name: str) -> None:
-        """Move a file of another folder to the same name in this one, unless an earlier run has moved it.
-
-        Raises KdumpError if it cannot be moved, or another file has that name.
-        """
+        """Move a file of another folder to the same name in this one, unless it was moved before. Raises KdumpError."""
         if not source.exists(name):
             if self.exists(name):
                 return

@@ -132,10 +132,7 @@ def run(export: Export, listener: Listener) -> Summary:
 
 
 def check(export: Export, *, adds: bool) -> None:
-    """Raise UsageError or KdumpError for a wrong setting before kdump reads a file and starts Spark.
-
-    ``adds``: the rows are added to an output of earlier runs.
-    """
+    """Raise UsageError or KdumpError for wrong settings before the first read. ``adds``: the output gets more rows."""
     session.check()
     settings = session.configured(export.conf)
     session.check_store(export.out, settings)
@@ -388,10 +385,7 @@ class Work:
         return account.by_headers(split, control=options.include_control, filtered=filtered)
 
     def _check(self, counted: dict[int, counting.Counted]) -> dict[str, int | None]:
-        """Return the rows of each written file.
-
-        Raises KdumpError unless three counts are equal: records by batch headers, rows read, rows in the files.
-        """
+        """Return the rows of each file. Raises KdumpError unless headers, rows read and files have the same count."""
         rows = sum(one.account.rows or 0 for one in counted.values())
         with session.watched(self.spark, "counting", self.listener.progress):
             files = self.output.rows()

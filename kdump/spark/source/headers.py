@@ -54,10 +54,7 @@ def regions(source: Source, start: int, end: int, *, strict: bool = True) -> Ite
 
 
 def _by_length(source: Source, start: int, end: int) -> Iterator[Region]:
-    """Yield regions by their lengths: headers of batches of magic 2, and full regions from another magic on.
-
-    Of a local file with large batches only the headers are read.
-    """
+    """Yield headers of magic 2 batches by their lengths, and full regions from another magic on."""
     is_local = isinstance(source, LocalFile)
     position, loaded, size = start, 0, 0
     block = memoryview(b"")

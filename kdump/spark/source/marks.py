@@ -147,7 +147,7 @@ def _epoch(batch: RecordBatch) -> int:
 
 
 def cut_back(partition: Partition, mark: Mark) -> int | None:
-    """Return the first Kafka offset at which the log differs from the records taken up to ``mark``, None if none does.
+    """Return the first Kafka offset at which the log differs from the records taken up to ``mark``, or None.
 
     Compaction and deletion of segments do not count.
     """

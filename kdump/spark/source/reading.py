@@ -160,9 +160,7 @@ def _is_whole_now(source: files.Source, position: int) -> bool:
 
 
 def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: SourceOptions) -> bool:
-    """Add the selected records of a batch to ``rows``. Return False and add nothing if only the general path can read
-    it.
-    """
+    """Add a batch's selected records to ``rows``, or return False if only the general path can read them."""
     if not rows.wanted.may_hold(batch):
         return True
     state = _state(batch, split.outcomes)

@@ -55,10 +55,7 @@ class TriggerLimits(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The bytes of a segment that a trigger takes, from ``start`` to ``end``.
-
-    ``live`` are their offsets (end exclusive) by the names of segments.
-    """
+    """The bytes of a segment that a trigger takes. ``live`` are their offsets (end exclusive) by names of segments."""
 
     partition: Partition
     segment: Segment
@@ -427,10 +424,7 @@ def _looked_up(parts: list[Taken], begin: Mark) -> Mark:
 
 
 def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter, *, is_checked: bool) -> Taken:
-    """Return the bytes that the trigger takes of a segment from a position on, and the mark after them.
-
-    Headers are enough if the last batch taken has a valid checksum.
-    """
+    """Return the bytes that the trigger takes of a segment from a position on, and the mark after them."""
     segment, position = place
     with segment.open() as source:
         if not is_checked:
