@@ -49,7 +49,6 @@ class ConnectorLine:
     """
 
     kind: ClassVar[str] = "connector"
-
     connector: str
     type: str
     state: str | None
@@ -69,7 +68,6 @@ class ConnectTaskLine:
     """A task of a connector: its state, and its committed config."""
 
     kind: ClassVar[str] = "task"
-
     connector: str
     task: int
     state: str | None
@@ -83,7 +81,6 @@ class SourceOffsetLine:
     """The committed offset of a partition of a source, both as the connector wrote them."""
 
     kind: ClassVar[str] = "sourceOffset"
-
     connector: str
     partition: dict[str, Any]
     offset: dict[str, Any]

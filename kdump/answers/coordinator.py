@@ -52,7 +52,6 @@ class CoordinatorPartition:
     """The partition that coordinates an id: its leader is the coordinator."""
 
     kind: ClassVar[str] = "coordinator"
-
     id: str
     type: str
     partition: int

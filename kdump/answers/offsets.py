@@ -117,7 +117,6 @@ class PartitionOffsets:
     """The offsets of a partition. Timestamps are in ms. None means unknown, or that there is none."""
 
     kind: ClassVar[str] = "offsets"
-
     topic: str
     partition: int
     earliest: int

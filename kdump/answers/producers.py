@@ -50,7 +50,6 @@ class SequenceBreak:
     """A batch with an unexpected sequence. ``what``: gap, repeat (of an appended batch), epoch (an older one wrote)."""
 
     kind: ClassVar[str] = "sequence"
-
     topic: str
     partition: int
     producer_id: int
@@ -142,7 +141,6 @@ class ActiveProducer:
     """The state of a producer in a partition. Without a value the last sequence is -1, other fields are None."""
 
     kind: ClassVar[str] = "producer"
-
     topic: str
     partition: int
     producer_id: int

@@ -30,7 +30,6 @@ class SchemaLine:
     """A version of a subject."""
 
     kind: ClassVar[str] = "schema"
-
     subject: str
     version: int
     id: int
@@ -62,7 +61,6 @@ class SubjectLine:
     """A subject: the state of its least deleted version, the versions in that state, its own config and mode."""
 
     kind: ClassVar[str] = "subject"
-
     subject: str
     state: str
     versions: tuple[int, ...]
@@ -75,7 +73,6 @@ class HistoryLine:
     """A record of the topic, in offset order. ``keytype`` is null without a registry's key; ``why`` is the reason."""
 
     kind: ClassVar[str] = "history"
-
     offset: int
     timestamp_ms: int
     keytype: str | None

@@ -36,7 +36,6 @@ class TransactionalId:
     """The last state of a transactional id. Times are in ms; None means none."""
 
     kind: ClassVar[str] = "coordinator"
-
     transactional_id: str
     coordinator_partition: int
     producer_id: int

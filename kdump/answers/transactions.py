@@ -91,7 +91,6 @@ class PartitionTransaction:
     """
 
     kind: ClassVar[str] = "transaction"
-
     topic: str
     partition: int
     producer_id: int
@@ -123,7 +122,6 @@ class ReplicaDifference:
     """A replica whose open transactions differ from those of the reported replica."""
 
     kind: ClassVar[str] = "difference"
-
     topic: str
     partition: int
     log_dir: str

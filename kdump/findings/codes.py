@@ -40,50 +40,29 @@ class Code(StrEnum):
 
     # fmt: off
     # what a start does
-    PARTITION_MISSING = ("partition-missing", "log", "The metadata log assigns a partition to this broker, and no folder holds it.",
-     "Find the folder or disk; another replica or a backup has the records.", "BrokerMetadataPublisher")
-    RECORDS_MISSING = ("records-missing", "log", "Records are missing at the beginning or end of a log, or all, though offsets were written.",
-     "Restore the segments; another replica or a backup has the records.", "LogLoader")
-    HIGH_WATERMARK = ("high-watermark", "log", "The log ends below its high watermark: committed records are missing.",
-     "Another replica or a backup has the records.", "UnifiedLog")
-    BECOMES_STRAY = ("becomes-stray", "log", "A start renames the folder to -stray: its topic id is missing or another one.",
-     "Write partition.metadata before a start.", "LogManager.isStrayReplica")
-    ONLY_COPY_IS_STRAY = ("only-copy-is-stray", "log", "A -stray or -delete folder holds the only records of a partition.",
-     "Give the folder its name back.", "LogManager.isStrayReplica")
-    STRAY_FOLDER = ("stray-folder", "remark", "A -stray folder: no broker serves or removes it.",
-     "Compare it with the live replica before you remove it.", "LogManager.isStrayReplica")
-    METADATA_LOG_MISSING = ("metadata-log-missing", "log", "The metadata log is missing or empty: a start makes every partition stray.",
-     "Restore __cluster_metadata-0 before a start.", "KafkaMetadataLog")
-    METADATA_REPLAY = ("metadata-replay", "log", "A record of the metadata log cannot be replayed: a controller does not start.",
-     "kdump metadata reports the record.", "MetadataLoader")
-    METADATA_ELSEWHERE = ("metadata-elsewhere", "remark", "No metadata log is among the paths: assignment cannot be judged.",
-     "Name all log dirs of the broker.", "KafkaMetadataLog")
-    SWAP = ("swap", "log", "A .swap file that is empty or damaged takes the place of a log at the next start.",
-     "Move the .swap file away.", "LogLoader.removeTempFilesAndCollectSwapFiles")
-    INDEX_SWAPPED = ("index-swapped", "derived", "An index .swap file without entries takes the place of an index at the next start.",
-     "Move the .swap file away.", "LogLoader.load")
-    LOG_START_BEYOND_END = ("log-start-beyond-end", "log", "The log start offset is above the log end: a start deletes all segments.",
-     "Correct the line of log-start-offset-checkpoint.", "LogLoader.load")
-    LOG_START_RAISED = ("log-start-raised", "log", "A log start offset hides records that no broker deleted: leader epochs begin below it.",
-     "Correct the line of log-start-offset-checkpoint.", "UnifiedLog.maybeIncrementLogStartOffset")
-    INDEX_BEYOND_LOG = ("index-beyond-log", "log", "After a clean stop the newest index entry points past the log: all its records hide.",
-     "Move the indexes of the segment away: a broker rebuilds them.", "LogSegment.readNextOffset")
-    CLEAN_MARKER = ("clean-marker", "log", "A clean shutdown marker makes a broker skip the recovery of a damaged log.",
-     "Move .kafka_cleanshutdown away.", "LogManager.loadLogs")
+    PARTITION_MISSING = ("partition-missing", "log", "The metadata log assigns a partition to this broker, and no folder holds it.", "Find the folder or disk; another replica or a backup has the records.", "BrokerMetadataPublisher")
+    RECORDS_MISSING = ("records-missing", "log", "Records are missing at the beginning or end of a log, or all, though offsets were written.", "Restore the segments; another replica or a backup has the records.", "LogLoader")
+    HIGH_WATERMARK = ("high-watermark", "log", "The log ends below its high watermark: committed records are missing.", "Another replica or a backup has the records.", "UnifiedLog")
+    BECOMES_STRAY = ("becomes-stray", "log", "A start renames the folder to -stray: its topic id is missing or another one.", "Write partition.metadata before a start.", "LogManager.isStrayReplica")
+    ONLY_COPY_IS_STRAY = ("only-copy-is-stray", "log", "A -stray or -delete folder holds the only records of a partition.", "Give the folder its name back.", "LogManager.isStrayReplica")
+    STRAY_FOLDER = ("stray-folder", "remark", "A -stray folder: no broker serves or removes it.", "Compare it with the live replica before you remove it.", "LogManager.isStrayReplica")
+    METADATA_LOG_MISSING = ("metadata-log-missing", "log", "The metadata log is missing or empty: a start makes every partition stray.", "Restore __cluster_metadata-0 before a start.", "KafkaMetadataLog")
+    METADATA_REPLAY = ("metadata-replay", "log", "A record of the metadata log cannot be replayed: a controller does not start.", "kdump metadata reports the record.", "MetadataLoader")
+    METADATA_ELSEWHERE = ("metadata-elsewhere", "remark", "No metadata log is among the paths: assignment cannot be judged.", "Name all log dirs of the broker.", "KafkaMetadataLog")
+    SWAP = ("swap", "log", "A .swap file that is empty or damaged takes the place of a log at the next start.", "Move the .swap file away.", "LogLoader.removeTempFilesAndCollectSwapFiles")
+    INDEX_SWAPPED = ("index-swapped", "derived", "An index .swap file without entries takes the place of an index at the next start.", "Move the .swap file away.", "LogLoader.load")
+    LOG_START_BEYOND_END = ("log-start-beyond-end", "log", "The log start offset is above the log end: a start deletes all segments.", "Correct the line of log-start-offset-checkpoint.", "LogLoader.load")
+    LOG_START_RAISED = ("log-start-raised", "log", "A log start offset hides records that no broker deleted: leader epochs begin below it.", "Correct the line of log-start-offset-checkpoint.", "UnifiedLog.maybeIncrementLogStartOffset")
+    INDEX_BEYOND_LOG = ("index-beyond-log", "log", "After a clean stop the newest index entry points past the log: all its records hide.", "Move the indexes of the segment away: a broker rebuilds them.", "LogSegment.readNextOffset")
+    CLEAN_MARKER = ("clean-marker", "log", "A clean shutdown marker makes a broker skip the recovery of a damaged log.", "Move .kafka_cleanshutdown away.", "LogManager.loadLogs")
     RECOVERY = ("recovery", "log", "What recovery truncates when a broker starts.", _SALVAGE, "LogLoader.recoverLog")
-    FILE_NAME = ("file-name", "derived", "A file name that must begin with an offset does not: a broker does not start.",
-     "Move the file away.", "LogFileUtils.offsetFromFile")
-    DANGLING_LINK = ("dangling-link", "log", "The folder of a partition is a link to a missing place, or a file.",
-     "Mount the disk.", "LogManager.createLogDirectory")
-    FOLDER = ("folder", "derived", "A folder whose name is not TOPIC-PARTITION: a broker does not start.",
-     "Move the folder away.", "LogManager.loadLogs")
+    FILE_NAME = ("file-name", "derived", "A file name that must begin with an offset does not: a broker does not start.", "Move the file away.", "LogFileUtils.offsetFromFile")
+    DANGLING_LINK = ("dangling-link", "log", "The folder of a partition is a link to a missing place, or a file.", "Mount the disk.", "LogManager.createLogDirectory")
+    FOLDER = ("folder", "derived", "A folder whose name is not TOPIC-PARTITION: a broker does not start.", "Move the folder away.", "LogManager.loadLogs")
     FOREIGN_FOLDER = ("foreign-folder", "remark", "A folder that is not a broker's; its files were not checked.", "", "LogManager.loadLogs")
-    TWICE = ("twice", "derived", "Two log dirs of one broker hold the same partition: it does not start.",
-     "Move one of the two away.", "LogManager.loadLogs")
-    CLUSTER_ID = ("cluster-id", "derived", "Two log dirs of one broker have different cluster ids: it does not start.",
-     "Take the other log dir out of log.dirs.", "MetaPropertiesEnsemble.verify")
-    DIRECTORY_ID = ("directory-id", "derived", "Two log dirs have the same directory.id: a broker does not start.",
-     "Remove the line directory.id from one of them.", "MetaPropertiesEnsemble.verify")
+    TWICE = ("twice", "derived", "Two log dirs of one broker hold the same partition: it does not start.", "Move one of the two away.", "LogManager.loadLogs")
+    CLUSTER_ID = ("cluster-id", "derived", "Two log dirs of one broker have different cluster ids: it does not start.", "Take the other log dir out of log.dirs.", "MetaPropertiesEnsemble.verify")
+    DIRECTORY_ID = ("directory-id", "derived", "Two log dirs have the same directory.id: a broker does not start.", "Remove the line directory.id from one of them.", "MetaPropertiesEnsemble.verify")
     ABSENT = ("absent", "derived", "A file is missing.", "", "LogSegment, MetaPropertiesEnsemble")
     START = ("start", "log", "Kafka's rules of a start: the text has the exception or message.", "", "LogManager")
     # causes of a dry start (broker_start/outcome.py)
@@ -220,8 +199,7 @@ class Code(StrEnum):
     LINE = ("line", "derived", "A line of a checkpoint is malformed.", "Move the file away where a broker starts without it.", "CheckpointFile")
     TEXT = ("text", "derived", "A checkpoint that is not text.", "Move the file away where a broker starts without it.", "CheckpointFile")
     VERSION = ("version", "derived", "A version that is not supported.", "", "CheckpointFile, PartitionMetadataFile")
-    PROPERTY = ("property", "derived", "A property of meta.properties is missing or wrong.", "Write the file with the right ids.",
-     "MetaPropertiesVersion")
+    PROPERTY = ("property", "derived", "A property of meta.properties is missing or wrong.", "Write the file with the right ids.", "MetaPropertiesVersion")
     ESCAPE = ("escape", "derived", "A malformed escape sequence.", "", "java.util.Properties")
     JSON = ("json", "derived", "A JSON file cannot be read.", "", "FileQuorumStateStore, CleanShutdownFileHandler")
     SNAPSHOT_HEADER = ("snapshot-header", "log", "A snapshot of the metadata log does not begin with its header.", "", "RecordsSnapshotReader")

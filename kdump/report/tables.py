@@ -12,7 +12,7 @@ from kdump.printers.quantities import size, time
 from kdump.report.document import EVENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.report.document import Line, LogDirReport
 
@@ -65,18 +65,37 @@ def moment(value: int | None) -> Cell:
     return Cell(value, time(value) or "–")
 
 
-class _Column(NamedTuple):
-    title: str
-    name: str
-    cell: Callable[[Any], Cell] = plain
+_NUMBERS: Final = (
+    *("partition", "partitions", "replicas", "segments", "position", "missingFrom", "missingUntil", "baseOffset"),
+    *("earliest", "latest", "blockedBy", "blocks", "retentionMs", "retentionBytes", "producerId", "startOffset"),
+    *("heldBack", "offset", "logEndOffset", "lag", "endLeft", "endRight", "truncateTo", "loses"),
+)
+_MOMENTS: Final = (
+    *("oldestMs", "newestMs", "deletableAtMs", "lastTimestampMs", "commitTimestampMs", "expireTimestampMs"),
+    *("timestampMs", "atMs"),
+)
+_CELLS: Final[dict[str, Callable[[Any], Cell]]] = {
+    **dict.fromkeys(_NUMBERS, number),
+    **dict.fromkeys(_MOMENTS, moment),
+    **dict.fromkeys(("bytes", "logBytes", "allBytes", "diskBytes", "size"), in_bytes),
+    "level": lambda level: Cell(level, WORDS[level]),
+    "from": lambda found: plain(found["retention.ms"]),
+    "details": lambda details: plain(details_text(details) or ""),
+}
+"""Field -> the function that makes its cell; the other fields are text."""
 
 
-def _of_lines(lines: Iterable[Line], columns: Sequence[_Column], **about: str) -> ReportTable:
+def _columns(text: str) -> dict[str, str]:
+    """Return the titles and fields of columns: ``topic, log: logBytes`` shows topic, and logBytes as "log"."""
+    pairs = (one.partition(": ") for one in text.split(", "))
+    return {title: field or title for title, _, field in pairs}
+
+
+def _of_lines(lines: Iterable[Line], columns: dict[str, str], **about: str) -> ReportTable:
     """Return a table with a row for each line and a column for each of ``columns``."""
     found = list(lines)
-    rows = [[column.cell(line[column.name]) for column in columns] for line in found[:MOST]]
-    titles = tuple(column.title for column in columns)
-    return ReportTable(columns=titles, rows=rows, left_out=len(found) - len(rows), **about)
+    rows = [[_CELLS.get(name, plain)(line[name]) for name in columns.values()] for line in found[:MOST]]
+    return ReportTable(columns=tuple(columns), rows=rows, left_out=len(found) - len(rows), **about)
 
 
 def _of_rows(rows: list[list[Cell]], columns: tuple[str, ...], **about: str) -> ReportTable:
@@ -84,34 +103,25 @@ def _of_rows(rows: list[list[Cell]], columns: tuple[str, ...], **about: str) -> 
 
 
 def _findings(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = (
-        _Column("weight", "level", lambda level: Cell(level, WORDS[level])),
-        _Column("file", "file"),
-        _Column("check", "check"),
-        _Column("byte", "position", number),
-        _Column("what is wrong", "text"),
-        _Column("what to do", "advice"),
-    )
+    columns = _columns("weight: level, file, check, byte: position, what is wrong: text, what to do: advice")
     order = list(WORDS)
     found = sorted(report.lines("check", "finding"), key=lambda line: order.index(line["level"]))
     about = {"command": report.command("check"), "part": "findings"}
     yield _of_lines(found, columns, name="findings", title="What is wrong", **about)
     remarks = report.lines("check", "remark")
     yield _of_lines(
-        remarks, columns[1:5], name="remarks", title="Remarks: nothing is wrong, and worth knowing", **about
+        remarks,
+        _columns("file, check, byte: position, what is wrong: text"),
+        name="remarks",
+        title="Remarks: nothing is wrong, and worth knowing",
+        **about,
     )
 
 
 def _damage(report: LogDirReport) -> Iterator[ReportTable]:
     command = f"{report.command('damage')} -o jsonl | jq 'select(.kind == \"damage\")'"
-    columns = (
-        _Column("file", "file"),
-        _Column("byte", "position", number),
-        _Column("size", "size", in_bytes),
-        _Column("damage", "damage"),
-        _Column("reason", "reason"),
-        _Column("missing from", "missingFrom", number),
-        _Column("missing until", "missingUntil", number),
+    columns = _columns(
+        "file, byte: position, size, damage, reason, missing from: missingFrom, missing until: missingUntil"
     )
     lines = report.lines("damage", "damage")
     table = _of_lines(lines, columns, part="damage", name="damage", title="Damaged ranges", command=command)
@@ -120,19 +130,12 @@ def _damage(report: LogDirReport) -> Iterator[ReportTable]:
 
 
 def _disk(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = (
-        _Column("topic", "topic"),
-        _Column("partitions", "partitions", number),
-        _Column("replicas", "replicas", number),
-        _Column("log", "logBytes", in_bytes),
-        _Column("all files", "allBytes", in_bytes),
-        _Column("on disk", "diskBytes", in_bytes),
-    )
+    columns = _columns("topic, partitions, replicas, log: logBytes, all files: allBytes, on disk: diskBytes")
     lines = report.lines("du-topics", "topic")
     command = report.command("du-topics")
     yield _of_lines(lines, columns, part="disk", name="topics", title="Topics", command=command)
     yield _log_dirs(report)
-    others = (_Column("path", "path"), _Column("what", "what"), _Column("bytes", "bytes", in_bytes))
+    others = _columns("path, what, bytes")
     lines = report.lines("du", "other")
     command = report.command("du")
     yield _of_lines(lines, others, part="disk", name="others", title="Beside the partitions", command=command)
@@ -159,18 +162,9 @@ def _log_dirs(report: LogDirReport) -> ReportTable:
 
 
 def _partitions(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = (
-        _Column("topic", "topic"),
-        _Column("partition", "partition", number),
-        _Column("state", "state"),
-        _Column("log dir", "logDir"),
-        _Column("segments", "segments", number),
-        _Column("log", "logBytes", in_bytes),
-        _Column("all files", "allBytes", in_bytes),
-        _Column("earliest", "earliest", number),
-        _Column("latest", "latest", number),
-        _Column("oldest", "oldestMs", moment),
-        _Column("newest", "newestMs", moment),
+    columns = _columns(
+        "topic, partition, state, log dir: logDir, segments, log: logBytes, all files: allBytes, earliest, "
+        "latest, oldest: oldestMs, newest: newestMs"
     )
     lines = report.lines("du", "partition")
     about = {"part": "partitions", "name": "partitions", "title": "Partitions"}
@@ -207,56 +201,32 @@ def _batches(report: LogDirReport) -> Iterator[ReportTable]:
 
 def _retention(report: LogDirReport) -> Iterator[ReportTable]:
     about = {"part": "retention", "command": report.command("retention")}
-    columns = (
-        _Column("topic", "topic"),
-        _Column("partition", "partition", number),
-        _Column("base offset", "baseOffset", number),
-        _Column("bytes", "bytes", in_bytes),
-        _Column("reason", "reason"),
-        _Column("due", "deletableAtMs", moment),
-        _Column("blocked by", "blockedBy", number),
-        _Column("blocks", "blocks", number),
-        _Column("why", "why"),
+    columns = _columns(
+        "topic, partition, base offset: baseOffset, bytes, reason, due: deletableAtMs, blocked by: blockedBy, "
+        "blocks, why"
     )
     segments = report.lines("retention", "segment")
     goes = [line for line in segments if line["deletable"] or line["blocks"] or line["blockedBy"] is not None]
     yield _of_lines(
         goes, columns, name="deletable", title="Segments that go, that block others, and that are blocked", **about
     )
-    configs = (
-        _Column("topic", "topic"),
-        _Column("cleanup.policy", "cleanupPolicy"),
-        _Column("retention.ms", "retentionMs", number),
-        _Column("retention.bytes", "retentionBytes", number),
-        _Column("from", "from", lambda found: plain(found["retention.ms"])),
+    configs = _columns(
+        "topic, cleanup.policy: cleanupPolicy, retention.ms: retentionMs, retention.bytes: retentionBytes, from"
     )
     yield _of_lines(report.lines("retention", "topic"), configs, name="configs", title="Retention of topics", **about)
 
 
 def _transactions(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = (
-        _Column("topic", "topic"),
-        _Column("partition", "partition", number),
-        _Column("state", "state"),
-        _Column("producer id", "producerId", number),
-        _Column("from offset", "startOffset", number),
-        _Column("last write", "lastTimestampMs", moment),
-        _Column("held back", "heldBack", number),
-        _Column("transactional id", "transactionalId"),
-        _Column("why", "why"),
-        _Column("what ends it", "abort"),
+    columns = _columns(
+        "topic, partition, state, producer id: producerId, from offset: startOffset, last write: "
+        "lastTimestampMs, held back: heldBack, transactional id: transactionalId, why, what ends it: abort"
     )
     lines = [
         {**line, "abort": line["abort"] or line["terminate"]} for line in report.lines("transactions", "transaction")
     ]
     about = {"part": "transactions", "command": report.command("transactions")}
     yield _of_lines(lines, columns, name="transactions", title="Open and hanging transactions", **about)
-    differing = (
-        _Column("topic", "topic"),
-        _Column("partition", "partition", number),
-        _Column("log dir", "logDir"),
-        _Column("how", "text"),
-    )
+    differing = _columns("topic, partition, log dir: logDir, how: text")
     lines = report.lines("transactions", "difference")
     yield _of_lines(lines, differing, name="transaction-differences", title="Replicas with other transactions", **about)
 
@@ -281,16 +251,9 @@ def _groups(report: LogDirReport) -> Iterator[ReportTable]:
     columns = ("group", "type", "state", "members", "offsets", "lag", "newest commit")
     rows.sort(key=lambda row: -int(str(row[5].value)))
     yield _of_rows(rows, columns, name="groups", title="Groups", **about)
-    of_offsets = (
-        _Column("group", "groupId"),
-        _Column("topic", "topic"),
-        _Column("partition", "partition", number),
-        _Column("offset", "offset", number),
-        _Column("log end", "logEndOffset", number),
-        _Column("lag", "lag", number),
-        _Column("committed", "commitTimestampMs", moment),
-        _Column("expires", "expireTimestampMs", moment),
-        _Column("problem", "problem"),
+    of_offsets = _columns(
+        "group: groupId, topic, partition, offset, log end: logEndOffset, lag, committed: commitTimestampMs, "
+        "expires: expireTimestampMs, problem"
     )
     late = [line for lines in offsets.values() for line in lines if line["lag"] or line["problem"]]
     late.sort(key=lambda line: -(line["lag"] or 0))
@@ -298,17 +261,9 @@ def _groups(report: LogDirReport) -> Iterator[ReportTable]:
 
 
 def _replicas(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = (
-        _Column("topic", "topic"),
-        _Column("partition", "partition", number),
-        _Column("left", "left"),
-        _Column("right", "right"),
-        _Column("verdict", "verdict"),
-        _Column("end left", "endLeft", number),
-        _Column("end right", "endRight", number),
-        _Column("truncate to", "truncateTo", number),
-        _Column("loses", "loses", number),
-        _Column("because", "because"),
+    columns = _columns(
+        "topic, partition, left, right, verdict, end left: endLeft, end right: endRight, truncate to: "
+        "truncateTo, loses, because"
     )
     pairs = report.lines("diff", "pair")
     if pairs:
@@ -319,13 +274,7 @@ def _replicas(report: LogDirReport) -> Iterator[ReportTable]:
 
 
 def _events(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = (
-        _Column("time", "timestampMs", moment),
-        _Column("offset", "offset", number),
-        _Column("what", "what"),
-        _Column("name", "name"),
-        _Column("details", "details", lambda details: plain(details_text(details) or "")),
-    )
+    columns = _columns("time: timestampMs, offset, what, name, details")
     lines = report.lines("metadata", "event")
     if lines:
         if report.around is None:
@@ -339,13 +288,7 @@ def _events(report: LogDirReport) -> Iterator[ReportTable]:
 
 
 def _timeline(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = (
-        _Column("time", "atMs", moment),
-        _Column("what", "what"),
-        _Column("name", "name"),
-        _Column("details", "text"),
-        _Column("log dir", "logDir"),
-    )
+    columns = _columns("time: atMs, what, name, details: text, log dir: logDir")
     lines = report.lines("timeline", "happened")
     about = {"part": "timeline", "name": "timeline", "title": "What happened, the newest first"}
     yield _of_lines(reversed(lines), columns, command=report.command("timeline"), **about)

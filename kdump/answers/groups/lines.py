@@ -37,7 +37,6 @@ class GroupLine:
     """A group. ``protocol`` is the name of its assignor."""
 
     kind: ClassVar[str] = "group"
-
     group_id: str
     type: str
     """Classic, Consumer, Share or Streams."""
@@ -69,7 +68,6 @@ class CommittedLine:
     """
 
     kind: ClassVar[str] = "offset"
-
     group_id: str
     topic: str | None
     partition: int
@@ -103,7 +101,6 @@ class CommitLine:
     """A commit, or its tombstone, in log order."""
 
     kind: ClassVar[str] = "commit"
-
     group_id: str
     topic: str | None
     partition: int | None
@@ -127,7 +124,6 @@ class WriterLine:
     """
 
     kind: ClassVar[str] = "writer"
-
     rank: int
     group_id: str
     coordinator_partition: int
@@ -144,7 +140,6 @@ class MissingLine:
     """Lost records of a coordinator's partition: its groups may have done more than the answer shows."""
 
     kind: ClassVar[str] = "missing"
-
     topic: str
     partition: int
     from_offset: int | None
@@ -158,7 +153,6 @@ class UnreadLine:
     """Records with valid bytes whose key no schema matches, by reason."""
 
     kind: ClassVar[str] = "unread"
-
     topic: str
     partition: int
     first_offset: int

@@ -36,7 +36,6 @@ Fields: TypeAlias = dict[str, Any]
 """The values of a message by field name."""
 
 NO_LEADER_CHANGE: Final = -2
-NO_LEADER: Final = -1
 
 
 class ReplayError(KdumpError):
