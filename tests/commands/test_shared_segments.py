@@ -8,7 +8,7 @@ from kdump.formats import offset_index
 from kdump.log_dirs import local
 from kdump.parallel import costs
 from testing import GOLDEN, damages, forge
-from tests.command_line.test_parallel import SHAPES, batches, log
+from tests.command_line.test_dump_pieces import SHAPES, batches, log
 from tests.helpers import forked
 
 SHARED = [(costs, "CHUNK", 700), (costs, "PACKED_CHUNK", 300), (costs, "PRINTING", 1), (costs, "SMALL_BATCHES", 0)]

@@ -17,7 +17,7 @@ from kdump.parallel import costs
 from kdump.records.control import ABORT
 from kdump.segments import read_ahead, resync, walk
 from testing import damages, forge
-from tests.command_line.test_parallel import SHAPES, batches, log
+from tests.command_line.test_dump_pieces import SHAPES, batches, log
 from tests.helpers.segments import data, marker
 
 

@@ -9,7 +9,7 @@ from kdump.log_salvage import merge
 from kdump.parallel import costs
 from kdump.segments import shared_segment
 from testing import damages
-from tests.command_line.test_parallel import SHAPES, batches, log
+from tests.command_line.test_dump_pieces import SHAPES, batches, log
 
 
 def found(path):
