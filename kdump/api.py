@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | PathLike[str]
 Time: TypeAlias = int | str | datetime
 SHOWN: Final = 32
-"""Bytes of a key or value that the repr of a record shows."""
+"""The most bytes of a key or value in the repr of a record."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LogBatch:
-    """A batch with the records of it that were asked for."""
+    """A batch with its selected records."""
 
     found: SelectedBatch
     lost: Callable[[DamagedRange], None] | None = None
@@ -57,7 +57,7 @@ class LogBatch:
 
     @property
     def count(self) -> int | None:
-        """How many records its header claims; None below magic 2."""
+        """The number of records in its header; None below magic 2."""
         return self.found.batch.count
 
     @property
@@ -90,7 +90,7 @@ class LogBatch:
 
     @property
     def records(self) -> list[LogRecord]:
-        """The records that the filters took. Without filters they are read now; damage goes to the log's ``damage``."""
+        """The selected records. Without filters they are read now, and damage is added to the log's ``damage``."""
         if self.lost is None:
             return list(map(partial(LogRecord, self), self.found.records))
         records: list[LogRecord] = []
@@ -130,12 +130,12 @@ class LogRecord:
 
     @property
     def timestamp(self) -> int:
-        """In ms since 1970; -1 for none."""
+        """The timestamp in ms since 1970; -1 without one."""
         return self.record.timestamp
 
     @property
     def datetime(self) -> datetime | None:
-        """The timestamp in UTC; None for none, and outside the years 1 to 9999."""
+        """The timestamp in UTC; None without one, and outside the years 1 to 9999."""
         if timestamps.iso(self.timestamp) is None:
             return None
         return _EPOCH + timedelta(milliseconds=self.timestamp)
@@ -147,17 +147,17 @@ class LogRecord:
 
     @property
     def key(self) -> bytes | None:
-        """None is Kafka's null, which is not the empty key."""
+        """The key; None is Kafka's null, which is not the empty key."""
         return self.record.key
 
     @property
     def value(self) -> bytes | None:
-        """None is a tombstone."""
+        """The value; None is a tombstone."""
         return self.record.value
 
     @property
     def headers(self) -> Sequence[Header]:
-        """Pairs of key and value, in order, duplicates kept: a tuple, or with more than 256 what reads them lazily."""
+        """Pairs of key and value in order, with duplicates: a tuple, or for more than 256 a lazy sequence."""
         return self.record.headers
 
     @property
@@ -168,12 +168,12 @@ class LogRecord:
 
     @property
     def is_control(self) -> bool:
-        """Whether it is a marker, which no consumer is given."""
+        """Whether it is a control record, which consumers do not receive."""
         return self.batch.found.batch.is_control
 
     @property
     def transaction_state(self) -> str | None:
-        """none, committed, aborted or open; None when it is unknown."""
+        """none, committed, aborted or open; None if unknown."""
         return self.batch.found.transaction
 
     def row(self) -> dict[str, object]:
@@ -183,7 +183,7 @@ class LogRecord:
 
 
 def _plain_fields(*names: str) -> dict[str, Any]:
-    """Return fields of a dataclass with these names: what :func:`dataclasses.asdict` gives of an object."""
+    """Return fields of a dataclass with these names, so that :func:`dataclasses.asdict` reads these attributes."""
     made: dict[str, Any] = vars(make_dataclass("fields", names))["__dataclass_fields__"]
     return made
 
@@ -196,20 +196,20 @@ _TEXT_ONLY = {"state.key_encoding", "state.value_encoding"}
 
 
 def _short(data: bytes | None) -> str:
-    """Return bytes for a person, the beginning of long ones."""
+    """Return the repr of bytes; of long ones the beginning."""
     if data is None or len(data) <= SHOWN:
         return repr(data)
     return f"{data[:SHOWN]!r}... ({len(data)} bytes)"
 
 
 class Decoding(NamedTuple):
-    """Which payloads are decoded, and where their schemas lie: None is where the records lie."""
+    """How payloads are decoded. ``schemas`` is the location of the registry's topic; None: the paths of the records."""
 
     decode: str
     schemas: Path | None
     topic: str
     subject: str | None = None
-    """The subject whose types columns have."""
+    """The subject whose fields become typed columns."""
 
     def decoder(self, paths: Sequence[str], wanted: Wanted) -> PayloadDecoder:
         """Return the decoder of payloads. Raises UnreadableError."""
@@ -222,8 +222,8 @@ class Decoding(NamedTuple):
 class Log:
     """The result of :func:`open`: iterate it, or call :meth:`batches` or :meth:`to_arrow`, as often as you like.
 
-    ``damage`` holds the damaged ranges that the last iteration met, ``notes`` what changes nothing. In a ``with``
-    statement it is itself: files are open only while they are read.
+    ``damage`` has the damaged ranges of the last iteration, ``notes`` its notes. It works in a ``with`` statement too,
+    but needs none: files are open only while they are read.
 
     >>> import kdump
     >>> with kdump.open("golden/brokers/4.2.2", topic="one") as log:
@@ -299,7 +299,7 @@ class Log:
             yield from map(partial(LogRecord, batch), batch.found.records)
 
     def _of_records(self) -> Iterator[LogBatch]:
-        """Yield batches with the records that the filters take, as many as the limit allows."""
+        """Yield batches with their selected records, up to the limit."""
         reader, left = self._reader(), self._limit
         for partition in self._partitions():
             if left == 0:
@@ -317,9 +317,9 @@ class Log:
                         return
 
     def batches(self) -> Iterator[LogBatch]:
-        """Yield the batches that hold such records. Raises UnreadableError.
+        """Yield the batches with selected records. Raises UnreadableError.
 
-        Without filters only headers are read, and ``records`` of a batch are read when they are asked for.
+        Without filters only headers are read, and ``records`` of a batch are read on access.
 
         >>> import kdump
         >>> [(batch.base_offset, batch.count) for batch in kdump.open("golden/brokers/4.2.2", topic="one").batches()]
@@ -338,11 +338,11 @@ class Log:
                         yield LogBatch(one, self._lost)
 
     def to_arrow(self, columns: Iterable[str] | None = None) -> pa.RecordBatchReader:
-        """Return the records as a stream of Arrow record batches, with some 16,000 rows or 8 MiB each.
+        """Return the records as a stream of Arrow record batches, with about 16,000 rows or 8 MiB each.
 
-        ``columns`` are names of ``kdump dump -o jsonl``, by default all, ``decoded`` (JSON text) with ``decode`` alone,
-        and those of ``schema``; no work is done for others. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime.
-        It needs pyarrow. Raises UsageError for a name that is no column; the stream raises UnreadableError.
+        ``columns`` are names of ``kdump dump -o jsonl``, by default all. There is ``decoded`` (JSON text) only with
+        ``decode``, and typed columns only with ``schema``. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime.
+        Needs pyarrow. Raises UsageError for an unknown column; the stream raises UnreadableError.
 
         >>> import kdump
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_arrow(["offset", "value"]).read_all().to_pylist()
@@ -363,11 +363,11 @@ class Log:
         return pa.RecordBatchReader.from_batches(schema_of(names, typed), batches)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the same for any library of Arrow's PyCapsule interface, such as pandas, Polars and DuckDB."""
+        """Return the stream for libraries with Arrow's PyCapsule interface, such as pandas, Polars and DuckDB."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """Return the schema of the stream. It reads no records, only the schemas of a registry."""
+        """Return the schema of the stream. Reads no records, only the schemas of a registry."""
         from kdump.arrow import stream
         from kdump.arrow.columns import schema_of
 
@@ -411,10 +411,10 @@ class Log:
         return where.table(name)
 
     def to_parquet(self, path: Path, columns: Iterable[str] | None = None, *, overwrite: bool = False) -> int:
-        """Write the records to a Parquet file, which appears whole or not at all; return how many there are.
+        """Write the records to a Parquet file, which appears when it is complete; return their number.
 
-        It needs pyarrow, and holds one row group in memory. Raises UsageError where ``path`` is there, unless
-        ``overwrite`` replaces it, or lies in what is read; UnreadableError where the disk refuses.
+        Needs pyarrow, and memory for one row group. Raises UsageError if ``path`` exists and ``overwrite`` is not
+        given, or if it is in an input, and UnreadableError if the disk returns an error.
         """
         from kdump.arrow.files import write_parquet
         from kdump.output import files
@@ -426,7 +426,7 @@ class Log:
             return write_parquet(reader.schema, reader, out)
 
     def _reader(self, take: Take = Take.RECORDS) -> PartitionReader:
-        """Return a reader, and forget what the one before met."""
+        """Return a reader; clear the damage and notes of the one before."""
         self.damage, self.notes = [], []
         note = self.notes.append
         return PartitionReader(
@@ -444,7 +444,7 @@ class Log:
         return self._made_decoder
 
     def _typed(self) -> TypedColumns | None:
-        """Return the maker of a subject's columns, or None if no subject is named. Raises UsageError."""
+        """Return the typed columns of a subject, or None without one. Raises UsageError."""
         decoder = None if self._decoding is None else self._decoder()
         if self._decoding is None or self._decoding.subject is None or decoder is None:
             return None
@@ -454,7 +454,7 @@ class Log:
         return TypedColumns(typed_sides(decoder, self._decoding.subject))
 
     def _partitions(self) -> Iterator[Partition]:
-        """Yield the partitions, each once; notes say which replicas are left out, and what the paths do not hold."""
+        """Yield each partition once; notes name skipped replicas and missing topics."""
         finder = Finder(self._wanted, Reporter(damage=self.notes.append, note=self.notes.append))
         found = finder.find(self._paths)
         if self._every_replica:
@@ -468,12 +468,12 @@ class Log:
 
 
 _SHOWN_ROWS: Final = 10
-"""Records that a notebook shows of a log."""
+"""Records of a log that a notebook shows."""
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The result of a check: findings, remarks, errors of unreadable files, and notes."""
+    """The result of a check: findings, remarks, errors on unreadable files, and notes."""
 
     findings: tuple[Finding, ...]
     remarks: tuple[Finding, ...] = ()
@@ -501,7 +501,8 @@ def check(
 ) -> CheckReport:
     """Return the findings of ``kdump check``: damage, wrong indexes, and the result of a broker's start.
 
-    ``at`` is now: ms, ISO 8601 or a datetime; ``headers_only`` leaves records alone. Raises UsageError.
+    ``at`` is the time that counts as now: ms, ISO 8601 or a datetime. ``headers_only``: do not read records. Raises
+    UsageError.
 
     >>> import kdump
     >>> kdump.check("golden/brokers/4.2.2/one-0").status
@@ -584,8 +585,8 @@ def salvage(
     """Write the valid batches of damaged logs as new segments below ``out``, as ``kdump salvage`` does.
 
     ``out`` must not exist, or be an empty folder. It appears when all is written. Inputs are opened read-only.
-    ``segment_bytes`` is the largest size of a segment that is written. Raises UsageError for an ``out`` that is
-    refused, UnreadableError where no segment is found, a store does not answer or the disk refuses.
+    ``segment_bytes`` is the largest size of a written segment. Raises UsageError for an ``out`` that is not free, and
+    UnreadableError if there is no segment, a store does not answer or the disk returns an error.
 
     >>> import kdump, tempfile
     >>> report = kdump.salvage("golden/damaged/fuzz000", out=tempfile.mkdtemp())
@@ -622,7 +623,7 @@ def salvage(
 
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
-    """Return paths, each one or several, as one tuple. Raises UsageError where there is none."""
+    """Return paths as one tuple; an argument may be several. Raises UsageError without any."""
     found = tuple(fspath(one) for path in paths for one in ((path,) if isinstance(path, str | PathLike) else path))
     if not found:
         raise UsageError("a path is missing")
@@ -731,12 +732,12 @@ def _remote_storage(remote: Path | Iterable[Path], keys: Mapping[str, Path]) -> 
 
 
 def topics(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Return one topic, or several, as a tuple."""
+    """Return one or several topics as a tuple."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 
 def numbers(given: int | Iterable[int]) -> frozenset[int]:
-    """Return one number, or several, as a set."""
+    """Return one or several numbers as a set."""
     return frozenset((given,) if isinstance(given, int) else given)
 
 

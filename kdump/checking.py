@@ -1,4 +1,4 @@
-"""A whole check of paths: what ``kdump check`` finds, for the command, for Python and for SQL."""
+"""A whole check of paths, as ``kdump check`` makes it, for the command, Python and SQL."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.log_dir_state import READERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,9 +44,9 @@ class CheckedPaths(NamedTuple):
     def steps(
         self, checked: Iterable[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[CheckStep]:
-        """Yield results in order: each partition, findings across partitions, the dry starts of brokers.
+        """Yield the results in order: each partition, findings across log dirs, the dry starts of brokers.
 
-        ``checked`` checks the partitions, with ``dirs``. A store that gives nothing more ends it.
+        ``checked`` yields the checked partitions, ``dirs`` are their log dirs. An error of a store ends the dry starts.
         """
         results = []
         for one in checked:
@@ -78,7 +79,7 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the subject and options of a check, with facts from the metadata log; ``fail`` takes its failures."""
+    """Return the input and options of a check, with facts from the metadata log; ``fail`` receives errors of stores."""
     image = None
     wrong: list[str] = []
     if any(part.topic == CLUSTER_METADATA for part in partitions):
@@ -107,7 +108,7 @@ def found(
 ) -> Iterator[Finding]:
     """Yield the findings of a check of paths, without remote storage.
 
-    ``note`` takes what changes nothing, ``fail`` what cannot be read, ``progress`` the bytes done.
+    ``note`` receives notes, ``fail`` unreadable files, ``progress`` the number of bytes read.
     """
     from kdump.checks.log_dir import LogDirs
     from kdump.log_dirs.finder import Finder
@@ -143,23 +144,14 @@ def _alone(image: ClusterImage | None) -> frozenset[str]:
     )
 
 
-LOG_DIR_FILES: Final = frozenset(
-    {
-        file_names.META_PROPERTIES,
-        file_names.CLEAN_SHUTDOWN,
-        file_names.RECOVERY_POINTS,
-        file_names.HIGH_WATERMARKS,
-        file_names.LOG_STARTS,
-        file_names.CLEANER_OFFSETS,
-        file_names.BOOTSTRAP_SNAPSHOT,
-    }
-)
+LOG_DIR_FILES: Final = frozenset({*READERS, file_names.BOOTSTRAP_SNAPSHOT})
+"""Names of files that show that their folder is a log dir."""
 
 
 def log_dirs(
     paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
 ) -> list[tuple[Files, str]]:
-    """Return the log dirs that a start is about: with a node.id all PATHs, else those that lie in the PATHs."""
+    """Return the log dirs of the brokers that would start: with a node.id all PATHs, else those in the PATHs."""
     if node_id(configs) is not None:
         return [place for path in paths for place in _place(path)]
     given = [each for path in paths for each in _given(path)]
@@ -181,7 +173,7 @@ def log_dirs(
 
 
 def _given(path: str) -> Iterator[tuple[object, str]]:
-    """Yield a PATH, or what matches it, as :func:`_place_and_path` has it."""
+    """Yield the place and path of a PATH, or of each match of a glob."""
     for files, inside in _place(path):
         found = [inside] if files is not LOCAL or files.look(inside) is not None else files.glob(inside)
         for each in found:
@@ -189,12 +181,12 @@ def _given(path: str) -> Iterator[tuple[object, str]]:
 
 
 def _place_and_path(files: Files, path: str) -> tuple[object, str]:
-    """Return a place and the path in it, for comparing: two objects may stand for one archive or store."""
+    """Return a place and path that can be compared: two objects may stand for one archive or store."""
     return (LOCAL, os.path.abspath(path or ".")) if files is LOCAL else (files.shown(""), path)  # noqa: PTH100  pathlib is slow to import
 
 
 def _place(path: str) -> Iterator[tuple[Files, str]]:
-    """Yield the place that a PATH names, and the path in it; an archive that cannot be read stands for nothing."""
+    """Yield the place of a PATH and the path in it; none for an unreadable archive."""
     from kdump.log_dirs.remote import as_written, places
 
     for files, inside in places([path], as_written):
@@ -210,7 +202,7 @@ def _place(path: str) -> Iterator[tuple[Files, str]]:
 
 
 def _archive(path: str, entry: Entry | None) -> tuple[Files, str] | None:
-    """Return the archive that a path names or begins with, and the path in it. Raises UnreadableError."""
+    """Return the archive at the beginning of a path, and the path in it, or None. Raises UnreadableError."""
     if entry is None and ":" not in path:
         return None
     if entry is not None:
@@ -230,7 +222,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the PATHs to look for partitions in: of a broker's log dirs those that are folders."""
+    """Return the PATHs with partitions. With a node.id those that are folders: a log dir may be missing."""
     if node_id(configs) is None:
         return paths
     return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))
@@ -248,10 +240,10 @@ def starts(
     wanted: Wanted,
     image: ClusterImage | None = None,
 ) -> Iterator[BrokerStart]:
-    """Yield a start of each broker whose log dirs are given; of its logs those of the topics that are wanted.
+    """Yield the start of each broker whose log dirs are given, with the selected logs.
 
-    ``name`` is the release, None for the newest. ``known`` has the next offset of each valid log, by the folder's path
-    as shown. ``image`` is that of the one metadata log in the paths, if all of it replays.
+    ``name`` is the release, None for the newest. ``known``: shown path of a folder -> next offset of its valid log.
+    ``image`` is that of the one metadata log in the paths, if all of it replays.
     """
     if not places:
         return
@@ -269,7 +261,7 @@ def starts(
 
 
 def node_id(configs: Mapping[str, str]) -> int | None:
-    """Return the node.id of configs, None without one. Raises UsageError where it is no number."""
+    """Return the node.id in configs, or None. Raises UsageError if it is not a number."""
     given = configs.get("node.id", configs.get("broker.id"))
     if given is None:
         return None

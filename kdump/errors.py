@@ -1,8 +1,7 @@
-"""The errors of kdump, as data.
+"""The errors and exit statuses of kdump, and the functions to which readers report.
 
-Three kinds reach a caller: bad usage, a file that cannot be read, and damaged bytes. Damage is raised with
-its position, and becomes a :class:`kdump.segments.regions.Damage` region in
-``segment.py``. Every other exception is a bug.
+There are three kinds: wrong usage, unreadable files, and damaged bytes. Damage is raised with its position and becomes
+a region (:class:`kdump.segments.regions.Damage`). Any other exception is a bug.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ _SHOWN: Final = 60
 
 
 class ExitStatus:
-    """The exit statuses beside 0. Of several that were met the first of 1, 3, 4 and 5 counts."""
+    """The exit statuses besides 0. If several apply, the first of 1, 3, 4 and 5 is returned."""
 
     UNREADABLE: Final = 1
     USAGE: Final = 2
     DAMAGED: Final = 3
     """Damage, or data at risk."""
     DERIVED: Final = 4
-    """Only files are wrong that can be rebuilt."""
+    """Only files are wrong that can be rebuilt from the log."""
     ABSENT: Final = 5
-    """The one thing that was named is not in the files."""
+    """The requested record is not in the files."""
     INTERRUPTED: Final = 130
-    """Ctrl-C; as shells have it."""
+    """Ctrl-C (128 + SIGINT, as in shells)."""
     CLOSED_PIPE: Final = 141
     """The reader of standard output closed the pipe (128 + SIGPIPE, as in shells)."""
 
@@ -42,7 +41,7 @@ class KdumpError(Exception):
 
 
 class UsageError(KdumpError):
-    """The caller asked for something that cannot be done: a wrong option, a bad value (exit status 2)."""
+    """Wrong usage, such as a wrong option or value (exit status 2)."""
 
 
 class UnreadableError(KdumpError):
@@ -69,7 +68,7 @@ class StoreError(UnreadableError):
 
 
 class PartlyUnreadableError(UnreadableError):
-    """A part of a tiered segment is damaged (a chunk, its indexes), and the rest of it is read."""
+    """A part of a segment in remote storage is damaged (a chunk, its indexes); the rest is read."""
 
 
 class IncompleteCopyError(UnreadableError):
@@ -83,10 +82,9 @@ class FailingDiskError(UnreadableError):
 class DamageError(KdumpError):
     """Bytes that do not follow the format.
 
-    ``kind`` is a short stable word for machines ("crc", "record size", "codec"), ``reason`` a sentence for people.
-    ``position`` is the byte of the bad field: first from the start of its structure, and from the start of the file
-    after the walker has added the structure's position. ``expected`` and ``found`` are the two values, shortened by
-    :func:`brief`.
+    ``kind`` is a stable word for programs ("crc", "record size", "codec"), ``reason`` a sentence for people.
+    ``position`` is the byte of the bad field. A parser counts it from the start of its structure; :meth:`at` makes it a
+    position in the file. ``expected`` and ``found`` are the two values, shortened by :func:`brief`.
     """
 
     def __init__(
@@ -107,7 +105,7 @@ class DamageError(KdumpError):
         return type(self), (self.kind, self.reason), fields
 
     def at(self, base: int) -> DamageError:
-        """Return the same damage, its position counted from ``base`` bytes further out."""
+        """Return the same damage with ``base`` added to its position."""
         return type(self)(
             self.kind, self.reason, position=base + self.position, expected=self.expected, found=self.found
         )
@@ -123,13 +121,13 @@ class LimitError(DamageError):
 
 
 def brief(value: object) -> object:
-    """Return a value for a message: of more than :data:`LONGEST_VALUE` characters only the first ones and the size."""
+    """Return a value for a message. Of more than :data:`LONGEST_VALUE` characters only the first ones stay."""
     text = str(value)
     return _zeros(text) or (value if len(text) <= LONGEST_VALUE else _cut(text, text))
 
 
 def many(count: int, what: str, more: str = "") -> str:
-    """Return a number and its noun; ``more`` is its plural where that takes more than an s."""
+    """Return a number and its noun; ``more`` is an irregular plural."""
     return f"{count} {what}" if count == 1 else f"{count} {more or what + 's'}"
 
 
@@ -139,7 +137,7 @@ def many_are(count: int, what: str) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value between quotes where it is a text, no longer than :func:`brief` leaves it."""
+    """Return the repr of a value, shortened like :func:`brief`."""
     text, shown = str(value), repr(value)
     return _zeros(text) or (shown if len(shown) <= LONGEST_VALUE else _cut(shown, text))
 
@@ -154,24 +152,25 @@ def _cut(shown: str, whole: str) -> str:
 
 
 def refused(path: str, damage: DamageError) -> str:
-    """Return the sentence on a file beside the logs that a broker refuses. All commands print it, with status 3."""
+    """Return the sentence on an invalid file with which a broker does not start. It sets exit status 3."""
     return f"{path}: {damage}; it is not used, and a broker refuses it (kdump check reports what to do)"
 
 
 def discard(_: object) -> None:
-    """Drop a report."""
+    """Ignore a report."""
 
 
 def raise_it(error: UnreadableError) -> None:
-    """Raise an unreadable file as an error: the default where no one collects them."""
+    """Raise the error: the default where errors are not collected."""
     raise error
 
 
 class Reporter(NamedTuple):
-    """The functions that a reader, which takes them as its argument ``report``, calls.
+    """The functions to which a reader reports; readers have it as the argument ``report``.
 
-    ``damage`` takes a sentence on damaged bytes, ``wrong`` one on a derived file that is not used. ``note`` takes one
-    that changes no exit status, ``fail`` an unreadable file or folder, ``progress`` a number of bytes that were read.
+    ``damage`` receives a sentence on damaged bytes, ``wrong`` one on an index or checkpoint that is not used, ``note``
+    one that does not change the exit status. ``fail`` receives the error on an unreadable file, ``progress`` the number
+    of bytes read.
     """
 
     damage: Callable[[str], None] = discard

@@ -1,8 +1,8 @@
-"""A server of the Model Context Protocol: the commands as read-only tools over folders that are named at its start.
+"""A server of the Model Context Protocol: the commands as read-only tools over the folders that it is started with.
 
-A tool runs its command in a process of its own with ``-o jsonl`` and pages through the lines. So its rows are those of
-the command, and a time limit ends it. Paths must lie in the ROOTs, also after symbolic links are followed. Payloads
-are left out unless the server was started to show them. The server writes no file and opens no network.
+A call runs its command in a process of its own with ``-o jsonl``, with a time limit, and returns a page of its lines.
+Paths must be in the ROOTs, also after symbolic links are followed. Payloads are left out unless the server is started
+with --payloads. The server writes no file and opens no network connection.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 REDACT_KEY: Final = "KDUMP_REDACT_KEY"
 DEFAULT_LIMIT: Final = 100
-"""Rows of a page where a call names no limit."""
+"""Rows of a page if a call gives no limit."""
 PAYLOADS: Final = frozenset({"key", "value", "headers", "decoded", "keyDecoded", "valueDecoded"})
-"""Names in lines that hold payloads of records."""
+"""Fields with payloads of records."""
 OF_CLIENTS: Final = frozenset({"metadata", "raw", "clientHost"})
-"""Names in lines of groups that hold what clients wrote or where they run."""
+"""Fields in lines of groups with texts or addresses of clients."""
 _ENDS: Final = 5.0
-"""Seconds that a command has beyond its time to end by itself."""
+"""Seconds after the time limit in which a command may end by itself."""
 _DAMAGE: Final = re.compile(r"(byte \d+|damage|cannot be read|is wrong|not used)")
 
 
 class ToolSpec(NamedTuple):
-    """A tool: its command line up to the paths, and its arguments beside those that all tools have.
+    """A tool: its command line without paths, and the arguments that not all tools have.
 
-    ``options`` are JSON schemas by argument; ``flags`` the command's option of each, None for words by themselves.
+    ``options``: argument -> JSON schema. ``flags``: argument -> option of the command, None for a positional one.
     """
 
     name: str
@@ -53,7 +53,7 @@ class ToolSpec(NamedTuple):
     options: Mapping[str, dict[str, Any]]
     flags: Mapping[str, str | None]
     path_option: str | None = None
-    """The option that takes a path; None: paths are words by themselves."""
+    """The option for a path; None if paths are positional."""
     needs_paths: bool = True
 
 
@@ -74,7 +74,7 @@ class ServerOptions:
 
 
 class CallError(Exception):
-    """A call that cannot be answered: one sentence and a hint."""
+    """A call that cannot be answered: a sentence and a hint."""
 
 
 class KdumpServer(MCPServer):
@@ -163,7 +163,7 @@ class ToolCall:
     def __init__(
         self, options: ServerOptions, spec: ToolSpec, shape: dict[str, Any], arguments: dict[str, Any]
     ) -> None:
-        """Raises CallError for arguments that the tool does not take."""
+        """Raises CallError for unknown arguments."""
         self._options, self._spec = options, spec
         known = shape["properties"]
         for name, value in arguments.items():
@@ -234,12 +234,12 @@ class ToolCall:
         return [*words, "--", *plain, *paths]
 
     def _paths(self) -> list[str]:
-        """Return the paths of the call as the command gets them. Raises CallError for one that lies outside."""
+        """Return the paths of the call for the command. Raises CallError for a path outside of the ROOTs."""
         roots = self._options.roots
         return [self._inside(path) for path in self._given.get("paths") or roots]
 
     def _inside(self, path: str) -> str:
-        """Return a path as the command gets it. Raises CallError for one that is not there, or outside of the ROOTs."""
+        """Return a path for the command. Raises CallError for a missing one, or one outside of the ROOTs."""
         roots = {root: Path(root).resolve() for root in self._options.roots}
         found = path
         first, _, rest = path.partition("/")
@@ -256,7 +256,7 @@ class ToolCall:
         return f"./{found}" if found.startswith("-") else found
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a line without hidden fields. Rows of SQL already have NULL there."""
+        """Return a line without fields that must be hidden. Rows of SQL have NULL there."""
         if self._options.plain or self._spec.name in {"sql", "sql_schema"}:
             return row
         hidden = OF_CLIENTS if self._options.payloads else OF_CLIENTS | PAYLOADS
@@ -267,7 +267,7 @@ class ToolCall:
         return base64.urlsafe_b64encode(json.dumps([self._call(), number, self._files(paths)]).encode()).decode()
 
     def _skipped(self, paths: list[str]) -> int:
-        """Return how many rows came on the pages before. Raises CallError for a cursor of something else."""
+        """Return the number of rows on earlier pages, by the cursor. Raises CallError for a cursor of another call."""
         cursor = self._given.get("cursor")
         if cursor is None:
             return 0
@@ -282,7 +282,7 @@ class ToolCall:
         return int(number)
 
     def _files(self, paths: list[str]) -> str:
-        """Return the digest of the files in paths; they are walked once a call."""
+        """Return the digest of the files in paths, computed once for each call."""
         if self._digest is None:
             self._digest = _state(paths)
         return self._digest
@@ -296,7 +296,7 @@ class ToolCall:
 
 
 class ChildRun:
-    """A command in its own process, which is killed at the time limit or when no more rows are needed."""
+    """A command in its own process, which is killed at the time limit or when the page is full."""
 
     def __init__(self, options: ServerOptions, words: list[str], query: str | None) -> None:
         env = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
@@ -337,7 +337,7 @@ class ChildRun:
     _is_done = False
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines that it prints."""
+        """Yield the lines of its standard output."""
         out: IO[bytes] = self._process.stdout  # type: ignore[assignment]  # it is a pipe
         for line in out:
             if line.startswith(b"{"):
@@ -350,7 +350,7 @@ class ChildRun:
         return self._process.wait()
 
     def texts(self) -> list[str]:
-        """Return its lines on standard error, each once."""
+        """Return the lines of its standard error, each once."""
         lines = b"".join(self._said).decode("utf-8", "replace").splitlines()
         return list(dict.fromkeys(LEVEL.sub("", line, count=1) for line in lines if line.strip()))
 
@@ -372,23 +372,23 @@ class ChildRun:
 
 
 _TIMELESS: Final = frozenset({"dump", "schemas", "coordinator"})
-"""Commands for which no time counts as now."""
+"""Commands without a time that counts as now."""
 
 
 def _several(value: Any) -> list[Any]:
-    """Return the values of an argument: one, several, or names with values."""
+    """Return the values of an argument as a list; an object becomes a list of NAME=VALUE."""
     if isinstance(value, dict):
         return [f"{key}={one}" for key, one in value.items()]
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _flagged(flag: str, value: Any) -> list[str]:
-    """Return an option with each value of an argument; a switch has none."""
+    """Return the words of a command line for an option: one for each value; a flag has no value."""
     return [flag if one is True else f"{flag}={one}" for one in _several(value) if one is not False]
 
 
 def _check(name: str, value: Any, shape: dict[str, Any]) -> None:
-    """Raise CallError where a value is not of the type that a schema names."""
+    """Raise CallError if a value does not have the type of a schema."""
     if value is None:
         return
     kind = shape["type"]
@@ -408,7 +408,7 @@ def _is_in(path: Path, roots: Iterable[Path]) -> bool:
 
 
 def _links(path: Path) -> Iterator[Path]:
-    """Yield the symbolic links in a folder."""
+    """Yield the symbolic links below a folder."""
     if path.is_symlink():
         yield path
     for above, folders, names in os.walk(path):
@@ -416,7 +416,7 @@ def _links(path: Path) -> Iterator[Path]:
 
 
 def _state(paths: list[str]) -> str:
-    """Return a digest of the sizes and times of the files in paths."""
+    """Return a digest of the sizes and times of all files below paths."""
     made = hashlib.sha256()
     for path in paths:
         for above, folders, names in os.walk(path):
@@ -438,7 +438,7 @@ def _without(value: Any, names: frozenset[str]) -> Any:
 
 
 def _cut(row: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return a row whose long texts are cut, so that it takes no more than ``most`` bytes."""
+    """Return a row with long texts cut, so that it has at most ``most`` bytes."""
     room = max(64, most // (4 * max(1, len(row))))
     cut = [name for name, value in row.items() if len(json.dumps(value, ensure_ascii=False)) > room]
 
@@ -450,7 +450,7 @@ def _cut(row: dict[str, Any], most: int) -> dict[str, Any]:
 
 
 def serve(options: ServerOptions, specs: Sequence[ToolSpec]) -> None:
-    """Serve on standard input and output until the client leaves. Raises UsageError for a ROOT that is not there."""
+    """Serve on standard input and output until the client leaves. Raises UsageError for a missing ROOT."""
     for root in options.roots:
         if not Path(root).exists():
             raise UsageError(f"{root} is not there: name folders or archives to serve")

@@ -1,4 +1,4 @@
-"""The answers of kdump from Python: each function asks log dirs one question, as the command of its name does.
+"""The answers of kdump from Python: each function answers one question, as the command of its name does.
 
 >>> import kdump
 >>> from kdump.questions import PartitionTransaction
@@ -9,9 +9,9 @@ txn 0 open 7
 >>> answer.rows()[0]["transactionalId"]
 'tx-0'
 
-An answer holds the lines that ``-o jsonl`` prints, as frozen dataclasses. ``topic``, ``partition`` and ``at`` mean what
-they mean for the commands: ``at`` is what "now" is, in ms, as ISO 8601 or as a datetime, by default the clock. A file
-that cannot be read raises UnreadableError; wrong usage raises UsageError.
+An answer has the lines that ``-o jsonl`` prints, as frozen dataclasses. ``topic`` and ``partition`` select as the
+options of the commands do. ``at`` is the time that counts as now, in ms, as ISO 8601 or as a datetime, by default the
+clock. An unreadable file raises UnreadableError; wrong usage raises UsageError.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Answer(Generic[L]):
     wrong: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     kinds: tuple[type[AnswerLine], ...] = ()
-    """The classes that lines may have."""
+    """The classes of the lines."""
 
     def __iter__(self) -> Iterator[L]:
         return iter(self.lines)
@@ -169,9 +169,9 @@ class Answer(Generic[L]):
 
 
 class Inputs(NamedTuple):
-    """The inputs of every question: the paths of log dirs, and the topics and partitions that it is about.
+    """The inputs of every question: the paths of log dirs, and the selected topics and partitions.
 
-    ``at`` is now, in ms since 1970. ``brokers`` are the paths of each broker, for a question that compares brokers.
+    ``at`` is now in ms since 1970. ``brokers`` has the paths of each broker, for a question that compares brokers.
     """
 
     paths: tuple[str, ...]
@@ -186,7 +186,7 @@ class Inputs(NamedTuple):
 def ask(name: str, inputs: Inputs, say: Reporter, **options: Any) -> Iterator[AnswerLine]:
     """Yield the lines of a question of :data:`kdump.answers.QUESTIONS`; ``options`` are fields of its options.
 
-    ``say`` is called with each problem. Raises UsageError; UnreadableError where there is no answer.
+    ``say`` receives each problem. Raises UsageError, and UnreadableError if there is no answer.
     """
     asked = question_named(name)
     chosen = asked.options(**options)
@@ -236,7 +236,7 @@ def _answer(
     at: Time | None,
     **options: Any,
 ) -> Answer[Any]:
-    """Ask a question; return its answer with all that was reported. A file that cannot be read raises."""
+    """Return the answer of a question with its reports. Raises UnreadableError and UsageError."""
     when = moment(at)
     brokers = options.pop("brokers", ())
     named = () if brokers else given_paths(paths)
@@ -255,7 +255,7 @@ def _answer(
 
 
 def function_of(name: str) -> Callable[..., Answer[Any]]:
-    """Return the function of a question that has none here; its options are the fields of the question's dataclass."""
+    """Return a function for a question that has none here. Its arguments are the fields of the question's options."""
 
     def function(
         *paths: Path | Iterable[Path],
@@ -303,9 +303,9 @@ def transactions(
 ) -> Answer[PartitionTransaction | ReplicaDifference | TransactionalId]:
     """Return open and hanging transactions, with the line that ends each, and the transactional ids.
 
-    ``max_timeout`` is transaction.max.timeout.ms of the brokers, ``release`` theirs, such as ``(3, 9)``. All of
-    ``__transaction_state`` must be among the paths, else none is reported as hanging. ``ended_too`` adds committed and
-    aborted ones.
+    ``max_timeout`` is transaction.max.timeout.ms of the brokers, ``release`` their release, such as ``(3, 9)``. If
+    partitions of ``__transaction_state`` are missing, no transaction is reported as hanging. ``ended_too`` adds
+    committed and aborted ones.
     """
     options = {
         "max_timeout": max_timeout,
@@ -342,7 +342,7 @@ def groups(
     stable: bool = False,
     top: Ranking | None = None,
 ) -> Answer[GroupLine | CommittedLine | CommitLine | MissingLine | UnreadLine | WriterLine]:
-    """Return the consumer groups and where each stood; ``group`` are ids or globs, ``topic`` those of the offsets.
+    """Return the consumer groups with their offsets. ``group``: ids or globs. ``topic``: only offsets of these topics.
 
     ``history`` adds every commit; ``retention_ms`` is offsets.retention.minutes of the brokers, in ms. ``top`` returns
     the groups that wrote most into ``__consumer_offsets`` instead, by ``bytes`` or ``commits``.
@@ -397,9 +397,9 @@ def retention(
     config: Iterable[str] = (),
     release: tuple[int, ...] | None = None,
 ) -> Answer[TopicRetention | SegmentRetention]:
-    """Return which segments a broker deletes, when and why.
+    """Return the segments that a broker deletes, with time and reason.
 
-    ``config`` are texts such as ``orders:retention.ms=3600000``, ``release`` is the broker's, such as ``(3, 9)``.
+    ``config`` are texts such as ``orders:retention.ms=3600000``, ``release`` is that of the broker, such as ``(3, 9)``.
 
     >>> answer = retention("golden/brokers/4.2.2", topic="c-none", at="2026-11-22")
     >>> {line.why for line in answer.of(SegmentRetention)}
@@ -419,10 +419,10 @@ def compaction(
     map_entries: int = MAP_ENTRIES,
     max_keys: int = MAP_ENTRIES,
 ) -> Answer[PartitionCompaction | CleanedRecord | KeyUsage]:
-    """Return where compaction begins and ends, what holds it, and what it removes.
+    """Return the range of the next compaction, what delays it, and the records that it removes.
 
-    ``config`` are texts such as ``prices:cleanup.policy=compact``; ``records`` lists the records that go, ``top`` the
-    keys that take most. The cleaner's map holds ``map_entries`` keys; ``max_keys`` are in memory at a time.
+    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` lists the removed records, ``top`` the
+    largest keys. The map of the cleaner has ``map_entries`` keys. ``max_keys`` keys are in memory at a time.
     """
     options = {"records": records, "top": top, "map_entries": map_entries, "max_keys": max_keys}
     return _answer("compaction", paths, topic, partition, at, config=_configs(config), **options)
@@ -435,7 +435,7 @@ def metadata(
     offset: int | None = None,
     show_secrets: bool = False,
 ) -> Answer[TopicLine]:
-    """Return the topics of the metadata log, as of the records below ``offset`` or up to ``at``, by default of all.
+    """Return the topics of the metadata log by its records below ``offset`` or up to ``at``, by default by all.
 
     The values of secret and unknown configs are hidden without ``show_secrets``.
 
@@ -472,7 +472,7 @@ def explain(
     *,
     at: Time | None = None,
 ) -> Answer[Explanation]:
-    """Return whether a consumer receives the record of an offset, and why not. A range includes both ends.
+    """Return whether a consumer receives the record of an offset, or the reason why not. A range includes both ends.
 
     >>> [line.reason for line in explain("golden/brokers/4.2.2", "txn", 0, (127, 128))]
     ['control-marker', 'open-transaction']
@@ -489,9 +489,9 @@ def diff(
     partition: int | Iterable[int] = (),
     records: bool = False,
 ) -> Answer[PairDifference | RecordDifference]:
-    """Return how the replicas of the same partitions on several brokers differ.
+    """Return the differences between replicas of the same partitions on several brokers.
 
-    Each of ``brokers`` is a path, or the paths of a broker; one list of them is accepted, too. ``records`` adds the
+    Each of ``brokers`` is a path, or the paths of a broker; one list of them is accepted too. ``records`` adds the
     records that differ. Raises UsageError for fewer than two brokers.
 
     >>> [line.verdict for line in diff("golden/brokers/4.2.2", "golden/brokers/4.2.2", topic="one")]
@@ -504,7 +504,7 @@ def diff(
 
 
 def _listed(brokers: Iterable[Path | Iterable[Path | Iterable[Path]]]) -> Iterator[Path | Iterable[Path]]:
-    """Yield the paths of each broker of some, given one by one or as one list."""
+    """Yield the paths of each broker; the brokers are given as arguments or as one list."""
     all_given = tuple(brokers)
     for broker in all_given:
         if len(all_given) > 1 or isinstance(broker, str | PathLike):

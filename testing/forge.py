@@ -1,7 +1,4 @@
-"""An independent little writer of Kafka's formats, for valid and broken inputs.
-
-It shares no code with kdump: what both agree on was written down twice, from the format's sources.
-"""
+"""An independent writer of Kafka's formats, for valid and broken inputs. It shares no code with kdump."""
 
 from __future__ import annotations
 
@@ -58,7 +55,7 @@ def batch(
     size=None,
     payload=None,
 ) -> bytes:
-    """A magic 2 batch of ready-made records; every field can be made to lie."""
+    """A magic 2 batch of ready-made records; every field can be set to a wrong value."""
     payload = b"".join(records) if payload is None else payload
     count = len(records) if count is None else count
     covered = struct.pack(

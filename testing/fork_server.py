@@ -1,7 +1,7 @@
-"""A server that has imported kdump and forks a process for each run: tests start kdump more than a thousand times.
+"""A server that has imported kdump and forks a process for each run, for tests that start kdump thousands of times.
 
-A run is a process of its own, with the arguments, environment, folder and descriptors that exec would give it. It lacks
-the start of Python and the imports only, which take nine tenths of a short run's processor time.
+A run is a process of its own, with the arguments, environment, folder and descriptors that exec would give it. It saves
+the start of Python and the imports, nine tenths of the processor time of a short run.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from contextlib import suppress
 from testing import ROOT
 
 BEFORE_MAIN = re.compile("PYTHON|LD_|LC_|LANG|TZ$|GLIBC_|MALLOC_|KDUMP_KERNEL$")
-"""Environment variables that take effect before the first line of kdump. A forked process has those of the server."""
+"""Environment variables that take effect before the first line of kdump: forked processes have those of the server."""
 LATE = ("kdump.arrow", "kdump.mcp_server", "kdump.report", "kdump.spark", "kdump.sql", "kdump.commands.mcp")
-"""Modules of kdump that the server does not import: foreign packages with threads of their own come with them."""
+"""Modules that the server does not import, because they import packages that start threads."""
 REGION = 1 << 16
 
 
 class ForkServer:
-    """A server, which ends with this process."""
+    """A server process, which ends with this process."""
 
     def __init__(self):
         self._environ = _read_before_main(os.environ)
@@ -52,7 +52,7 @@ class ForkServer:
         return _read_before_main(environ) == self._environ
 
     def run(self, words, *, cwd, env, stdin=None, stdout=None, stderr=None, given=b"", timeout=None):
-        """Run ``kdump WORDS``, write ``given`` to its standard input if that is a pipe, and return its end.
+        """Run ``kdump WORDS``, write ``given`` to its standard input if that is a pipe, and return the result.
 
         Streams, ``timeout`` and result are those of :func:`subprocess.run`.
         """
@@ -71,7 +71,7 @@ class ForkServer:
         return _Run(["kdump", *words], answers, ours, given).completed(timeout)
 
     def _start(self, run, streams) -> socket.socket:
-        """Start a run; return a socket that gets the number of its process at once, and its exit status later."""
+        """Start a run; return a socket that receives its process id, and later its exit status."""
         ours, theirs = socket.socketpair()
         with theirs, tempfile.TemporaryFile() as file:  # arguments may be longer than a message
             file.write(json.dumps(run).encode())
@@ -85,7 +85,7 @@ class ForkServer:
 
 
 class _Run:
-    """A process that was forked, and our ends of its pipes by the descriptors that it has for the others."""
+    """A forked process; ``pipes`` maps its descriptors to our ends of its pipes."""
 
     def __init__(self, words, answers, pipes, given):
         self._words, self._answers, self._given = words, answers, memoryview(given)
@@ -158,7 +158,7 @@ _servers: list[ForkServer] = []
 
 
 def server() -> ForkServer:
-    """Return the server of this process. A change of an environment variable that it has read starts another."""
+    """Return the server of this process. After a change of an environment variable of its start, it is a new one."""
     if not _servers or not _servers[-1].suits(os.environ):
         _servers.append(ForkServer())
     return _servers[-1]
@@ -182,7 +182,7 @@ def _serve(channel: socket.socket) -> None:
 
 
 def _run_and_answer(run: int, answers: int, *streams: int) -> None:
-    """Run kdump in another process, send its number and its exit status, and end. Only that process returns."""
+    """Fork a process that runs kdump; send its process id and its exit status, and exit. Only the child returns."""
     process = os.fork()
     if not process:
         os.close(answers)
@@ -198,7 +198,7 @@ def _run_and_answer(run: int, answers: int, *streams: int) -> None:
 
 
 def _run(run: int, *streams: int) -> None:
-    """Be the process that exec would have made, and run kdump."""
+    """Take over the arguments, environment, folder and descriptors of a run, and run kdump."""
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
@@ -225,7 +225,7 @@ def _run(run: int, *streams: int) -> None:
 
 
 def _import_all() -> None:
-    """Import the modules of kdump other than :data:`LATE`, with what they import."""
+    """Import the modules of kdump except those of :data:`LATE`."""
     import kdump
 
     for module in pkgutil.walk_packages(kdump.__path__, "kdump."):

@@ -21,7 +21,7 @@ Runs = dict[str, dict[str, "Outcome"]]
 
 
 class Outcome(NamedTuple):
-    """What a run of the tool gave: exit status, and the text of both streams."""
+    """The result of a run of the original: exit status, and the text of both streams."""
 
     status: int
     stdout: str
@@ -34,18 +34,18 @@ def numbers(release: str) -> tuple[int, ...]:
 
 
 def cases() -> dict[str, list[str]]:
-    """Every case of golden/: name -> arguments."""
+    """Return the cases of golden/: name -> arguments."""
     text = (GOLDEN / "cases.tsv").read_text(encoding="utf-8")
     return {name: arguments for name, *arguments in (line.split("\t") for line in text.splitlines())}
 
 
 def releases() -> list[str]:
-    """The releases that have recorded runs, oldest first."""
+    """Return the releases with recorded runs, oldest first."""
     return sorted((path.stem for path in (GOLDEN / "runs").glob("*.jsonl")), key=numbers)
 
 
 def load() -> Runs:
-    """Every recorded run: release -> case -> outcome, oldest release first."""
+    """Return the recorded runs: release -> case -> outcome, oldest release first."""
     runs: Runs = {}
     for release in releases():
         runs[release] = {}
@@ -58,7 +58,7 @@ def load() -> Runs:
 
 
 def save(runs: Runs) -> None:
-    """Write all recorded runs; an outcome that an older release had too is a reference to the oldest such one."""
+    """Write all recorded runs. An outcome equal to that of an older release becomes a reference to it."""
     (GOLDEN / "runs").mkdir(exist_ok=True)
     first: dict[tuple[str, Outcome], str] = {}
     for release in sorted(runs, key=numbers):
@@ -72,12 +72,12 @@ def save(runs: Runs) -> None:
 
 
 def plain(text: str, root: Path) -> str:
-    """Text without what differs from run to run: where the files lie, and identity hashes."""
+    """Return a text with placeholders for the folder of the files and for identity hashes."""
     return re.sub(r"\[B@[0-9a-f]+", "[B@HASH", text.replace(str(root), "@ROOT@"))
 
 
 def sorted_reports(stderr: str) -> str:
-    """Stderr with its reports in order: a title, then lines that begin with two blanks or `Indexed offset`."""
+    """Return stderr with sorted reports: a title, then lines that begin with two blanks or `Indexed offset`."""
     reports: list[str] = []
     for line in stderr.splitlines(keepends=True):
         if reports and line.startswith(("  ", "Indexed offset:")):
@@ -96,7 +96,7 @@ def outcome(status: int, stdout: bytes, stderr: str, root: Path) -> Outcome:
 
 
 def first_difference(got: str, want: str) -> str:
-    """Where two texts part, for a person: line, column and what follows there."""
+    """Return the first difference between two texts: line, column and the text there."""
     pairs = zip([*got.split("\n"), "<end>"], [*want.split("\n"), "<end>"], strict=False)
     for number, (ours, theirs) in enumerate(pairs, 1):
         if ours != theirs:

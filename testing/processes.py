@@ -1,4 +1,4 @@
-"""Running kdump as a user does."""
+"""Runs kdump in a process of its own, as a user does."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def patched(patch, *args, **options) -> subprocess.CompletedProcess:
 def on_a_terminal(
     run, *args, streams=("stdout", "stderr"), typed=b"", **options
 ) -> tuple[subprocess.CompletedProcess, bytes]:
-    """Have one of the above run with a terminal for ``streams``, on which something is ``typed`` before.
+    """Call one of the functions above with a terminal for ``streams``, on which ``typed`` was typed.
 
     Return what it returns, and what was shown.
     """
@@ -98,7 +98,7 @@ def _all_of(terminal) -> bytes:
 
 
 def dump(*args, status=0) -> bytes:
-    """Run kdump, hold its exit status against ``status``, and return its standard output."""
+    """Run kdump, compare its exit status with ``status``, and return its standard output."""
     done = kdump(*args)
     assert done.returncode == status, done.stderr.decode()
     assert b"Traceback" not in done.stderr

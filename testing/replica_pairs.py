@@ -24,7 +24,7 @@ Record: TypeAlias = tuple[int, bytes, bytes]
 GZIP = 1
 CHANGES = ("none", "truncated", "flipped", "zeroed", "diverged", "compacted")
 CRC_AT = 17
-"""Where the bytes of a batch begin that its CRC covers, and the CRC itself."""
+"""The first byte of a batch that its CRC covers, and the position of the CRC."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Side:
 
 
 def pair(seed: int) -> tuple[Side, Side, tuple[str, str]]:
-    """Return two replicas, and how each was changed."""
+    """Return two replicas, and the changes of each."""
     choice = random.Random(seed)
     log = _log(choice, 0, choice.randint(1, 40), epoch=0)
     kinds = choice.choice(CHANGES), choice.choice(CHANGES[1:])

@@ -1,4 +1,4 @@
-"""kdump on a terminal: command lines of every command and format, and what of a screen would steer the terminal."""
+"""kdump on a terminal: command lines of every command and format, and control characters that reach the screen."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ REPORTS = (["report"], ["report", "--json"], ["report", "-o", "jsonl"])
 
 
 class Screen(NamedTuple):
-    """What a terminal was sent, and the exit status."""
+    """The bytes that a terminal received, and the exit status."""
 
     shown: bytes
     status: int
@@ -65,7 +65,7 @@ class Screen(NamedTuple):
 
     @property
     def faults(self) -> list[bytes]:
-        """What would steer the terminal, with its surroundings; kdump's colours do not."""
+        """The control characters on the screen other than kdump's colours, with the text around them."""
         plain = COLOUR.sub(b"", self.shown) if self.colours else self.shown
         return [plain[max(0, found.start() - 40) : found.end() + 20] for found in STEERS.finditer(plain)]
 
@@ -108,7 +108,7 @@ def matrix(log_dir: Path, out: Path) -> Iterator[list[str]]:
 
 
 def wrong_usage(path: str, log_dir: str) -> Iterator[list[str]]:
-    """Yield command lines that are refused, with a path in the place of other words."""
+    """Yield wrong command lines, with a path instead of other words."""
     name = Path(path).name
     yield [path]
     yield ["get", "X@0", path]

@@ -1,4 +1,4 @@
-"""An independent little writer of tiered storage: ``__remote_log_metadata``, and the objects of Aiven's manager.
+"""An independent writer of tiered storage: ``__remote_log_metadata``, and the objects of Aiven's manager.
 
 It shares no code with kdump. The layouts are those of Kafka's ``RemoteLogSegmentMetadataRecord`` (KIP-405) and of
 Aiven's tiered-storage-for-apache-kafka 1.x, written down from what it writes.

@@ -165,7 +165,6 @@ def report(steps: Iterable[CheckStep], run: session.Session, output: FindingsOut
 
 
 def _partition(checked: CheckedPartition, run: session.Session, output: FindingsOutput) -> None:
-    """Report the findings of a partition, and its unreadable files."""
     for error in checked.failed:
         run.fail(error)
     output.add(
@@ -184,7 +183,6 @@ def _checked(
     workers: Workers | None,
     run: session.Session,
 ) -> Iterator[CheckedPartition]:
-    """Yield the findings of each partition, in order."""
     if workers is None:
         for part in partitions:
             yield whole_partition.check(part, how, dirs, run.progress)

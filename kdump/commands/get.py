@@ -208,7 +208,7 @@ class Hide:
         return field_map.hidden(parts, self.redactor.hash)
 
     def _shows_values(self, file: SegmentFacts) -> bool:
-        """Return whether the values of fields that are wrong may be shown: they may be a part of a payload."""
+        """Return whether wrong values of fields may be shown: they can be parts of a payload."""
         if self.no_payload or self.redactor is not None:
             return False
         return self.secrets is None or not self.secrets.may_be_in(file)
@@ -274,7 +274,6 @@ def show(
 
 
 def _tables(item: SelectedBatch, hide: Hide, *, batch: bool) -> None:
-    """Print tables of the batch, if it was selected, and of its records."""
     from kdump.printers.table import Tables
 
     columns: Sequence[rows.Column] = hide.columns
@@ -328,7 +327,7 @@ def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
 
 
 def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
-    """Print a cell piece by piece: shown for a terminal, a byte of a payload may take four."""
+    """Print a cell in pieces: escaped for a terminal, a byte of a payload can become four."""
     if pieces is None:
         _line(out, column, None)
         return

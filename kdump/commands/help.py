@@ -58,7 +58,6 @@ def topics() -> dict[str, str]:
 
 
 def _names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a command or a topic."""
     names = [*_root(ctx).list_commands(ctx), *MADE, *(path.stem for path in TOPICS.glob("*.md"))]
     return [name for name in names if name.startswith(incomplete)]
 
@@ -116,7 +115,6 @@ def _show(ctx: click.Context, topic: str) -> None:
 
 
 def _listing(ctx: click.Context) -> str:
-    """Return the table of situations with their commands, and the topics."""
     formatter = ctx.make_formatter()
     with formatter.section("What happened, and what to run"):
         for symptom, line in INCIDENTS.items():

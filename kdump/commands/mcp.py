@@ -139,7 +139,6 @@ def _is_taken(tool: str, one: click.Parameter) -> bool:
 
 
 def _schema(one: click.Parameter) -> dict[str, Any]:
-    """Return the JSON schema of a parameter."""
     kind: dict[str, Any] = {"type": "string"}
     if isinstance(one, click.Option) and one.is_flag:
         kind = {"type": "boolean"}

@@ -36,7 +36,7 @@ TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 
 
 class Asked(NamedTuple):
-    """Which part of the log: topics (all when empty), where it ends, and whether secrets are shown."""
+    """The part of the log to read: topics (empty: all), its end by offset or time, and whether secrets are shown."""
 
     topics: tuple[str, ...]
     offset: int | None

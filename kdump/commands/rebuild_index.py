@@ -109,7 +109,7 @@ def _folders(parts: list[Partition], out: str) -> list[str]:
 
 
 def _refuse_to_overwrite(part: Partition, folder: str) -> None:
-    """Raise UsageError where a file is there that may have to be written."""
+    """Raise UsageError if an output file exists."""
     for segment in part.segments:
         for name in _names(segment):
             try:
@@ -127,7 +127,6 @@ def _names(segment: Segment) -> tuple[str, str, str]:
 
 
 def _contents(segment: Segment, made: Indexes, folder: str) -> dict[str, bytes]:
-    """Return the files of a segment's indexes by their names."""
     index, time_index, txn_index = _names(segment)
     contents = {index: made.offset_index, time_index: made.time_index}
     if made.txn_index or LOCAL.look(str(PurePath(folder) / txn_index)) is not None:  # an old one must not outlive them

@@ -124,7 +124,7 @@ def command(
 
 
 def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
-    """Raise UsageError where the page cannot be made, or must not be written there: before anything is read."""
+    """Raise UsageError before the first read if the page cannot be made or written there."""
     from kdump.output import files
     from kdump.report import page
 
@@ -177,7 +177,7 @@ def _both(said: dict[str, None], say: Callable[[T], None]) -> Callable[[T], None
 
 
 def _take_status(session: Session, report: LogDirReport) -> None:
-    """Let the findings of the check make the exit status."""
+    """Set the exit status by the findings of the check."""
     for line in report.lines("check", "finding"):
         is_grave = line["fatal"] or line["missing"] is not None or line["loses"] is not None
         session.said.met.add(ExitStatus.DAMAGED if is_grave else STATUS[line["level"]])

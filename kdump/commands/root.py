@@ -98,7 +98,6 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 def _releases(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a release of Kafka."""
     from kdump.dump_log_segments.dialects.releases import CHANGES
 
     return [change.release for change in CHANGES if change.release.startswith(incomplete)]
@@ -127,7 +126,7 @@ def _decoder_switches(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _closed_pipe() -> Iterator[None]:
-    """End quietly when the pipe that is printed to is closed."""
+    """Exit quietly when standard output is a closed pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -141,7 +140,7 @@ def sentence_of(name: str) -> str:
 
 
 def short_help(name: str) -> str:
-    """Return the text of a shell for a command, in some letters."""
+    """Return the description of a command for shell completion."""
     return click.Command(name, help=sentence_of(name)).get_short_help_str(COMPLETION)
 
 
@@ -250,8 +249,6 @@ OVERVIEW: Final = "overview"
 
 
 class _Overview(click.Command):
-    """The command for ``kdump PATH...``: paths without options."""
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.args = args
         return args

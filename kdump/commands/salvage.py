@@ -94,7 +94,7 @@ def command(
 
 
 def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
-    """Return the end of a sentence on deleted records that may be back; empty if there are none."""
+    """Return the end of a sentence on records that DeleteRecords removed and that salvage may restore; else empty."""
     if any(written.below_log_start is not None for written in all_written):
         return " but that of log start offsets, which hides the records below them"
     return ": records that DeleteRecords removed may be back" if any(one.log_start is None for one in copies) else ""

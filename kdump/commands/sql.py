@@ -214,8 +214,6 @@ def _text_of(file: str) -> str:
 
 
 class _Command:
-    """One run of ``kdump sql``."""
-
     def __init__(self, given: dict[str, Any], paths: tuple[str, ...], known: dict[str, View]) -> None:
         self.given, self.paths, self.known = given, paths, known
         self.session = session.Session(quiet=given["quiet"])
@@ -245,7 +243,7 @@ class _Command:
         )
 
     def _typed(self, decoder: PayloadDecoder | None) -> TypedColumns | None:
-        """Return the columns of the subject, if one is given, and give them to the views."""
+        """Return the columns of the subject, or None without one, and add them to the views."""
         if decoder is None or self.given["subject"] is None:
             return None
         from kdump.arrow.typed import TypedColumns
@@ -257,7 +255,6 @@ class _Command:
         return typed
 
     def _decoder(self, wanted: Wanted) -> PayloadDecoder | None:
-        """Return the decoder of payloads, or None if none is needed."""
         if self.given["decode"] == "none":
             return None
         return shared.payload_decoder(self.given, self.paths, self.session, wanted)
@@ -307,7 +304,7 @@ class _Command:
             raise
 
     def query(self, engine: Engine, text: str, running: list[Running]) -> int:
-        """Write the rows of a query; ``running`` gets it while it runs."""
+        """Write the rows of a query; ``running`` receives the running query."""
         from kdump.sql.reading import QueryReading
 
         with metered(wanted=self.given["stats"]) as meter:
@@ -341,7 +338,6 @@ class _Command:
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
-        """Return the output for rows; it is created at the first write."""
         if self.out is None:
             with open_output(escape=self.output != "arrow") as out:
                 yield out

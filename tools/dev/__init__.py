@@ -1,1 +1,1 @@
-"""What a developer runs after an edit: it compiles the kernel and writes tables from the code."""
+"""Commands for developers: they compile the kernel, check the English, and write tables from the code."""

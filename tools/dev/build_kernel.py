@@ -31,12 +31,12 @@ ADDRESS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined
 
 
 def target(name: str) -> Path:
-    """Return where a module goes when it is compiled."""
+    """Return the path of a compiled module."""
     return FOLDER / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 
 def remove() -> None:
-    """Remove what is compiled."""
+    """Remove the compiled modules."""
     for name in (kernel.SHARED, *kernel.MODULES):
         target(name).unlink(missing_ok=True)
 
@@ -86,7 +86,7 @@ def _with_checks(source: str) -> str:
 
 
 def main() -> int:
-    """Do what the command line asks for."""
+    """Run the command line."""
     parser = arguments.parser(__doc__)
     parser.add_argument("--address", action="store_true", help="with AddressSanitizer and UndefinedBehaviorSanitizer")
     parser.add_argument("--bounds", action="store_true", help="with every check of bounds, in all functions")
