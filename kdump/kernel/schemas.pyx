@@ -677,8 +677,10 @@ cdef class ProtobufText(JsonText):
         cdef int other
         cdef unsigned int wire
         cdef Field* field
+        cdef Py_ssize_t start
         while self.at < end:
-            if not self.varint(&tag, end) or tag >> 32:
+            start = self.at
+            if not self.varint(&tag, end) or tag >> 32 or self.at - start > 5:
                 return False
             place = self.find(message, <unsigned int> (tag >> 3), place + 1)
             if place < 0:

@@ -177,8 +177,9 @@ class _ProtobufPlan:
         if isinstance(resolved, MessageType):
             kind, target = "message", self.message(resolved)
         elif isinstance(resolved, EnumType):
-            kind, closed = "enum", resolved.closed
             names = enum_names(resolved)
+            kind = "enum"
+            closed = resolved.closed or None in names.values()  # other numbers of NullValue take the general path
             target, count = self._enum(resolved, names), len(names)
         else:
             kind = field.type

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.schemas import well_known
 from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
-from kdump.schemas.proto_model import MAX_NUMBER, SCALARS, EnumType, FieldType, MessageType, Pool, ProtoFile
+from kdump.schemas.proto_model import SCALARS, EnumType, FieldType, MessageType, Pool, ProtoFile
 from kdump.schemas.proto_text import parse as parse_text
 from kdump.schemas.protobuf_wire import (
     BYTES,
@@ -28,6 +28,7 @@ from kdump.schemas.protobuf_wire import (
     Read,
     group_end,
     int32,
+    read_tag,
     scalar,
     skip,
     span,
@@ -135,11 +136,13 @@ def enum_names(kind: EnumType) -> dict[int, str | None]:
 
 def _enum(kind: EnumType) -> Read:
     names = enum_names(kind)
-    closed = kind.closed
+    closed, is_null = kind.closed, kind.full_name == _NULL
 
     def read(data: bytes, position: int, end: int, _: _Walk) -> tuple[Any, int]:
         value, position = varint(data, position, end)
         signed = int32(value)
+        if is_null:  # whatever number it has
+            return None, position
         return names.get(signed, _NOTHING if closed else signed), position
 
     return read
@@ -434,13 +437,13 @@ class ProtobufReader:
             if tag < 128:
                 position += 1
             else:
-                tag, position = varint(data, position, end)
+                tag, position = read_tag(data, position, end)
             put = puts.get(tag)
             if put is not None:
                 position = put(made, data, position, end, walk)
                 continue
-            if not 0 < tag >> 3 <= MAX_NUMBER:
-                raise UndecodableError(f"a field of number {tag >> 3}")
+            if tag < 8:
+                raise UndecodableError("a field of number 0")
             position = skip(data, position, end, tag & 7, tag >> 3)
             walk.unknown.append(tag >> 3)
         walk.level -= 1
@@ -450,7 +453,7 @@ class ProtobufReader:
         """Return whether a message that :meth:`plain` has read has unknown fields, those of its parts left out."""
         puts, position = self._plans[id(kind)].puts, begin
         while position < end:
-            tag, position = varint(data, position, end)
+            tag, position = read_tag(data, position, end)
             if tag not in puts:
                 return True
             position = skip(data, position, end, tag & 7, tag >> 3)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.schemas.avro import base64, number
 from kdump.schemas.errors import UndecodableError
+from kdump.schemas.proto_model import MAX_NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +32,18 @@ def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise UndecodableError("a number takes more than 10 bytes")
+
+
+_MOST_OF_TAG: Final = 5
+"""Bytes of a tag, which has 32 bits."""
+
+
+def read_tag(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """Return the tag at a position, and the position after it. Raises UndecodableError, as protobuf refuses it."""
+    tag, after = varint(data, position, end)
+    if after - position > _MOST_OF_TAG or not 0 < tag >> 3 <= MAX_NUMBER:
+        raise UndecodableError(f"a field of number {tag >> 3}")
+    return tag, after
 
 
 def zigzag(value: int) -> int:
@@ -155,7 +168,7 @@ def group_end(data: bytes, position: int, end: int, field: int) -> tuple[int, in
     open_groups = [field]
     while True:
         begin = position
-        tag, position = varint(data, position, end)
+        tag, position = read_tag(data, position, end)
         wire, found = tag & 7, tag >> 3
         if wire == END_GROUP:
             if found != open_groups.pop():

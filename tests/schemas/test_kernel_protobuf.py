@@ -7,7 +7,7 @@ from kdump.printers.json_text import quote, scalar
 from kdump.rows.columns import DECODED
 from kdump.schemas.errors import UndecodableError
 from kdump.schemas.protobuf import ProtobufReader
-from tests.schemas.test_protobuf import PROTO2, SCHEMA, fill, messages
+from tests.schemas.test_protobuf import NULL_PAYLOADS, NULLS, PROTO2, SCHEMA, fill, messages
 
 pytestmark = pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is not compiled")
 
@@ -180,3 +180,9 @@ def test_messages_that_are_nested_deep():
     for _ in range(80):
         payload = b"\xd2\1" + bytes([len(payload) & 127 | 128, len(payload) >> 7]) + payload
         both.compare(payload)
+
+
+def test_null_values_of_any_number():
+    both = Both(NULLS, "m.M")
+    for payload in NULL_PAYLOADS:
+        both.compare(bytes.fromhex(payload))

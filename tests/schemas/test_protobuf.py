@@ -6,6 +6,7 @@ from pathlib import Path
 import grpc_tools
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf.message import DecodeError
 from grpc_tools import protoc
 
 from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
@@ -233,6 +234,27 @@ def test_well_known_types_that_come_twice_are_merged():
     assert hexed(reader, "0a02 0801 0a05 1080ade204").value == {"t": "1970-01-01T00:00:01.010Z"}
 
 
+NULLS = """syntax = "proto3"; import "google/protobuf/struct.proto"; package m;
+message M { google.protobuf.NullValue n = 1; repeated google.protobuf.NullValue r = 2; google.protobuf.Value v = 3;
+map<int32, google.protobuf.NullValue> e = 4; oneof o { google.protobuf.NullValue q = 5; int32 x = 6; } }"""
+
+
+NULL_PAYLOADS = ["", "0807", "1204 00070007", "1a020802", "2204 08011007", "2807", "1a09 3207 0a02 0802 0a01 20"]
+
+
+@pytest.mark.parametrize("payload", NULL_PAYLOADS)
+def test_a_null_value_of_any_number_is_null(payload):
+    data = bytes.fromhex(payload)
+    kind, _, pool = messages(NULLS, "m.M")
+    try:
+        wanted = expected(kind.FromString(data), pool)
+    except DecodeError:
+        with pytest.raises(UndecodableError):
+            ProtobufReader(NULLS).read(data, 0, [0])
+        return
+    assert ProtobufReader(NULLS).read(data, 0, [0]).value == wanted
+
+
 ENTRIES = """syntax = "proto2"; package m;
 message M { map<string, M> of = 1; map<string, E> by = 2; map<string, int32> plain = 3; optional int32 x = 4;
 enum E { A = 0; } }"""
@@ -279,6 +301,9 @@ def test_unknown_fields_are_named():
         "4b",
         "4c",
         "4b 54",
+        "8880808080 00 01",  # a tag of six bytes
+        "4b a5dedcfc35 00 4c",  # a tag of more than 32 bits, in a group
+        "4b 0001 4c",
         "08" + "ff" * 10 + "01",
         "220180",
     ],
