@@ -6,6 +6,7 @@ from binascii import b2a_base64, hexlify
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
+from kdump import kernel
 from kdump.dump_log_segments.decoder_classes import Decoders
 from kdump.dump_log_segments.dialects.segments import NEWEST
 from kdump.dump_log_segments.java_files import offset_in_name
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.primitives.encodings import Encoding
+    from kdump.printers.kernel_rows import FrameSearch
     from kdump.records.magic_0_1 import Message
     from kdump.records.record_batch import RecordBatch
     from kdump.rows.redaction import Redactor
@@ -66,6 +68,8 @@ class DumpText:
             self._decoders = Decoders(decode, decode, encoding)
         self._sides = ("key",) * (decodes and keys) + ("value",) * (decodes and values)
         """The sides that are also printed decoded."""
+        self._is_java = decode is java_text
+        self._search: FrameSearch | None = None
         self._by_kernel = batches or (not self._sides and (redactor is None or decode is java_text))
         """Whether the kernel can write the selected payloads."""
         self._printer: _Printer | None = None
@@ -80,9 +84,14 @@ class DumpText:
             printer.of_run(records, made, deep=not self.batches)
         elif self._by_kernel and isinstance(records, BatchRecords) and (self.batches or not holds_large(records)):
             printer.batch(item.batch, deep=not self.batches)
+        elif isinstance(records, RunRecords) and self._is_plain(item):
+            printer.of_run(records, made, deep=True)
         else:
             for one in item.each(batches=self.batches):
-                self._records(printer, one)
+                if self._is_plain(one):
+                    printer.batch(one.batch, deep=True)
+                else:
+                    self._records(printer, one)
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
         """Return the first lines of a run, or None; a thread may call this."""
@@ -90,6 +99,26 @@ class DumpText:
         if printer is None or not self._by_kernel or printer.path != item.file.name:
             return None
         return printer.make(run)
+
+    def _is_plain(self, item: SelectedBatch) -> bool:
+        """Return whether decoded sides are wanted, but no record has one, and the kernel prints the records."""
+        records, topic = item.records, item.file.topic or ""
+        if not (self._sides and self._is_java and self.redactor is None and kernel.COMPILED):
+            return False
+        if not isinstance(records, (BatchRecords, RunRecords)):
+            return False
+        if isinstance(records, BatchRecords) and holds_large(records):
+            return False
+        from kdump.rows.values import has_words  # few runs decode
+        from kdump.schemas.decoder import has_own_layouts
+
+        if has_words(topic) or has_own_layouts(topic):
+            return False
+        if self._search is None:
+            from kdump.printers.kernel_rows import FrameSearch
+
+            self._search = FrameSearch()
+        return not self._search.finds(item, records)
 
     def _records(self, printer: _Printer, item: SelectedBatch) -> None:
         printer.header(item.batch)

@@ -338,6 +338,40 @@ _JSON_SLOTS: Final = {
 }
 
 
+class FrameSearch(KernelRows):
+    """Finds out whether a record of a batch may name a schema. It makes no rows."""
+
+    def __init__(self) -> None:
+        super().__init__((), "auto", None, lambda _, data: data)
+        self._is_found = False
+
+    def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:  # noqa: ARG002  the same for all
+        return [ROW_SLOTS["decoded_if_framed"]]
+
+    def decoded(self, _key: bytes | None, _value: bytes | None, _headers: Sequence[Header]) -> bytes:
+        self._is_found = True
+        return b""
+
+    def finds(self, item: SelectedBatch, records: BatchRecords | RunRecords) -> bool:
+        """Return whether a record may name a schema, or the kernel cannot read all records."""
+        shape = self.shape_of(item)
+        if shape is None:
+            return True
+        self._is_found = False
+        kernel = self.kernel
+        if not isinstance(records, RunRecords):
+            if self.begin(records):
+                kernel.lines(None, shape, CHUNK)
+                kernel.gaps.clear()
+                return self._is_found or kernel.left > 0
+            return True
+        _, lines = self.ahead.begin(records.run, records.row, records.stop, None)
+        while not (self._is_found or kernel.stuck or lines) and (kernel.left or kernel.row < records.stop):
+            lines = kernel.run(None, shape, CHUNK)
+            kernel.gaps.clear()
+        return self._is_found or kernel.stuck
+
+
 class CsvRows(KernelRows):
     """Makes lines of CSV."""
 

@@ -119,3 +119,23 @@ def test_get_prints_chosen_fields(logs):
     assert (refused.returncode, b"add --decode auto" in refused.stderr) == (2, True)
     refused = kdump("get", "orders-0@0", "--in", logs, "--no-payload", *chosen)
     assert (refused.returncode, b"--no-payload leave that out" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("framed", [None, 0, 7, 39])
+def test_text_of_plain_batches_is_that_of_the_kernel(logs, tmp_path, framed):
+    batches = []
+    for number in range(40):
+        records = [forge.record(b"k%d" % n, b"value %d" % n, offset=n) for n in range(50)]
+        if number == framed:
+            records[7] = forge.record(b"k", ORDER, offset=7)
+        batches.append(forge.batch(records, base_offset=number * 50))
+    broken = bytearray(batches[20])
+    broken[-1] ^= 1
+    log_dirs.write(tmp_path, "orders-0", {0: b"".join([*batches[:20], bytes(broken), *batches[21:]])})
+    plain = kdump("dump", tmp_path).stdout
+    for env in ({}, {"KDUMP_KERNEL": "off"}):
+        done = kdump("dump", tmp_path, "--decode", "auto", "--schemas", logs, env=os.environ | env)
+        assert done.returncode == 3
+        assert len(decoded_lines(done.stdout)) == (framed is not None)
+        lines = done.stdout.splitlines(keepends=True)
+        assert b"".join(line for line in lines if not line.startswith(b"  decoded")) == plain
