@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.dump_log_segments.options import Options
+from kdump.dump_log_segments import Options
 from kdump.errors import KdumpError
 
 if TYPE_CHECKING:

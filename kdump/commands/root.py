@@ -13,7 +13,7 @@ import click
 from kdump import __version__
 from kdump.command_line.limit_options import CACHE, JOBS, MAX_BATCH_BYTES, RAW_OUTPUT
 from kdump.commands.classic import COMPAT, classic
-from kdump.dump_log_segments.options import DEFAULT_MAX_MESSAGE_SIZE, Options
+from kdump.dump_log_segments import DEFAULT_MAX_MESSAGE_SIZE, Options
 from kdump.errors import ExitStatus, KdumpError
 from kdump.internal_topics import DECODER_SWITCHES
 from kdump.output.stdout import give_up

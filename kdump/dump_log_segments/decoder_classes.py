@@ -14,8 +14,8 @@ from kdump.primitives.encodings import java_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.dump_log_segments import Options
     from kdump.dump_log_segments.dialects.segments import Dialect
-    from kdump.dump_log_segments.options import Options
 
     Decoder: TypeAlias = Callable[[bytes], bytes]
 

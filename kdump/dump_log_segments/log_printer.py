@@ -32,8 +32,8 @@ from kdump.segments.walk import Window
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
+    from kdump.dump_log_segments import Options
     from kdump.dump_log_segments.decoder_classes import Decoders
-    from kdump.dump_log_segments.options import Options
     from kdump.dump_log_segments.run import DumpRun
     from kdump.log_dirs.files import Source
     from kdump.parallel.turns import OutputTurn

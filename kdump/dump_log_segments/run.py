@@ -17,11 +17,11 @@ from kdump.primitives.terminal import harmless
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.dump_log_segments import Options
     from kdump.dump_log_segments.decoders.texts import Parser
     from kdump.dump_log_segments.dialects.payload import PayloadDialect
     from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.dialects.state import StateDialect
-    from kdump.dump_log_segments.options import Options
     from kdump.kernel.lines import Shape
     from kdump.log_dirs.local import LocalFile
 

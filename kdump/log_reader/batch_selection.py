@@ -86,8 +86,8 @@ class BatchSelection:
 
         ``outcomes`` returns the outcomes of the partition's transactions; without it, selected batches of transactions
         have the outcome None. ``offer`` is called with batches of magic 2; a batch for which it returns True is yielded
-        without records. It is called only if the filter looks at offsets and times alone. With ``offer_all`` it is
-        always called, and applies the filter itself.
+        without records. If the filter has conditions on fields of records, ``offer`` is called only with ``offer_all``,
+        and applies the filter itself.
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._offer = None if wanted.looks_into_fields and not offer_all else offer

@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump import kernel
+from kdump.dump_log_segments import Options
 from kdump.dump_log_segments.decoder_classes import Decoders
 from kdump.dump_log_segments.dialects.segments import NEWEST
 from kdump.dump_log_segments.java_files import offset_in_name
 from kdump.dump_log_segments.log_printer import LogPrinter
-from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record import Record

@@ -82,7 +82,7 @@ _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
 
 
 class RangeChecksum:
-    """Computes checksums of ranges of a source in constant time, while their positions rise.
+    """Computes checksums of many overlapping ranges of a source, and reads each byte about once.
 
     A checksum of the bytes up to each multiple of SUM_BYTES is stored, from the first position on. Checksums far before
     the current position are dropped. A position far after it starts again: the bytes between are not read.

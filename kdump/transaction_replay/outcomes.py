@@ -161,9 +161,9 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 class SegmentOutcomes(NamedTuple):
     """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    ``ended`` lists only the first commit of each producer: later ones do not affect other segments. ``wrong`` has a
-    sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the last batch; in the last segment
-    it is ignored, because a broker may still be writing there. ``base`` is the base offset in the segment's name.
+    ``ended`` has a commit only if it is the first end of its producer here: later ones do not affect other segments.
+    ``wrong`` has a sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the last batch; in
+    the last segment it is ignored, because a broker may be writing there. ``base`` is the base offset of the name.
     """
 
     ended: tuple[AbortedTxn | EndedTransaction | DamagedGap | Doubt, ...] = ()

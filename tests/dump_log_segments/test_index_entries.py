@@ -8,10 +8,9 @@ import struct
 import pytest
 
 from kdump import kernel
-from kdump.dump_log_segments import index_printer
+from kdump.dump_log_segments import Options, index_printer
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
-from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError
 from kdump.log_dirs.local import LocalFile

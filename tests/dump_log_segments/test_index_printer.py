@@ -7,12 +7,11 @@ import struct
 
 import pytest
 
-from kdump.dump_log_segments import index_printer
+from kdump.dump_log_segments import Options, index_printer
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dialects import state as dialects_state
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.java_files import java_split, snapshot_id
-from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError, UnreadableError
 from testing import GOLDEN, ROOT, forge, goldens

@@ -6,9 +6,9 @@ import random
 import pytest
 
 from kdump import kernel
+from kdump.dump_log_segments import Options
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
-from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError
 from kdump.primitives import compression

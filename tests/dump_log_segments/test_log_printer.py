@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from kdump import cli, kernel
+from kdump.dump_log_segments import Options
 from kdump.dump_log_segments.log_printer import end_of
-from kdump.dump_log_segments.options import Options
 from testing import forge
 from testing.processes import kdump
 

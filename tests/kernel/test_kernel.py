@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from kdump import kernel
+from kdump.dump_log_segments import Options
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.log_printer import LogPrinter
-from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import KdumpError
 from kdump.formats import record_layout

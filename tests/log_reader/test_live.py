@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from kdump.dump_log_segments import Options
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
-from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import Reporter, UnreadableError
 from kdump.log_dirs.local import LocalFile

@@ -17,12 +17,11 @@ from typing import BinaryIO
 from kdump import kernel
 from kdump.checks import whole_partition as check
 from kdump.checks.log_dir import LogDirs
-from kdump.dump_log_segments import decoders
+from kdump.dump_log_segments import Options, decoders
 from kdump.dump_log_segments.decoders.texts import Parser
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
-from kdump.dump_log_segments.options import Options
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import SILENT, DamageError, UnreadableError
 from kdump.formats import producer_snapshot
