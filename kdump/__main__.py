@@ -3,9 +3,9 @@
 import sys
 
 CTRL_C = 130
-"""What a shell reports for a program that Ctrl-C ended (128 + SIGINT)."""
+"""The exit status after Ctrl-C (128 + SIGINT, as in shells)."""
 MANY = 50_000
-"""New objects after which Python looks for garbage, more than imports make: these stay, a dump's go at once."""
+"""New objects after which Python collects garbage: more than imports make, since those objects stay."""
 
 MONITORS = 6
 """Tools that may watch a Python, at most."""
@@ -32,7 +32,7 @@ def main() -> int:
             status = cli.main()
         except signals.EndedBySignal as ended:
             signals.clean_up()
-            os._exit(ended.status)  # what is still buffered may be for a terminal that is gone
+            os._exit(ended.status)  # buffered output may be for a closed terminal
         finally:
             signals.clean_up()
         gc.freeze()  # the process ends: a last garbage collection would only take time

@@ -50,7 +50,7 @@ class LogBatch:
 
     found: SelectedBatch
     lost: Callable[[DamagedRange], None] | None = None
-    """Takes damage among its records, where these are read when they are asked for."""
+    """Receives damage among its records, which are read on access."""
 
     def __repr__(self) -> str:
         return f"<LogBatch {self.file} byte {self.position}: offsets {self.base_offset} to {self.last_offset}>"
@@ -556,7 +556,7 @@ def _report(found: Iterable[Finding], unreadable: list[UnreadableError], notes: 
 
 @dataclass(frozen=True)
 class SalvageReport:
-    """The result of :func:`salvage`: each partition that was written, and what is lost."""
+    """The result of :func:`salvage`: the written partitions, and the damage."""
 
     partitions: tuple[Salvaged, ...]
     """The name, the segments written, and the account of each partition."""
@@ -660,18 +660,25 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
 ) -> Log:
     """Return the log that ``path`` holds: a segment, glob, partition folder, log dir or archive, or several.
 
-    Arguments are named as the options of ``kdump dump``; of those that may be given several times an iterable is
-    taken. ``offset`` is one, or a pair that holds both ends. ``since`` is inclusive and ``until`` not: ms, ISO 8601
-    (UTC unless it names an offset) or a datetime with a zone. Any of several keys takes a record; a header with the
-    value None takes any. ``out_of_order`` reads segments that begin after ``until`` too, for older records in
-    them. ``remote`` is where segments of tiered topics lie, ``remote_keys`` the files with the private keys of its key
-    pairs, by name. Of several replicas of a partition the best is read: the one with the newest leader epoch, then the
-    highest log end offset; with ``every_replica`` all are. A batch of more than ``max_batch_bytes``, compressed or
-    decompressed, is damage. ``decode`` decodes payloads that carry the id of a schema (``decoded`` of a record, and a
-    column); the schemas are those of ``schemas_topic`` in ``schemas``, by default in ``path``. With it ``key`` and
-    ``grep`` look into decoded payloads, too. ``schema`` is a subject, or a version of it (``orders-value:3``): Arrow
-    tables and DataFrames get columns of its types, ``keyDecoded`` and ``valueDecoded``, with ``decode="auto"`` implied.
-    Nothing but keys is read before the log is iterated. Raises UsageError, and UnreadableError for a key.
+    Arguments have the names and meaning of the options of ``kdump dump``. An option that may be given several times is
+    an iterable.
+
+    ``offset`` is an offset, or a pair of first and last offset. ``since`` is inclusive, ``until`` exclusive: ms, ISO
+    8601 (UTC unless it names a zone) or a datetime with a zone. ``out_of_order`` also reads segments that begin after
+    ``until``, for older records in them. A record matches ``key`` with any of several keys. A header with the value
+    None matches any value.
+
+    ``remote`` is the remote storage of tiered topics, ``remote_keys`` maps names of key pairs to files with private
+    keys. Of several replicas of a partition only the best is read, unless ``every_replica`` is set: the one with the
+    newest leader epoch, then the highest log end offset. A batch of more than ``max_batch_bytes``, compressed or
+    decompressed, is damage.
+
+    ``decode`` decodes payloads with a schema id, for ``decoded`` of a record, the column of this name, and the filters
+    ``key`` and ``grep``. The schemas come from ``schemas_topic`` in ``schemas``, by default in ``path``. ``schema`` is
+    a subject or a version of it (``orders-value:3``): Arrow tables and DataFrames get the typed columns ``keyDecoded``
+    and ``valueDecoded``. It implies ``decode="auto"``.
+
+    No file except keys is read before the log is iterated. Raises UsageError, and UnreadableError for a key.
 
     >>> import kdump
     >>> log = kdump.open("golden/brokers/4.2.2", topic="c-none", offset=(3, 4))

@@ -39,7 +39,7 @@ class CheckedPaths(NamedTuple):
     release: str | None
     configs: Mapping[str, str]
     whole: ClusterImage | None = None
-    """The image of one metadata log, if all of it replays."""
+    """The image of the only metadata log, if all its records replay."""
 
     def steps(
         self, checked: Iterable[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
@@ -55,7 +55,7 @@ class CheckedPaths(NamedTuple):
         yield list(across_log_dirs.check(self.partitions, dirs))
         try:
             yield from self._starts(results)
-        except StoreError as error:  # nothing is known of the rest; what a disk does not give is a cause of the start
+        except StoreError as error:  # an error of a disk is a cause in the result instead
             fail(error)
 
     def _starts(self, results: Sequence[CheckedPartition]) -> Iterator[Started]:
@@ -247,7 +247,7 @@ def starts(
     """
     if not places:
         return
-    from kdump.broker_start import release  # what is no log dir needs none
+    from kdump.broker_start import release  # only log dirs need it
     from kdump.broker_start.start import StartOptions, brokers, dry_start
 
     options = StartOptions(release.of(name or release.NEWEST), configs, node_id(configs), wanted.max_batch_bytes)

@@ -33,7 +33,7 @@ The cluster is lost, only volumes are left:
 """The output of ``kdump`` without arguments: at most 24 lines of 80 columns."""
 
 COMPLETE: Final = "_KDUMP_COMPLETE"
-"""The environment variable in which a shell asks for completions (click): it passes no arguments."""
+"""The environment variable by which a shell requests completions from click, without arguments."""
 
 
 def main() -> int:  # noqa: PLR0911  each way to end has its status

@@ -110,7 +110,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True)
 class Answer(Generic[L]):
-    """The lines of an answer, and what it rests on: sentences on damage, on derived files not used, and remarks."""
+    """The lines of an answer, with its reports: sentences on damage, on index files that were not used, and notes."""
 
     lines: tuple[L, ...]
     damage: tuple[str, ...] = ()
@@ -214,7 +214,7 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
     )
     finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, Reporter(fail=say.fail))
     found = list(finder.find(inputs.paths))
-    if meant.is_choosy:  # a log without a name belongs to no topic that is asked for
+    if meant.is_choosy:  # a log without a name is of no selected topic
         found = [one for one in found if every or one.topic is not None]
     named = with_names(found, say.note, name=COPY if inputs.brokers else BY_PATH, every=every)
     kept = [

@@ -1,4 +1,4 @@
-"""The recorded outputs in golden/: which command lines there are, and what each release of the original said.
+"""The recorded outputs in golden/: the command lines, and the output of each release of the original.
 
 golden/cases.tsv holds a case per line: its name and the arguments of the tool, separated by tabs; paths are relative to
 golden/. golden/runs/RELEASE.jsonl holds the runs of one release, a JSON object per line in the order of the names:

@@ -73,7 +73,7 @@ def on_a_terminal(
 ) -> tuple[subprocess.CompletedProcess, bytes]:
     """Call one of the functions above with a terminal for ``streams``, on which ``typed`` was typed.
 
-    Return what it returns, and what was shown.
+    Return its result, and the bytes that the terminal received.
     """
     ours, theirs = pty.openpty()
     os.write(ours, typed)

@@ -1,4 +1,4 @@
-"""A file system as ``pyarrow.fs`` has them, over a folder of this machine, that fails when a test says so."""
+"""A file system with the methods of ``pyarrow.fs`` over a local folder, which fails on request of a test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FlakyStore:
         self.fault, self.short = fault, short
 
     def get_file_info(self, what: Any) -> Any:
-        """Look a path up, or list a folder."""
+        """Return the FileInfo of a path, or of all files in a folder."""
         is_path = isinstance(what, str)
         self.fault("look" if is_path else "list", what if is_path else what.base_dir)
         return self._system.get_file_info(what)

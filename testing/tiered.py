@@ -79,7 +79,7 @@ class Segment:
         return partition + self.id + b"\0"
 
     def added(self, state: int = COPYING, *, size: int | None = None, custom: bytes | None = None) -> bytes:
-        """The value of the record that says that its copy begins."""
+        """The value of the record for the beginning of its copy."""
         epochs = self.epochs or ((0, self.start),)
         body = self.metadata_id() + struct.pack(">qqiqq", self.start, self.end, 1, TIME, TIME)
         body += unsigned(len(epochs) + 1) + b"".join(struct.pack(">iq", *one) + b"\0" for one in epochs)
@@ -88,12 +88,12 @@ class Segment:
         return b"\1\0\0" + body
 
     def changed(self, state: int, *, custom: bytes | None = None) -> bytes:
-        """The value of the record that says that it is in another state."""
+        """The value of the record for another state."""
         body = self.metadata_id() + struct.pack(">iq", 1, TIME + 1000) + (b"\0" if custom is None else compact(custom))
         return b"\1\1\0" + body + bytes([state]) + b"\0"
 
     def partition_deleted(self, state: int) -> bytes:
-        """The value of the record that says how far the deletion of its partition is."""
+        """The value of the record for a state of the deletion of its partition."""
         partition = compact(self.topic.encode()) + self.topic_id + struct.pack(">i", self.partition) + b"\0"
         return b"\1\2\0" + partition + struct.pack(">iqb", 1, TIME + 1000, state) + b"\0"
 
@@ -152,7 +152,7 @@ def xored(left: bytes, right: bytes) -> bytes:
 
 
 def packed_sizes(sizes: list[int]) -> str:
-    """The sizes of chunks as ``transformedChunks`` has them."""
+    """Return the sizes of chunks in the form of ``transformedChunks``."""
     if len(sizes) == 1:
         raw = struct.pack(">ii", 1, sizes[0])
     else:

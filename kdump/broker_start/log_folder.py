@@ -1,6 +1,6 @@
 """The log dirs and partition folders of a broker, and the outcome of a start for one partition folder.
 
-:mod:`kdump.recovery.log_loader` works out what happens to the segments. This module adds the other files of the folder.
+:mod:`kdump.recovery.log_loader` has the outcome for the segments. This module adds the other files of the folder.
 Sources: Kafka's classes UnifiedLog (``apply``, ``initializeTopicId``), LogLoader, LogSegment, ProducerStateManager and
 LeaderEpochFileCache.
 """

@@ -39,7 +39,7 @@ class Shortfall(NamedTuple):
     text: str
     missing: int
     strays: str
-    """The -stray folder with records of it, or an empty text."""
+    """The -stray folder with records of the partition, or an empty text."""
 
 
 def evidence_text(reached: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""Checks snapshots of the metadata log (``.checkpoint``): each one, and all of them against the log.
+"""Checks snapshots of the metadata log (``.checkpoint``): each one alone, and all against the log.
 
 The name has the end offset and the epoch. Offsets inside count from 0. The first batch is a control batch that begins
 with SNAPSHOT_HEADER, the last one ends with SNAPSHOT_FOOTER. A node renames a snapshot when it is complete, so a

@@ -512,8 +512,8 @@ class LogCheck:
         header = batch.header
         producer, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
         if producer < 0:
-            # Brokers write 0 into the sequence of what they append themselves (offsets, groups), KafkaJS also into the
-            # epoch. DefaultRecordBatch.hasProducerId looks at the id alone.
+            # Brokers write sequence 0 in their own batches (offsets, groups), KafkaJS also epoch 0.
+            # DefaultRecordBatch.hasProducerId compares the id alone.
             if producer != -1 or epoch not in {-1, 0} or sequence not in {-1, 0} or batch.is_transactional:
                 self._say(
                     Code.PRODUCER,

@@ -175,7 +175,7 @@ class TimeIndexCheck(IndexFileCheck):
             )
 
     def _coverage(self, *, closed: bool, offsets_good: bool) -> Iterator[Finding]:
-        if not self.index.filled or self.faults or self.index.ragged:  # what is missing has a cause that was reported
+        if not self.index.filled or self.faults or self.index.ragged:  # the cause of missing entries was reported
             return
         slot = self.index.filled - 1
         last = self.index[slot]

@@ -1,1 +1,1 @@
-"""Shared by commands: options, the run of an answering command, standard error and the exit status, help."""
+"""Code that commands share: options, the run of an answering command, messages and the exit status, help."""

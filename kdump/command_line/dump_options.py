@@ -70,7 +70,7 @@ def named_columns(
 
 
 class DumpOptions:
-    """The options of ``kdump dump``, checked against each other, and what follows from them."""
+    """The options of ``kdump dump``, checked against each other, and properties that depend on them."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         """``given`` has the parsed values by parameter name. Raises UsageError for options that exclude each other."""

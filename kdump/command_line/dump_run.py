@@ -61,7 +61,7 @@ class Dump:
             self.stats = ReadStats()
 
     def stats_line(self) -> dict[str, object]:
-        """Return the line of --stats: the counts of what was read."""
+        """Return the line of --stats: the counts of segments, batches and records that were read."""
         read = self.stats
         unread = len(self.session.said.failed)
         return {

@@ -65,7 +65,7 @@ MAX_BATCH_BYTES: Final = Shared.option(
 
 
 def _jobs(ctx: click.Context, _: click.Parameter, jobs: int | None) -> int | None:
-    """Take one job at its word, for the whole process: no thread reads ahead of it either."""
+    """Turn reading ahead in threads off for the whole process, if there is one job."""
     if jobs == 1 and not ctx.resilient_parsing:
         from kdump.segments import read_ahead
 

@@ -145,7 +145,7 @@ def _remote(
         has_all = not (listed.known or closed or unread or unlisted)  # else some are local or cannot be read
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
         _partition(checked._replace(findings=tuple(kept)), run, output)
-    if unlisted:  # it may have listed what is there, and said of what is gone that it was deleted
+    if unlisted:  # it may list present segments, and deletions of absent ones
         run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}, which could not be read whole")
     else:
         found = remote_storage.check(local, remote, listed, how.at, remote_storage.UnreadCopies.of(unread), run.fail)

@@ -42,9 +42,9 @@ def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
 def classic(
     files: str, options: Options, given: Collection[str], compat: str = COMPAT, jobs: int | None = None
 ) -> None:
-    """Dump ``files``, which commas separate. ``given`` names the options that the command line holds.
+    """Dump ``files``, which commas separate. ``given`` has the names of the options on the command line.
 
-    With ``raw_output`` among them a terminal gets control characters unchanged.
+    With ``raw_output`` control characters are printed unchanged on a terminal.
     """
     from kdump import kernel
     from kdump.dump_log_segments.dialects import segments as dialects

@@ -1,4 +1,4 @@
-"""``kdump compat``: the releases of Kafka whose output kdump prints, and what changed in each."""
+"""``kdump compat``: the releases of Kafka whose output kdump prints, and the changes in each."""
 
 from __future__ import annotations
 

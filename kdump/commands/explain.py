@@ -1,4 +1,4 @@
-"""``kdump explain``: why a consumer is not given the record of an offset."""
+"""``kdump explain``: why a consumer does not receive the record of an offset."""
 
 from __future__ import annotations
 

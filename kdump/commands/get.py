@@ -346,7 +346,7 @@ def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | 
 
 
 def missing(partitions: list[Partition], offset: int) -> str:
-    """Return why no batch covers an offset, as far as the files show; an empty text where there is no batch at all."""
+    """Return the reason why no batch covers an offset, by the batches around it; empty if there is no batch."""
     before = after = None
     for item in _near(partitions, offset):
         if item.batch.last_offset < offset:

@@ -70,7 +70,7 @@ def command(**given: Any) -> int:
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
     """Report partitions of ``__consumer_offsets`` that are not in the paths, of ``count`` (None: unknown).
 
-    What is asked for and may lie there cannot be read: a group by its id, or all of them for a reset.
+    It is an error if a requested group belongs to an absent partition, or for a reset without ids.
     """
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}

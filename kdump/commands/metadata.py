@@ -160,7 +160,7 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
     given = list(paths)
     wanted = Wanted(topics=(TOPIC,), siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
     found = list(Finder(wanted, Reporter(fail=session.fail)).find(given))
-    if not found and not session.met and "-" not in given:  # a copy of the log may lie in a folder of any name
+    if not found and not session.met and "-" not in given:  # a copy of the log may be in a folder of any name
         anywhere = Wanted(siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
         found = [each for each in Finder(anywhere, Reporter(fail=session.fail)).find(given) if each.topic is None]
     _of_one_cluster(found)

@@ -74,7 +74,7 @@ class _Verdict:
         self.lines = [total, *found, *(line for line in rest if NOTES not in line)]
 
     def _findings(self, verdicts: str) -> Iterator[str]:
-        """Yield the worst findings with what to do; ``verdicts`` has its own, and their commands."""
+        """Yield the worst findings with their advice, without those that ``verdicts`` contains."""
         self._found.sort(key=lambda each: (not each.fatal, not each.is_grave, each.level is not Level.LOG))
         advice: list[str] = []
         for finding in self._found[:FINDINGS]:

@@ -118,7 +118,7 @@ class Once(click.Option):
 
 
 def _decoder_switches(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that decode the records of Kafka's own topics."""
+    """Add the options that decode the records of Kafka's own topics to a command."""
     for topic, switch in reversed(DECODER_SWITCHES.items()):
         command = click.option(f"--{switch}", is_flag=True, help=f"Decode records of {topic}.")(command)
     return command
@@ -344,7 +344,7 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
         click.echo(f"WARNING: {note}", err=True)  # as Java's own warnings begin, which readers of this output pass over
     given = [name for name in ctx.params if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
     switches = [switch for switch in DECODER_SWITCHES.values() if options.pop(switch.replace("-", "_"))]
-    options.pop("raw_output")  # it stands in given
+    options.pop("raw_output")  # it is in given
     chosen = Options(**options, decoder_switch=switches[0] if switches else None)
     classic(files, chosen, given, compat, jobs)
 

@@ -79,7 +79,7 @@ def command(
     done = 0
     for one in partitions.write(found, inputs, out, how, note=run.note, progress=run.progress):
         done += found.replicas[one.name].size
-        run.progress(done - run.progress.done)  # of what is there twice only one is written
+        run.progress(done - run.progress.done)  # of equal batches in several replicas one is written
         one.report(run.report)
         all_done.append(one)
     run.progress.clear()

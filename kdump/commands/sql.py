@@ -405,7 +405,7 @@ def bounded_memory(size: int) -> Iterator[None]:
 
 
 def report_error(error: BaseException) -> None:
-    """Print an error on standard error; of a query it may have several lines, the first as any message."""
+    """Print an error on standard error. That of a query may have several lines."""
     first, *more = str(error).split("\n")
     message("error", first)
     for line in more:
