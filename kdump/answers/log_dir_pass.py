@@ -219,8 +219,6 @@ M = TypeVar("M", bound=Merging)
 
 
 class Collectors(list["Collector"]):
-    """Collectors that one pass feeds."""
-
     def merge(self, other: Collectors) -> None:
         for collector, more in zip(self, other, strict=True):
             collector.merge(more)

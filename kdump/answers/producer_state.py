@@ -220,7 +220,6 @@ class ProducerReplay:
 
 
 def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
-    """Yield the valid snapshots of a partition, newest first."""
     partition = place.partition
     paths = {entry.path for entry in partition.others}
     paths |= {segment.siblings["snapshot"] for segment in partition.segments if "snapshot" in segment.siblings}

@@ -260,8 +260,6 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
 
 
 class ReplicaPair(NamedTuple):
-    """Two replicas of one partition."""
-
     left: BrokerReplica
     right: BrokerReplica
 
@@ -281,7 +279,6 @@ def by_partition(brokers: Iterable[Iterable[BrokerReplica]]) -> Copies:
 
 
 def pairs(copies: Copies) -> list[ReplicaPair]:
-    """Return each pair of replicas of one partition."""
     return [ReplicaPair(*two) for replicas in copies.values() for two in combinations(replicas, 2)]
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "the topic's configs are unknown without __cluster_metadata in the paths"
 """The reason if neither a metadata log nor the command line has configs of a topic."""
 FOREVER: Final = -1
-"""Unlimited retention."""
 INHERIT: Final = -2
 """The local retention equals the total retention (KIP-405)."""
 _DAY: Final = 86_400_000
@@ -120,7 +119,6 @@ class TopicConfigs:
         self._known: dict[tuple[str, str | None], TopicConfig] = {}
 
     def of(self, topic: str, broker_id: str | None) -> TopicConfig:
-        """Return the configs of a topic on a broker."""
         key = topic, broker_id
         if key not in self._known:
             self._known[key] = TopicConfig({name: self._setting(name, topic, broker_id) for name in KEYS})

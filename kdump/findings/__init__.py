@@ -91,14 +91,10 @@ def remark(file: str, kind: str, text: str, **more: Any) -> Finding:
 
 
 METADATA_LOG: Final = "__cluster_metadata-"
-"""The common part of the paths of metadata logs."""
 
 
 def is_hole(kind: str, file: str) -> bool:
-    """Return whether a kind of finding means missing offsets.
-
-    In the metadata log it does not: the replay breaks there.
-    """
+    """Return whether a kind means missing offsets; not in the metadata log, whose replay breaks there."""
     return kind == Code.GAP and file.endswith(".log") and METADATA_LOG not in file
 
 
@@ -107,10 +103,7 @@ KDUMP: Final = "kdump "
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Return a finding on read-only files in an archive or object store.
-
-    Only kdump's own commands stay: others would fail.
-    """
+    """Return a finding on files in an archive or object store: only kdump's own commands run there."""
     kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
     if kept == finding.commands:
         return finding
@@ -119,15 +112,14 @@ def of_a_copy(finding: Finding) -> Finding:
 
 
 def text_of(value: object) -> str | None:
-    """Return an expected or found value as the text of a finding."""
     return None if value is None else str(value)
 
 
 def status(findings: Iterable[Finding]) -> int:
     """Return the exit status of a check.
 
-    3: a broker would not start, records are missing or would be lost, or a log is damaged. 4: only files that can be
-    rebuilt are wrong. 0: no finding.
+    3: a start fails or loses records, records are missing, or a log is damaged; 4: only files that can be rebuilt are
+    wrong.
     """
     found = list(findings)
     if any(finding.level is Level.LOG or finding.is_grave for finding in found):
@@ -156,7 +148,6 @@ def joined(commands: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_salvage(command: str) -> bool:
-    """Return whether a command was made by :func:`salvage`."""
     return command.startswith(_SALVAGE)
 
 
@@ -174,6 +165,5 @@ _ALONE: Final = {
 
 
 def of_one_replica(finding: Finding) -> Finding:
-    """Return a finding on a partition with one replica, without advice to use another."""
     advice = _ALONE.get(finding.advice)
     return finding if advice is None else replace(finding, advice=advice)

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from kdump.findings import Finding
 
 SHOWN: Final = 3
-"""Files or folders in the line, at most."""
 NO_START_TEXT: Final = "a broker does not start: "
-"""The first words of a finding that prevents a broker's start."""
 DAMAGED: Final = " damaged: "
 MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
@@ -106,7 +104,6 @@ def _held(findings: Sequence[Finding]) -> str:
 
 
 def _sum(findings: Sequence[Finding], name: str) -> str:
-    """Return the number of records in words; records without a known number count as nothing."""
     total = sum(getattr(finding, name) for finding in findings)
     return "records" if not total else f"{total:,} records" if total > 1 else "1 record"
 

@@ -39,13 +39,11 @@ class TimeAxis(NamedTuple):
 
     @property
     def step(self) -> str:
-        """The width of a bucket in words."""
         hours = self.width // HOUR
         return f"{hours} h" if hours <= _DAY else f"{hours // _DAY} days"
 
     @property
     def buckets(self) -> list[int]:
-        """The starts of the buckets."""
         return [self.start + number * self.width for number in range(self.length)]
 
 
@@ -105,7 +103,6 @@ def on_disk(line: Line) -> int:
 
 
 def all_bytes(line: Line) -> int:
-    """Return the sizes of all files of a line of ``du``."""
     sizes: int = line["allBytes" if "allBytes" in line else "bytes"]
     return sizes
 

@@ -1,11 +1,10 @@
 # ruff: noqa: E501  a table reads best with a row a line
-"""The columns of records, batches and damaged ranges, declared once.
+"""The columns of records, batches and damaged ranges, declared once for JSON lines, CSV, tables, Spark and the docs.
 
-JSON lines, CSV, tables, Spark and the docs read these columns. ``source`` names the origin of a value: ``file`` (the
-segment and its folder), ``batch`` (a :class:`kdump.records.record_batch.RecordBatch`), ``record``
-(:class:`kdump.formats.record.Record`), ``damage`` (:class:`kdump.segments.regions.Damage`) or ``state`` (other files
-and batches), and its attribute. Values are as stored: -1 is Kafka's -1. Null is Kafka's null, or a field that this
-magic does not have.
+``source`` names the origin of a value: ``file`` (the segment and its folder), ``batch`` (a
+:class:`kdump.records.record_batch.RecordBatch`), ``record`` (:class:`kdump.formats.record.Record`), ``damage``
+(:class:`kdump.segments.regions.Damage`) or ``state`` (other files and batches), and its attribute. Values are as
+stored: -1 is Kafka's -1. Null is Kafka's null, or a field that this magic does not have.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ else. ``any``: a number or a text. ``json``: an object of JSON."""
 
 
 class Column(NamedTuple):
-    """One column of a row."""
-
     name: str
     type: Type
     source: str

@@ -51,7 +51,6 @@ def decoded(data: Bytes, errors: str = "strict") -> Iterator[str]:
 
 
 def is_utf8(data: Bytes) -> bool:
-    """Return whether bytes are UTF-8."""
     try:
         for _ in decoded(data):
             pass
@@ -67,7 +66,6 @@ def _is_json(data: Bytes) -> bool:
 
 
 def parts(data: Bytes) -> Iterator[memoryview]:
-    """Yield a payload PIECE bytes at a time."""
     view = memoryview(data)
     for at in range(0, len(view), PIECE):
         yield view[at : at + PIECE]

@@ -56,7 +56,6 @@ class Redactor:
         return record._replace(key=self._of(record.key), value=self._of(record.value), headers=headers)
 
     def hash(self, data: bytes) -> str:
-        """Return the replacement of a payload."""
         return PREFIX + self._digest(self.key, data, "sha256").hex()
 
     def _of(self, data: bytes | None) -> bytes | None:
@@ -69,7 +68,6 @@ def bare(damage: Damage) -> Damage:
 
 
 def redacted_reason(kind: str) -> str:
-    """Return the reason for a kind of damage, without values."""
     return f"its {kind} is wrong"
 
 

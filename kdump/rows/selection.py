@@ -55,12 +55,10 @@ class SelectedBatch(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The greatest of the last offsets of the batches."""
         return self.batch.last_offset if self.run is None else self.run.offsets[1]
 
     @property
     def end(self) -> int:
-        """The position after the last batch."""
         return self.batch.end if self.run is None else self.run.end
 
     def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
@@ -80,8 +78,6 @@ class SelectedBatch(NamedTuple):
 
 
 class DamagedRange(NamedTuple):
-    """An unreadable range of a file."""
-
     file: SegmentFacts
     damage: Damage
 

@@ -29,7 +29,6 @@ class RedactedRecord(Record):
 
     @classmethod
     def of(cls, record: Record, read: Callable[[], dict[str, Any] | None]) -> RedactedRecord:
-        """Return a hashed record; ``read`` returns its column ``decoded``."""
         made = cls(*record)
         made._read = read
         return made
@@ -64,7 +63,6 @@ def constant(column: Column, found: SelectedBatch) -> object:
 
 @lru_cache
 def source(column: Column) -> Callable[[SelectedBatch | DamagedRange, Record | None], object]:
-    """Return the getter of a column's value."""
     special = SOURCES.get(column.source)
     if special is not None:
         return special
@@ -174,7 +172,6 @@ _last: tuple[Record | None, Any] = (None, None)
 
 
 def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Record | None) -> object:
-    """Return a field of a decoded key or value, or None."""
     global _last  # noqa: PLW0603  several fields of a record are read one after the other: it is decoded once
     last = _last
     if record is None or last[0] is not record:

@@ -26,7 +26,7 @@ from tests.helpers import rebuild
 from tests.helpers.log_dirs import replica
 from tests.helpers.segments import data
 from tests.log_reader.test_reader import write
-from tests.printers.test_jsonl import KINDS
+from tests.printers.test_record_rows import KINDS
 
 GOLDEN_TXN = GOLDEN / "brokers" / "4.2.2" / "txn-0"
 

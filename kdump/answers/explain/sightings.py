@@ -165,8 +165,6 @@ def look(
 
 
 class _Search:
-    """A pass over segments for some offsets."""
-
     def __init__(
         self,
         segments: Sequence[Segment],

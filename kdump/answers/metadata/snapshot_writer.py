@@ -63,7 +63,6 @@ def encode(image: ClusterImage) -> bytes:
 
 
 def _batches(image: ClusterImage) -> Iterator[tuple[list[KeyValue], int]]:
-    """Yield the records of each batch, and its attributes."""
     yield list(_head(image)), CONTROL_FLAG
     held: list[KeyValue] = []
     size = 0
