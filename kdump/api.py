@@ -196,7 +196,6 @@ _TEXT_ONLY = {"state.key_encoding", "state.value_encoding"}
 
 
 def _short(data: bytes | None) -> str:
-    """Return the repr of bytes; of long ones the beginning."""
     if data is None or len(data) <= SHOWN:
         return repr(data)
     return f"{data[:SHOWN]!r}... ({len(data)} bytes)"
@@ -259,7 +258,6 @@ class Log:
         return f"<Log {', '.join([*map(repr, self._paths), *limits])}>"
 
     def _limits(self) -> Iterator[tuple[str, object]]:
-        """Yield the limits of the log."""
         yield from (("topic", one) for one in [self._wanted.topics] if one)
         yield from (("partition", sorted(one)) for one in [self._wanted.partitions] if one)
         plain = Filter()
@@ -438,7 +436,6 @@ class Log:
         )
 
     def _decoder(self) -> PayloadDecoder | None:
-        """Return the decoder of payloads; the schemas are read once."""
         if self._decoding is not None and self._made_decoder is None:
             self._made_decoder = self._decoding.decoder(self._paths, self._wanted)
         return self._made_decoder

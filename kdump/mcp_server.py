@@ -209,7 +209,6 @@ class ToolCall:
         }
 
     def _words(self, paths: list[str]) -> list[str]:
-        """Return the command line of the call."""
         spec, options = self._spec, self._options
         words = list(spec.words)
         plain: list[str] = []
@@ -290,7 +289,6 @@ class ToolCall:
     _digest: str | None = None
 
     def _call(self) -> str:
-        """Return a digest of the tool and its arguments, without the cursor."""
         of = {name: value for name, value in self._given.items() if name not in {"cursor", "limit"}}
         return hashlib.sha256(json.dumps([self._spec.name, of], sort_keys=True).encode()).hexdigest()[:16]
 
@@ -408,7 +406,6 @@ def _is_in(path: Path, roots: Iterable[Path]) -> bool:
 
 
 def _links(path: Path) -> Iterator[Path]:
-    """Yield the symbolic links below a folder."""
     if path.is_symlink():
         yield path
     for above, folders, names in os.walk(path):

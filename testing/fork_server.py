@@ -225,7 +225,6 @@ def _run(run: int, *streams: int) -> None:
 
 
 def _import_all() -> None:
-    """Import the modules of kdump except those of :data:`LATE`."""
     import kdump
 
     for module in pkgutil.walk_packages(kdump.__path__, "kdump."):

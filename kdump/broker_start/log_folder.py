@@ -265,7 +265,6 @@ def _result(folder: LogFolder, how: Loading, outcome: log_loader.Outcome, topic_
 
 
 def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -> Iterator[StartCause]:
-    """Yield the reasons why a loaded log differs from its files."""
     for cut in outcome.cuts:
         yield StartCause(code=cut.code, file=cut.file, text=cut.reason)
     if outcome.hidden_by is not None:

@@ -105,7 +105,6 @@ def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
 
 
 def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[StartCause]]:
-    """Return the voters in ``quorum-state``, and the cause if it stops the node."""
     name = file_names.QUORUM_STATE
     if name not in folder.inside:
         return (), []
@@ -180,7 +179,6 @@ def _is_beyond(
 
 
 def _dropped(loaded: LogStart, segments: list[Segment], newest: SnapshotFile) -> LogStart:
-    """Return the result for a log that is dropped because of a newer snapshot."""
     from kdump.recovery.segment_end import lost
 
     text = f"{newest.name} ends at offset {newest.end_offset}, beyond the log: the log is dropped"

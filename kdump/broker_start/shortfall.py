@@ -205,7 +205,6 @@ class _BrokerShortfalls:
         )
 
     def _reached(self, topic: str, number: int) -> dict[str, int]:
-        """Return the offsets that checkpoints and groups prove for a partition, by the kind of file."""
         return self._checkpointed.get((topic, number), {}) | self._committed.of(topic, number)
 
     def _log_start(self, log_dir: LogDirFiles, topic: str, number: int) -> int:

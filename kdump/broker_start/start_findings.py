@@ -232,7 +232,6 @@ class _StartFindings:
         return self.context.facts.get(log.path or "", LogEvidence())
 
     def _records(self, log: LogStart) -> int:
-        """Return the number of offsets of a log, by its files or else by the start."""
         facts = self._facts(log)
         end = facts.end if facts.end is not None else log.log_end_offset
         first = max(facts.start or 0, log.log_start_offset or 0) if facts.end is None else facts.start

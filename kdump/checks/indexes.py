@@ -121,7 +121,6 @@ class IndexCheck:
         self._next_offset = run.last_offset + 1
 
     def _entries_of_run(self, run: Run) -> None:
-        """Compare the entries with the batches of a run; batches without an entry are skipped."""
         row = 0
         while row < run.batch_count:
             until = self.times.free(run, row, self.offsets.free(run, row))

@@ -208,7 +208,6 @@ class LogCheck:
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
 
     def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:
-        """Add a finding on the segment; ``rest`` are further fields of :class:`Finding`."""
         fields: dict[str, Any] = {"level": Level.LOG, "file": self._file, **rest}
         self.findings.append(Finding(kind=kind, text=text, position=position, **fields))
 

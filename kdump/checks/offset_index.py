@@ -126,7 +126,6 @@ class OffsetIndexCheck(IndexFileCheck):
         return [slot for _, slot in sorted(held)]
 
     def _advance(self, at: int) -> None:
-        """Continue with the entry that is number ``at`` by position."""
         self._at = at
         if at < len(self._slots):
             relative, self.next_position = self.index.stored(self._slots[at])

@@ -214,7 +214,6 @@ def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
 
 
 def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogCheck, indexes: _IndexPass) -> None:
-    """Check a large segment, whose records other processes check."""
     from kdump.segments import shared_segment  # needed for large segments alone
 
     parts = shared_segment.read(
@@ -298,7 +297,6 @@ class _IndexPass:
 
 
 def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:
-    """Return the finding on the bytes after the last batch: zeros, a truncated batch, or damage."""
     if zero_tail(source, region.position, source.size) == region.position:
         zeros = padding(source, region.position, source.size)
         text = f"{zeros} follow the last batch: a preallocated file that was not trimmed"

@@ -217,7 +217,6 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
 def _stuck(
     place: _TieredPartition, segments: list[RemoteSegment], deletion: tuple[int, int] | None, at: int | None
 ) -> Iterator[Finding]:
-    """Yield the findings on copies and deletions that are unfinished for too long."""
     if at is None:
         return
     for one in segments:

@@ -69,7 +69,6 @@ class TimeIndexCheck(IndexFileCheck):
         return [slot for _, slot in sorted(held)]
 
     def _advance(self, at: int) -> None:
-        """Continue with the entry that is number ``at`` by offset."""
         self._at = at
         if at < len(self._slots):
             self._timestamp, relative = self.index.stored(self._slots[at])

@@ -168,8 +168,6 @@ def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[Unreadabl
 
 
 class _Log(NamedTuple):
-    """The result of the pass over a log: its segments, and the findings on them and their indexes."""
-
     check: LogCheck
     live: list[Segment]
     findings: list[Finding]

@@ -90,7 +90,6 @@ class Command(click.Command):
             yield title, sorted(found, key=lambda one: order.index(str(one.name)) if order else 0)
 
     def _above(self, ctx: click.Context, width: int) -> str:
-        """Return the lines of a screen before the options."""
         formatter = click.HelpFormatter(width=width)
         self.format_usage(ctx, formatter)
         paragraphs = cleandoc(self.help or "").split("\n\n")
@@ -146,7 +145,6 @@ class Command(click.Command):
 
 
 def _names(ctx: click.Context, options: Sequence[click.Option]) -> str:
-    """Return the names of options with their values: ``-o [table|csv], --at TIME``."""
     return ", ".join(_name(ctx, option) for option in options)
 
 

@@ -66,7 +66,6 @@ def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list
 
 
 def _parts(segment: Segment, *, unpacks: bool) -> list[SegmentPart]:
-    """Return the parts of a large segment, or none if it is read as a whole."""
     if segment.size < 2 * costs.PACKED_CHUNK or segment.files is not LOCAL or costs.is_watched():
         return []
     try:
@@ -152,7 +151,6 @@ class PieceWork:
         return None if turn.state is None else self._session.said
 
     def _part(self, piece: Piece, part: SegmentPart, start: ChunkStart, turn: OutputTurn[PrintedSoFar]) -> PrintedPiece:
-        """Print a part of a segment."""
         (partition, (segment,)), *_ = piece.runs
         is_first = part.start == 0
         lead = b"" if is_first or self._printer is None else self._printer.go_on(segment.name)

@@ -272,7 +272,6 @@ def write_columns(dump: Dump, partitions: Iterable[Partition], paths: Sequence[s
 
 @contextmanager
 def _opened(dump: Dump, paths: Sequence[str]) -> Iterator[BinaryIO]:
-    """Open the output of the columns: the named file, or standard output."""
     target = dump.options.out
     if target is None:
         with open_output(escape=False) as out:
@@ -317,7 +316,6 @@ def _batches(
 
 
 def _first(dump: Dump, rows: RowStream, partitions: Iterable[Partition]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows within --limit, --head and --tail."""
     left = dump.options.limit
     for partition in partitions:
         if left is not None and left <= 0:

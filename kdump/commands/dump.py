@@ -172,7 +172,6 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
 
 
 def _print(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) -> None:
-    """Print partitions on standard output, in one process or several."""
     options, run = dump.options, dump.session
     if not (sys.stdout.isatty() or options.follow or options.stops_early):
         partitions = run.watched(partitions)
@@ -194,7 +193,6 @@ def _print(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) ->
 
 
 def _print_stats(dump: Dump) -> None:
-    """Print the counts of the read, and whether it was complete."""
     import json
 
     from kdump.primitives.terminal import say

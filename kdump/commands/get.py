@@ -361,7 +361,6 @@ def missing(partitions: list[Partition], offset: int) -> str:
 
 
 def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:
-    """Yield the batches of the segments around an offset."""
     reader = PartitionReader(take=Take.BATCHES, outcomes=False, report=SILENT)
     for part in partitions:
         at = max((n for n, where in enumerate(part.segments) if (where.base_offset or 0) <= offset), default=0)
@@ -371,7 +370,6 @@ def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:
 
 
 def _twice(name: str | None, offset: int, epochs: list[int | None]) -> str:
-    """Return the note on an offset that several batches of one log hold."""
     known = ", ".join(str(epoch) for epoch in epochs if epoch is not None)
     of = f", of leader epochs {known}: the later epoch's is the log's (KIP-101)" if known else ""
     return f"{name or 'the segment'}: {len(epochs)} batches hold offset {offset}{of}"

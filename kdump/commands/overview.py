@@ -158,7 +158,6 @@ def _what(
 
 
 def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) -> list[str]:
-    """Check the headers; return the conclusion."""
     how = whole_partition.CheckOptions(records=False, at=timestamps.now())
     wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True)
     of, how = checking.prepared(paths, partitions, wanted, how, run.fail)

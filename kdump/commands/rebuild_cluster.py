@@ -205,7 +205,6 @@ def _prepare(
 
 
 def _confirmed(rebuilt: RebuiltCluster) -> bool:
-    """Ask for confirmation on a terminal before something is omitted."""
     dropped = rebuilt.account.dropped
     if not dropped or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True

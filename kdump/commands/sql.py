@@ -186,7 +186,6 @@ def _at_prompt(words: tuple[str, ...], given: dict[str, Any], known: dict[str, V
 
 
 def _query(words: tuple[str, ...], file: str | None) -> tuple[str, tuple[str, ...]]:
-    """Return the text of the query, and the paths."""
     if file is not None:
         return _text_of(file), _some(words)
     if not words:

@@ -78,7 +78,6 @@ def _compile(root: Path, name: str, flags: list[str]) -> Path:
 
 
 def _with_checks(source: str) -> str:
-    """Return a source with every check of Cython on."""
     source = source.replace("wraparound=False", "wraparound=True").replace(
         "initializedcheck=False", "initializedcheck=True"
     )
