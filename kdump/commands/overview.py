@@ -21,7 +21,7 @@ from kdump.command_line.session import Session
 from kdump.commands.check import report
 from kdump.errors import SILENT, Reporter, discard
 from kdump.findings import Level, salvage
-from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
+from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, REMOTE_LOG_METADATA, TRANSACTION_STATE
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import with_names
@@ -193,6 +193,8 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
     for topic, command, what in _OF_TOPICS:
         if topic in topics:
             yield f"kdump {command} {words}", what
+    if REMOTE_LOG_METADATA in topics:
+        yield "kdump help tiered-storage", "segments in remote storage"
     yield f"kdump du {words}", "what fills the disk"
     yield f"kdump retention {words}", "what is deleted, and when"
     yield "kdump help", "more incidents, with commands"

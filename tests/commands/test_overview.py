@@ -66,6 +66,11 @@ def test_findings_that_a_verdict_has_are_not_repeated(broker):
     assert f"\nDO NOT START broker 3: {broker}/lost+found: " in shown
 
 
+def test_a_broker_with_tiered_storage_names_its_guide():
+    commands = next_commands(kdump(GOLDEN / "tiered/logs").stdout.decode())
+    assert "kdump help tiered-storage" in commands
+
+
 def test_many_findings_are_counted(broker):
     for number in range(5):
         log_dirs.write(broker, f"torn-{number}", {0: batch(0, 1000)[:-1]})
