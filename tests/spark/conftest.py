@@ -46,7 +46,7 @@ def made():
         # Java writes the archive after kdump has ended. It keeps the pipe open until then, where it prints to the pipe.
         code = (
             "from contextlib import nullcontext\nfrom kdump.__main__ import run\n"
-            "from kdump.spark.session import SaidBySpark\nSaidBySpark.elsewhere = lambda _: nullcontext()\nrun()"
+            "from kdump.spark.session import SparkOutput\nSparkOutput.redirected = lambda _: nullcontext()\nrun()"
         )
         subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, env=env, check=True, capture_output=True)
         shutil.rmtree(out)

@@ -125,24 +125,24 @@ def test_records_are_compared_here_which_is_said(run, monkeypatch):
 
 
 def test_what_spark_says_is_shown_when_it_fails_later(capfd):
-    said = session.SaidBySpark()
-    with said.elsewhere():
+    output = session.SparkOutput()
+    with output.redirected():
         process = subprocess.Popen(["sh", "-c", "echo began; read line; echo failing >&2"], stdin=subprocess.PIPE)
-        while not said._size:
+        while not output._size:
             time.sleep(0.01)
     process.communicate(b"\n")
-    with pytest.raises(KdumpError), said:
+    with pytest.raises(KdumpError), output:
         raise KdumpError("it is kdump's own")
     assert capfd.readouterr() == ("", "")
     for shown in ("failing\n", ""):
-        with pytest.raises(KdumpError), said:
+        with pytest.raises(KdumpError), output:
             raise failures.SparkFailedError("Spark failed")
         assert capfd.readouterr() == ("", shown)
 
 
 def test_what_programs_print_is_shown_only_where_starting_them_fails(capfd):
     def start(error=None):
-        with session.SaidBySpark().elsewhere():
+        with session.SparkOutput().redirected():
             os.write(1, b"to output\n")
             os.write(2, b"to errors\n")
             if error is not None:
