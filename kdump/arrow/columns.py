@@ -77,8 +77,13 @@ class Rows:
         *,
         null_headers: bool = False,
         typed: TypedColumns | None = None,
+        most_rows: int | None = None,
     ) -> None:
-        """``null_headers`` makes the headers of a record without any null. ``typed`` makes the columns that it has."""
+        """``null_headers`` makes the headers of a record without any null. ``typed`` makes the columns that it has.
+
+        A record batch is full with ``most_rows`` rows, by default ROWS.
+        """
+        self._most_rows = most_rows or ROWS
         self._file, self.wanted, self._null_headers, self._typed = file, wanted, null_headers, typed
         self._schema = schema_of(names, typed)
         self._objects = recorded.Objects()
@@ -98,7 +103,7 @@ class Rows:
     @property
     def is_full(self) -> bool:
         """Whether the rows should be taken."""
-        return len(self) >= ROWS or self._recorded.size >= BYTES or bool(self._done)
+        return len(self) >= self._most_rows or self._recorded.size >= BYTES or bool(self._done)
 
     def add(self, item: SelectedBatch) -> None:
         self._turn_to(self._objects)

@@ -71,6 +71,7 @@ class HeaderRows:
 
     def batches(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the items of a reader with ``HEADERS``. Raises UnreadableError."""
+        most = _FIRST
         for item in items:
             if not isinstance(item, SelectedBatch):
                 self._lost(item)
@@ -78,11 +79,12 @@ class HeaderRows:
             if isinstance(item.batch, Batch) and (item.run is not None or not item.records):
                 for found, count in _parts(item, self._columns):
                     while count:
-                        some = min(count, ROWS - self._rows)
+                        some = min(count, most - self._rows)
                         self._add(found, some)
                         count -= some
-                        if self._rows == ROWS:
+                        if self._rows == most:
                             yield from self._take()
+                            most = min(2 * most, ROWS)
             elif item.records:
                 yield from self._take()
                 one = Rows(item.file, self._names, Filter())
@@ -148,6 +150,8 @@ def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[lis
 BATCH_COLUMNS: Final = tuple(column for column in rows.BATCH if column.name != "kind")
 """The columns of a batch in Arrow, in the order of JSON lines."""
 _BATCH_ROWS: Final = 1 << 13
+_FIRST: Final = 64
+"""Rows of the first Arrow batch, at least; each may be twice as large as the one before. The first row comes soon."""
 
 
 def of_batches(
@@ -160,6 +164,7 @@ def of_batches(
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
     held: list[list[Any]] = [[] for _ in columns]
+    most = _FIRST
     for item in items:
         if not isinstance(item, SelectedBatch):
             lost(item)
@@ -167,9 +172,9 @@ def of_batches(
         found = [_of_item(column, item, item.batch_count) for column in columns]
         for into, more in zip(held, found, strict=True):
             into += more
-        if len(held[0]) >= _BATCH_ROWS:
+        if len(held[0]) >= most:
             yield _batches(columns, held)
-            held = [[] for _ in columns]
+            held, most = [[] for _ in columns], min(2 * most, _BATCH_ROWS)
     if held[0]:
         yield _batches(columns, held)
 

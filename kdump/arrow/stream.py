@@ -46,16 +46,16 @@ _FIRST: Final = 64
 """Minimum rows of the first record batch of a stream."""
 
 
-def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> Iterator[pa.RecordBatch]:
     """Yield record batches, with consecutive small ones joined: a small segment makes a small one.
 
     The first are small, and each may be twice as large as the one before, so that the first row comes soon.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
-    least = _FIRST
+    least, most_rows = _FIRST, most_rows or blocks.ROWS
     for batch in batches:
-        if held and (rows + batch.num_rows > blocks.ROWS or size + batch.nbytes > blocks.BYTES):
+        if held and (rows + batch.num_rows > most_rows or size + batch.nbytes > blocks.BYTES):
             yield _in_one(held)
             held, rows, size = [], 0, 0
         held.append(batch)
@@ -63,7 +63,7 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if rows >= least or size >= blocks.BYTES // 2:
             yield _in_one(held)
             held, rows, size = [], 0, 0
-            least = min(2 * least, blocks.ROWS // 2)
+            least = min(2 * least, most_rows // 2)
     if held:
         yield _in_one(held)
 
@@ -101,17 +101,20 @@ class RowStream:
         change: Callable[[SelectedBatch], Iterator[SelectedBatch]] | None = None,
         changes: Callable[[Partition], bool] = lambda _: True,
         typed: TypedColumns | None = None,
+        most_rows: int | None = None,
     ) -> None:
         """``lost`` is called with damaged ranges.
 
         ``typed`` makes the columns of a subject. ``change`` returns the records of a batch without secrets, in
-        partitions that ``changes`` selects.
+        partitions that ``changes`` selects. A record batch is full with ``most_rows`` rows.
         """
         self.reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes
-        self._typed = typed
+        self._typed, self._most_rows = typed, most_rows
         self._file: SegmentFacts | None = None
         self._rows: Rows | None = None
         self._before: list[pa.RecordBatch] = []
+        self.batch_count = 0
+        """Batches that were read."""
         reader.outcomes = "transactionState" in wanted
 
     def batches(self, partitions: Iterable[Partition]) -> Iterator[pa.RecordBatch]:
@@ -136,6 +139,7 @@ class RowStream:
             if not isinstance(item, SelectedBatch):
                 self._lost(item)
                 continue
+            self.batch_count += item.batch_count
             for one in [item] if change is None else change(item):
                 for some in in_chunks(one.records):
                     self._turn_to(item.file).add(one._replace(records=some))
@@ -149,7 +153,8 @@ class RowStream:
         """Return the rows of a segment, and keep those of the segment before."""
         if self._rows is None or file is not self._file:
             self._before = self._take()
-            self._file, self._rows = file, Rows(file, self._names, self.reader.filter, typed=self._typed)
+            self._file = file
+            self._rows = Rows(file, self._names, self.reader.filter, typed=self._typed, most_rows=self._most_rows)
         return self._rows
 
     def _full(self) -> list[pa.RecordBatch]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
+from kdump.arrow.files import small_arrow
 from kdump.command_line import option_values, session
 from kdump.command_line import options as shared
 from kdump.command_line.answering import AT
@@ -113,7 +114,9 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     was met, 4 only derived files are wrong.
     """
     try:
-        from kdump.sql.views import views
+        with small_arrow():
+            from kdump.sql import engine
+            from kdump.sql.views import views
     except ImportError as error:
         raise UsageError(MISSING) from error
     known = views(decoded=given["decode"] != "none")
@@ -125,11 +128,9 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
         return _at_prompt(words, given, known)
     text, paths = _query(words, given["file"])
     run = _Command(given, paths, known)
-    from kdump.sql.engine import QueryError, WrongQueryError
-
     try:
         return run.run(text)
-    except (QueryError, WrongQueryError) as error:
+    except (engine.QueryError, engine.WrongQueryError) as error:
         report_error(error)
         return 2 if isinstance(error, UsageError) else 1
 

@@ -34,7 +34,7 @@ GRACE: Final = 2.0
 """Seconds that a query has to end after it was interrupted."""
 _LOOK: Final = 0.05
 """Seconds between two checks of the clock."""
-BLOCK: Final = 1 << 14
+BLOCK: Final = 1 << 11
 """Rows of a block of a result."""
 MACROS: Final = {
     "as_text": "as_text(b) as try(decode(b))",
@@ -200,7 +200,7 @@ class Running:
 
     def __init__(self, engine: Engine, text: str, params: Mapping[str, str], reading: QueryReading) -> None:
         self._engine, self._text, self._params, self._reading = engine, text, params, reading
-        self._blocks: queue.Queue[Any] = queue.Queue(2)
+        self._blocks: queue.Queue[Any] = queue.Queue(1)
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._work, daemon=True)

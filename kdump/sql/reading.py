@@ -17,6 +17,7 @@ from kdump import checking, questions
 from kdump.answers import schemas as registry
 from kdump.answers.collector import as_json
 from kdump.arrow import answer_lines
+from kdump.arrow.columns import ROWS
 from kdump.arrow.header_rows import RECORD_COLUMNS, HeaderRows, of_batches
 from kdump.arrow.stream import RowStream, joined
 from kdump.checks.whole_partition import CheckOptions
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
 
 _ROWS: Final = 4096
 """The most rows of a block of an answer."""
+_FEW: Final = 8
+"""Columns whose blocks are small."""
+_STEP: Final = 1 << 20
+"""Bytes of log between two checks for a stopped query, and two reports of progress."""
 _WORDS: Final = [TIMESTAMP_TYPES[0], TIMESTAMP_TYPES[1]]
 
 
@@ -210,6 +215,9 @@ class QueryReading:
         for block in self._rows(view, names, condition.bounds, scan):
             if self.stopped.is_set():
                 raise StoppedError
+            if expression is None and block.schema == shape:
+                yield block
+                continue
             table = pa.Table.from_batches([block])
             kept = table if expression is None else table.filter(expression)
             yield from kept.select(list(columns)).cast(shape).to_batches()
@@ -235,16 +243,26 @@ class QueryReading:
             return self._batches(partitions, wanted, names)
         if view.name == DAMAGE and isinstance(view, RowView):
             return self._damage(partitions, wanted, names, view)
-        return joined(self._records(partitions, wanted, names, view))
+        return joined(self._records(partitions, wanted, names, view), _most_rows(names))
 
     def _reader(self, wanted: Filter, take: Take = Take.RECORDS) -> PartitionReader:
-        report = self.report.reporter._replace(progress=self._progress)
+        report = self.report.reporter._replace(progress=self._progress())
         return PartitionReader(wanted, take, report=report, decoder=self.inputs.decoder)
 
-    def _progress(self, size: int) -> None:
-        if self.stopped.is_set():
-            raise StoppedError
-        self.report.has_read(size)
+    def _progress(self) -> Callable[[int], None]:
+        """Return the receiver of the sizes that a reader is done with; a stopped query ends there."""
+        done = 0
+
+        def progress(size: int) -> None:
+            nonlocal done
+            done += size
+            if done >= _STEP:  # batches are many
+                if self.stopped.is_set():
+                    raise StoppedError
+                self.report.has_read(done)
+                done = 0
+
+        return progress
 
     @property
     def _hides(self) -> bool:
@@ -289,12 +307,27 @@ class QueryReading:
             reader = self._reader(wanted)
             reader.offer_all = True
             stream = RowStream(
-                reader, tuple(made), self._lost, change=self._shown, changes=self._changes, typed=self.inputs.typed
+                reader,
+                tuple(made),
+                self._lost,
+                change=self._shown,
+                changes=self._changes,
+                typed=self.inputs.typed,
+                most_rows=_most_rows(names),
             )
-            blocks = stream.batches(partitions)
+            blocks = self._of_stream(stream, partitions)
+        shape = pa.schema([view.schema.field(name) for name in names])
         for block in blocks:
             self.records_read += block.num_rows
-            yield _in_sql(block, names, view.schema)
+            yield block if block.schema == shape else _in_sql(block, shape)
+
+    def _of_stream(self, stream: RowStream, partitions: list[Partition]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a stream, and count its batches."""
+        counted = 0
+        for block in stream.batches(partitions):
+            self.batches_read += stream.batch_count - counted
+            counted = stream.batch_count
+            yield block
 
     def _batches(self, partitions: list[Partition], wanted: Filter, names: list[str]) -> Iterator[pa.RecordBatch]:
         reader = self._reader(wanted, Take.BATCH_RUNS)
@@ -346,7 +379,7 @@ class QueryReading:
                     CheckOptions(at=self.inputs.at),
                     note=self.report.note,
                     fail=self.report.fail,
-                    progress=self._progress,
+                    progress=self._progress(),
                 )
             )
             self.report.meets(status(found))
@@ -476,6 +509,11 @@ def _filter(bounds: conditions.Bounds) -> Filter:
     )
 
 
+def _most_rows(names: Sequence[str]) -> int:
+    """Return the rows of a block with these columns, at most. DuckDB holds a few blocks for each of its threads."""
+    return ROWS if len(names) <= _FEW else ROWS // 8
+
+
 def _shown_values(found: conditions.Values) -> object:
     """Return bounds for ``--stats``."""
     if found.only is None:
@@ -484,11 +522,11 @@ def _shown_values(found: conditions.Values) -> object:
     return sorted(shown) if len(shown) > 1 or not isinstance(shown[0], int) else [shown[0], shown[0]]
 
 
-def _in_sql(block: pa.RecordBatch, names: Sequence[str], shape: pa.Schema) -> pa.RecordBatch:
+def _in_sql(block: pa.RecordBatch, shape: pa.Schema) -> pa.RecordBatch:
     """Return records with the types of the view: words for the types of timestamps, null for hidden columns."""
     arrays = []
-    for name in names:
-        field = shape.field(name)
+    for field in shape:
+        name = field.name
         at = block.schema.get_field_index(name)
         if at < 0:
             arrays.append(pa.nulls(block.num_rows, field.type))
@@ -498,7 +536,7 @@ def _in_sql(block: pa.RecordBatch, names: Sequence[str], shape: pa.Schema) -> pa
             arrays.append(pa.ExtensionArray.from_storage(field.type, block.column(at)))
         else:
             arrays.append(block.column(at))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([shape.field(name) for name in names]))
+    return pa.RecordBatch.from_arrays(arrays, schema=shape)
 
 
 def _words(numbers: pa.Array) -> pa.Array:

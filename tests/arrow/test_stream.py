@@ -1,6 +1,9 @@
 """``Log.to_arrow``: the rows of ``kdump dump -o jsonl``, in a stream."""
 
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -11,7 +14,7 @@ from kdump import kernel
 from kdump.arrow import columns
 from kdump.arrow.stream import NAMES
 from kdump.errors import UnreadableError, UsageError
-from testing import GOLDEN, forge
+from testing import GOLDEN, ROOT, forge
 from testing.processes import kdump as run
 from tests.log_reader.test_reader import TIME, write
 from tools.prove.spark import differences
@@ -118,3 +121,19 @@ def test_other_libraries_take_a_log():
     log = kdump.open(BROKER / "c-none-0")
     assert duckdb.sql('SELECT count(*), max("offset") FROM log').fetchall() == [(223, 222)]
     assert pa.table(log).num_rows == 223
+
+
+def test_a_command_imports_arrow_without_pandas():
+    pytest.importorskip("pandas")
+    script = """
+import sys
+from kdump.arrow.files import small_arrow
+with small_arrow():
+    import pyarrow.dataset
+assert "pandas" not in sys.modules and pyarrow.default_memory_pool().backend_name == "system"
+import kdump
+assert len(kdump.open(sys.argv[1]).to_pandas()) == 1  # a later import works
+"""
+    env = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
+    folder = ROOT / "golden" / "brokers" / "4.2.2" / "one-0"
+    subprocess.run([sys.executable, "-c", script, folder], check=True, env=env, cwd=ROOT)

@@ -17,7 +17,7 @@ from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.registry_topic import payload_decoder
 from kdump.schemas.typed import typed_sides
 from kdump.sql.views import views
-from testing import ROOT
+from testing import ROOT, forge
 from testing.processes import kdump
 
 BROKER = "golden/brokers/4.2.2"
@@ -159,3 +159,19 @@ def test_a_subject_gives_struct_columns(registries, topic):
     table = package.open(logs, topic=topic, schema=f"{topic}-value").to_arrow(["offset", "valueDecoded", "problem"])
     want = [(row["offset"], row["valueDecoded"] is not None, row["problem"]) for row in table.read_all().to_pylist()]
     assert sorted((row["offset"], row["there"], row["problem"]) for row in found) == sorted(want)
+
+
+@pytest.mark.parametrize("view", ["records", "batches"])
+@pytest.mark.parametrize("columns", ["*", "topic"])
+def test_a_limit_reads_the_beginning_of_a_log(view, columns, tmp_path):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    records = [forge.record(None, b"v" * 1000, offset=number) for number in range(4)]
+    (folder / f"{0:020}.log").write_bytes(
+        b"".join(forge.batch(records, base_offset=4 * number) for number in range(5000))
+    )
+    done = sql(f"select {columns} from {view} limit 3", folder, "--stats", "-q")
+    reported = json.loads(done.stderr.decode().split("kdump: stats ", 1)[1])
+    assert reported["rows"] == 3
+    assert 0 < reported["bytesRead"] < 6 << 20  # of 20 MB
+    assert 0 < reported["batchesRead"] <= 2048 + 64
