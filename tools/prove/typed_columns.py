@@ -125,7 +125,7 @@ def value(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 def write(logs: Path, records: int, chance: random.Random) -> None:
-    """Write the registry's topic, and a topic of records, of which about every third is of the older version."""
+    """Write the registry's topic, and a topic of records: a third is of the older version."""
     import fastavro
 
     parsed = {number: fastavro.parse_schema(each) for number, each in ((1, OLD), (2, NEW))}
