@@ -8,7 +8,8 @@ from kdump import kernel
 from kdump.printers.json_text import quote, scalar
 from kdump.rows.columns import DECODED
 from kdump.schemas import windowed_keys
-from kdump.schemas.framing import PREFIX_SIZE
+from kdump.schemas.decoder import has_own_layouts
+from kdump.schemas.framing import FIRST_BYTES, PREFIX_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,8 @@ class DecodedText:
 
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic
+        self._only_frames = not has_own_layouts(topic)
+        """Whether only payloads with a frame are decoded."""
         self._general_sides = ("key",) if windowed_keys.is_topic(topic) else ()
         """Sides whose payloads may hold more than a value of their schema."""
         self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
@@ -45,7 +48,7 @@ class DecodedText:
         return b',"decoded":{"key":%b,"value":%b}' % (of_key, of_value)
 
     def _side(self, side: Side, payload: bytes | None, headers: Sequence[Header]) -> bytes:
-        if payload is None:
+        if payload is None or (self._only_frames and not headers and payload[:1] not in FIRST_BYTES):
             return _NULL
         if payload[:1] == b"\0" and not headers and side not in self._general_sides:
             prefix = (side, payload[:PREFIX_SIZE])
