@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The JSON text of Avro and Protobuf payloads, written directly from their bytes.
 
-An Avro schema is a list of nodes (:mod:`kdump.schemas.kernel_avro`), a Protobuf schema a list of messages with their
-fields (:mod:`kdump.schemas.kernel_protobuf`). One walk over a Protobuf message finds its fields. They are written in
+An Avro schema is a list of nodes, a Protobuf schema a list of messages with their fields: both are tables made by
+:mod:`kdump.schemas.kernel_tables`. One walk over a Protobuf message finds its fields. They are written in
 the order of the general path: fields without presence, lists, maps, then fields with presence in the order of the
 payload.
 
