@@ -342,7 +342,7 @@ class RetentionCheck:
     def _keeps(self, segment: AgedSegment, stays: AgedSegment | None, blocker: int | None) -> str:
         if not self.is_known:
             largest = self._largest(segment)
-            due = "" if largest is None else f": by Kafka's defaults it goes from {iso_or_ms(self._after(largest))} on"
+            due = "" if largest is None else f": by Kafka's defaults it is due at {iso_or_ms(self._after(largest))}"
             return f"{UNKNOWN}{due}"
         if not self._deletes:
             policy = ",".join(sorted(self._policies)) or "empty"

@@ -278,7 +278,7 @@ def _write(run: Answering, image: ClusterImage, log: MetadataLog, folder: str) -
     from kdump.printers.answer_tables import metadata as tables
 
     if run.session.met:
-        raise UsageError("no snapshot is written of an image that has breaks or damage: choose an --offset below")
+        raise UsageError("an image with breaks or damage cannot be written as a snapshot: choose an --offset below")
     files.outside(run.paths, folder)
     return run.answer([_written(run, image, log, folder)], tables.written)
 
@@ -306,7 +306,7 @@ def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, fo
     if ExitStatus.UNREADABLE in run.session.met:
         raise UsageError("no snapshot is written where something cannot be read: leave that path out, or repair it")
     if log.breaks:
-        raise UsageError("no snapshot is written of an image that has breaks: choose an --offset below the first one")
+        raise UsageError("an image with breaks cannot be written as a snapshot: choose an --offset below the first one")
     files.outside(run.paths, folder)
     copies = log.copies.partitions
     known = _with_directories(run, parse_voters(voters), copies)

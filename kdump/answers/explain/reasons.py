@@ -69,7 +69,7 @@ class Cause(NamedTuple):
 
 
 class Question(NamedTuple):
-    """An offset, the contents of files around it, and now, in ms."""
+    """An offset, the contents of files around it, and the current time in ms."""
 
     block: Block
     offset: int
@@ -482,7 +482,7 @@ def _lost_bytes(asked: Question) -> tuple[str, tuple[Reason, ...]] | None:
     if policy is not None and "compact" not in policy:
         return f"{missing}; the topic is not compacted", ()
     if policy is None and partition.place is not None and partition.place.log_dir.is_log_dir:
-        return f"{missing}; no checkpoint says that the log cleaner was ever here", ("compacted",)
+        return f"{missing}; no checkpoint shows that the log cleaner ever cleaned this partition", ("compacted",)
     return None
 
 
