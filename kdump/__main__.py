@@ -8,7 +8,7 @@ MANY = 50_000
 """New objects after which Python collects garbage: more than imports make, since those objects stay."""
 
 MONITORS = 6
-"""Tools that may watch a Python, at most."""
+"""Maximum number of tools that may watch a Python."""
 
 
 def main() -> int:

@@ -171,7 +171,7 @@ class Answer(Generic[L]):
 class Inputs(NamedTuple):
     """The inputs of every question: the paths of log dirs, and the selected topics and partitions.
 
-    ``at`` is now in ms since 1970. ``brokers`` has the paths of each broker, for a question that compares brokers.
+    ``at`` is the current time in ms. ``brokers`` has the paths of each broker, for a question that compares brokers.
     """
 
     paths: tuple[str, ...]

@@ -138,7 +138,7 @@ class Collector:
         raise NotImplementedError
 
     def answer(self, at: int) -> Iterable[AnswerLine]:
-        """Return the lines of the answer; ``at`` is now, in ms since 1970."""
+        """Return the lines of the answer; ``at`` is the current time in ms since 1970."""
         raise NotImplementedError
 
 

@@ -88,9 +88,9 @@ def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
 class LineTable:
     """The lines of one class as a table of SQL.
 
-    The command prints them with the options ``words``; ``options`` are the same as fields of the question's options.
-    ``omits`` are fields of JSON without a column: scripts rely on the columns of a table, and a second table has all
-    fields of a line that grew.
+    ``words`` are the command's options that print them; ``options`` are the same as fields of the question's options.
+    ``omits`` are JSON fields without a column here, because scripts rely on a table's columns; a second table has all
+    fields.
     """
 
     name: str
@@ -138,7 +138,7 @@ class LogQuestion(Generic[O]):
     """Whether it compares brokers, each with its own paths."""
     unit: Unit = "topic"
     once: type[AnswerLine] | None = None
-    """A class of lines that each of several Spark tasks would have: one of them keeps it."""
+    """A class of lines that every Spark task makes: only the first task returns them."""
     prepare: Callable[[Any, Asking], None] | None = None
     """Reads the facts that each of several Spark tasks needs, before they start."""
     takes_remote: bool = False
@@ -187,7 +187,7 @@ class LogQuestion(Generic[O]):
 class Asking:
     """A question that is being answered: the partitions that were found, and the passes that feed collectors.
 
-    ``asked`` selects topics and partitions, ``at`` is now in ms since 1970, ``where`` the path for messages.
+    ``asked`` selects topics and partitions, ``at`` is the current time in ms, ``where`` the path for messages.
     """
 
     def __init__(

@@ -155,7 +155,7 @@ def compare(
     damage: Callable[[str], None],
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[RecordDifference | PairDifference]:
-    """Yield, with ``records``, each difference of two replicas of one partition, then the sums.
+    """Yield each difference of two replicas of one partition if ``records`` is set, then the sums.
 
     ``damage`` is called with the sentence of each damaged range. Raises UnreadableError.
     """

@@ -46,7 +46,7 @@ class TransactionalId:
     last_update_ms: int
     partitions: tuple[str, ...]
     previous_producer_id: int | None
-    """The id before the epochs ran out, while the coordinator ends a transaction (transaction version 2)."""
+    """The producer id before its epochs ran out, while the coordinator ends a transaction (transaction version 2)."""
     next_producer_id: int | None
 
     @property

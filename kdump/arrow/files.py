@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 ROW_GROUP: Final = 122_880
-"""Rows of a row group, at most."""
+"""Maximum number of rows of a row group."""
 ROW_GROUP_BYTES: Final = 8 << 20
 """Bytes of Arrow columns from which on rows are written as a row group. The writer uses a few times as much."""
 

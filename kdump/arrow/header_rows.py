@@ -70,7 +70,7 @@ class HeaderRows:
         self._rows = 0
 
     def batches(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the items of a reader with ``HEADERS``. Raises UnreadableError."""
+        """Yield the rows of the items of a reader in the mode ``Take.HEADERS``. Raises UnreadableError."""
         most = _FIRST
         for item in items:
             if not isinstance(item, SelectedBatch):

@@ -106,7 +106,7 @@ class LogFolder:
 
     @classmethod
     def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int) -> LogFolder:
-        """Return the folder of an entry. Raises ValueError if its name is not that of a partition."""
+        """Return the folder at a directory entry. Raises ValueError if its name is not that of a partition."""
         parsed = file_names.parse_folder(entry.name)
         if parsed is None:
             raise ValueError(entry.name)

@@ -108,7 +108,7 @@ class BrokerStart(NamedTuple):
     cluster_id: str | None
     log_dirs: tuple[str, ...]
     starts: bool | None
-    """None if the files do not determine it; :attr:`unknown` has the reasons."""
+    """Whether the broker starts. None if the files do not determine it: :attr:`unknown` has the reasons."""
     fatal: tuple[StartCause, ...] = ()
     """The reasons why it does not start; empty unless ``starts`` is False."""
     offline: tuple[OfflineDir, ...] = ()

@@ -31,7 +31,7 @@ class _Met(NamedTuple):
 
 
 class LogRemarks:
-    """Follows transactions and timestamps of batches. ``at`` is now in ms; without it no timestamp is in the future."""
+    """Follows transactions and timestamps of batches. ``at`` is the time in ms; None: no timestamp is in the future."""
 
     def __init__(self, at: int | None) -> None:
         self.latest = INT64_END if at is None else at + TOLERANCE

@@ -99,7 +99,7 @@ def check(
 ) -> Iterator[Finding]:
     """Yield the findings on tiered topics. ``local`` and ``remote`` are partitions of log dirs and of remote storage.
 
-    ``listed`` must come from the complete topic. ``at`` is now in ms; without it nothing is stuck. Segments in
+    ``listed`` must come from the complete topic. ``at`` is the time in ms; without it nothing is stuck. Segments in
     ``unread`` are not reported as absent. ``fail`` receives errors of a store for topic ids: holes in such a partition
     are not reported.
     """

@@ -1,8 +1,8 @@
 """The check of ``.timeindex`` against its log.
 
-An entry is correct if its timestamp is the largest one of the batch with its offset, and larger than those of all
-earlier batches. Its offset is the last one of the batch. Brokers 0.11 to 3.8 also wrote the offset of the record with
-this timestamp. The last entry of a closed segment has the largest timestamp of the segment.
+An entry has the last offset of a batch. Its timestamp must be the largest one of this batch, and larger than those of
+all earlier batches. Brokers 0.11 to 3.8 also wrote the offset of the record with this timestamp. The last entry of a
+closed segment has the largest timestamp of the segment.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ COPY_OF_A_RUNNING_BROKER: Final = " (a copy of a running broker can look so)"
 class CheckOptions(NamedTuple):
     """The options of a check. ``records``: also the records in batches. ``interval``: index.interval.bytes.
 
-    ``at`` is now in ms since 1970: a timestamp more than an hour later is in the future. None: no check for it.
+    ``at`` is the current time in ms: a timestamp more than an hour later is in the future. None: no check for it.
     """
 
     records: bool = True

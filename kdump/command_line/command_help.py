@@ -31,7 +31,7 @@ NAMES: Final = 30
 REST: Final = 3
 """The weight of the last section: its options lose their texts first."""
 LEAST: Final = 16
-"""The least characters of a shortened text."""
+"""Minimum length of a shortened text, in characters."""
 _TITLE: Final = "Options"
 _CLAUSE_ENDS: Final = (r"\. ", r"; ", r": ", r" \(")
 """The ends of clauses at which the text of an option may be cut, the best first."""

@@ -481,7 +481,7 @@ START: Final[list[Decorator]] = [
 
 
 def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session, wanted: Wanted) -> PayloadDecoder:
-    """Return the decoder of payloads; ``paths`` and ``wanted`` are those of the records."""
+    """Return the decoder of payloads; ``paths`` and ``wanted`` select the records to decode."""
     from kdump.log_reader import registry_topic  # --help does without
 
     return registry_topic.payload_decoder(

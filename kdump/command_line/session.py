@@ -133,7 +133,7 @@ class Session:
         """Shows nothing until :meth:`watch` is called."""
         self.said = SaidSoFar()
         self.before: Callable[[], object] = lambda: None
-        """Called before each report: one of several processes waits for its turn."""
+        """Called before each report, so that a worker process can wait for its turn."""
         self.report = Reporter(self.damage, self.wrong_index, self.note, self.fail, self.has_read)
         if quiet:
             from kdump.log_dirs import retries  # few runs are quiet

@@ -201,7 +201,7 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
 
 
 def _sides(current: Sequence[PartitionUsage]) -> list[str]:
-    """Return the sides of a comparison of replicas: the log dirs of each broker. Without replicas there is none."""
+    """Return the sides of a comparison of replicas: the log dirs of each broker. Empty without replicas."""
     names = [(line.topic, line.partition) for line in current]
     of_brokers = len({(*name, line.broker_id) for name, line in zip(names, current, strict=True)}) == len(names)
     sides: dict[str, dict[str, None]] = {}

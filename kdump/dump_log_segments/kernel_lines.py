@@ -287,7 +287,7 @@ class KernelEntries:
         return shape
 
     def records(self, value: FieldValues, slots: Mapping[str, int], *, deep: bool) -> list[list[Part]]:
-        """Return the line of a record for each combination of a null key and value."""
+        """Return the line of a record for each combination of null and present key and value."""
         if not deep:
             return [[]] * 4
         printer = self.printer

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 VERSION: Final = "1"
 INDEX_PARTS: Final = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 MOST_CHUNKS: Final = 1 << 22
-"""Most chunks of a segment: 2 GiB in chunks of 512 bytes."""
+"""Maximum number of chunks of a segment: 2 GiB in chunks of 512 bytes."""
 LARGEST: Final = 5 * MOST_CHUNKS
 """Largest decompressed list of chunk sizes, in bytes."""
 

@@ -67,7 +67,7 @@ class Files(Protocol):
     """A place that holds files. Paths are joined with ``/``. Every method may raise UnreadableError."""
 
     def look(self, path: str) -> Entry | None:
-        """Return the entry at ``path``, or None."""
+        """Return the file or folder at ``path``, or None."""
 
     def entries(self, folder: str) -> list[Entry]:
         """Return the entries of a folder, by name."""

@@ -466,7 +466,7 @@ def _root(place: archives.Archive | archives.OneFile) -> _Named:
 
 
 def _archive(files: Files) -> archives.Archive | None:
-    """Return a place if it is an archive, else None. :mod:`archives` is slow to import."""
+    """Return ``files`` if it is an archive, else None. :mod:`archives` is slow to import."""
     if files is LOCAL or "kdump.log_dirs.archives" not in sys.modules:
         return None
     from kdump.log_dirs import archives

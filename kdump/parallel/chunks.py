@@ -52,7 +52,7 @@ class ChunkWork(Protocol[C_contra, S, R]):
     """The work on chunks, which workers call."""
 
     def assume(self, chunk: C_contra) -> Any | None:
-        """Return the assumed ``start`` of the state before a chunk, or None to wait for the state."""
+        """Return an assumption on ``start`` of the state before a chunk, or None to wait for that state."""
 
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
         """Return the result of a chunk. ``turn`` is the :class:`Turn` of the executor.

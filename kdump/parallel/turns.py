@@ -87,7 +87,7 @@ class OutputTurn(Turn[S]):
         return self.state
 
     def when_come(self, do: Callable[[S], None]) -> None:
-        """Call ``do`` with the state when the turn comes, before anything is written, or now if it has come."""
+        """Call ``do`` with the state when the turn comes, before any output; call it at once if the turn has come."""
         if self.state is None:
             self._on_turn = do
         else:

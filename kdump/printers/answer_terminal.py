@@ -23,7 +23,7 @@ WHOLE: Final = 24
 MANY: Final = 3
 """Minimum number of rows to print a shared value once, and to shorten cells."""
 GAP: Final = 2
-"""Columns between two cells."""
+"""Spaces between two cells."""
 CUT: Final = "…"
 """Replaces the omitted part of a shortened cell."""
 Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]

@@ -121,7 +121,7 @@ def _shell_configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
 
 
 def _add(key: str, value: str) -> str:
-    """Return the option that sets a config. The tool splits at commas outside of brackets, and at each ``=``."""
+    """Return the option that sets a config. kafka-configs.sh splits at commas outside of brackets and at ``=``."""
     if "=" in value or "[" in value or "]" in value:
         escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
         return f"--add-config-file <(printf '%s\\n' {shell_text(f'{key}={escaped}')})"

@@ -53,9 +53,9 @@ DERIVED: Final = 4
 SHOWN: Final = 10
 """Maximum number of partitions in a line of the conclusion."""
 ALIKE: Final = 3
-"""Findings with the same text in a block, at most."""
+"""Maximum number of findings with the same text in a block."""
 MOST: Final = 20
-"""Findings in a block, at most."""
+"""Maximum number of findings in a block."""
 WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGED"}
 
 

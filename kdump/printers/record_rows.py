@@ -71,7 +71,7 @@ class RecordRows:
             self.records(item if self.redactor is None else self.redactor(item))
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a run, or None; a thread may call this."""
+        """Return the first rows of a batch run, or None. May be called in a thread."""
         return None if self._kernel is None else self._kernel.make(item, run)
 
     def batch(self, item: SelectedBatch) -> None:

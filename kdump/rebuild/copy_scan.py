@@ -285,7 +285,7 @@ def has_gap(one: BatchSpan, following: BatchSpan) -> bool:
 
 
 def _is_flipped(offset: int, right: int) -> bool:
-    """Return whether an offset is the right one with one or two wrong bits, or with zeros in its first bytes."""
+    """Return whether ``offset`` is ``right`` with one or two flipped bits, or with its first bytes zeroed."""
     return (offset ^ right).bit_count() <= 2 or any(offset == right & (1 << bits) - 1 for bits in range(8, 64, 8))
 
 

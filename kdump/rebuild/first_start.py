@@ -46,7 +46,7 @@ def look(
     at: int,
     fail: Callable[[UnreadableError], None],
 ) -> LogsAtStart:
-    """Read the logs as the new brokers will; ``image`` has the configs of the new cluster, ``at`` is now in ms."""
+    """Read the logs as the new brokers will. ``image`` has the new cluster's configs, ``at`` is the time in ms."""
     folders = _leading(volumes, plans)
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in folders}
     newest = dict(one for plan in plans for one in plan.newest_ms)

@@ -230,7 +230,7 @@ def _complete(
 
 
 def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list[ClusterChange]:
-    """Add partitions of known topics that only folders have, and the missing ones below the highest."""
+    """Add the missing partitions of known topics, up to the highest number in the image or in the folders."""
     highest: dict[bytes, int] = {}
     for folder in folders:
         topic = image.topics.by_name.get(folder.topic)

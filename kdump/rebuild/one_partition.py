@@ -139,7 +139,7 @@ class _Copy:
 
     @property
     def lineage(self) -> Lineage:
-        """Its leader epochs and its end offset."""
+        """The leader epochs and the end offset of the copy."""
         end = self.end if self._scanned is None else max(self.end, self.scanned.end_offset)
         return Lineage(tuple(self.history().entries), end)
 
@@ -155,7 +155,7 @@ class _Copy:
         return ScannedCopy(self.folder, segments, is_compacted=self._wanted.is_compacted).spans
 
     def history(self) -> EpochHistory:
-        """Return its leader epochs, from its checkpoint, and from its batches if they were read."""
+        """Return the copy's leader epochs, from its checkpoint, and from its batches if they were read."""
         return self._history
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Spec: TypeAlias = dict[str, Any]
 TOPICS: Final = 15
-"""Topics in a bar chart, at most."""
+"""Maximum number of topics in a bar chart."""
 COLOURED: Final = 7
 """Topics with a colour of their own; the others share one."""
 ROWS: Final = 40
@@ -35,7 +35,7 @@ ROWS: Final = 40
 AT_ONCE: Final = 14
 """Maximum number of rows in one drawing: the engine needs about 7 KiB for each of their marks."""
 MARKS: Final = 40 * AT_ONCE
-"""Marks of damage in one drawing, at most."""
+"""Maximum number of marks of damage in one drawing."""
 HEATS: Final = 5
 """Colours of the heat map."""
 WIDTH: Final = 520

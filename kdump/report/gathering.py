@@ -173,7 +173,7 @@ def gather(
 ) -> None:
     """Fill new collectors from partitions, in this process or with ``workers``, and look up log ends for lag.
 
-    ``at`` is now in ms. ``say`` may be called with the same sentence more than once.
+    ``at`` is the current time in ms. ``say`` may be called with the same sentence more than once.
     """
     if workers is not None:
         gather_with(workers, into, partial(_feed, asked, at), partitions, say._replace(progress=progress))

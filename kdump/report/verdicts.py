@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 Weight: TypeAlias = Literal["bad", "warn", "info", "good"]
 _NAMED: Final = 3
-"""Names in one sentence, at most."""
+"""Maximum number of names in one sentence."""
 _NAME_ONE: Final = "Name a log dir, and with --topic and --partition what is in it."
 _LISTED: Final = 50
-"""Folders in one command, at most."""
+"""Maximum number of folders in one command."""
 _KEEP: Final = "Keep the broker stopped and a copy of these folders. kdump salvage gets the valid batches out."
 _HOLES: Final = (
     "A broker takes these logs as they are. Another replica may have what is missing: name its log dirs too."

@@ -112,7 +112,7 @@ SHOWN: Final = (
 
 
 def with_decoded_payloads(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Return columns of records with SHOWN in place of the stored key and value."""
+    """Return columns of records with the decoded key and value (SHOWN) in place of the stored ones."""
     shown = {column.name: column for column in SHOWN}
     return tuple(shown.get(column.name, column) for column in columns)
 
@@ -138,7 +138,7 @@ TYPED: Final = (
     Column("problem", "string", "typed.problem", "A short stable word for why a payload has no such value."),
     Column("why", "string", "typed.why", "The reason as a sentence."),
 )
-"""The columns after ``decoded`` in binary formats and SQL, with a subject. ``json`` stands for its types."""
+"""The columns that a subject adds after ``decoded``, in binary formats and SQL. The schema replaces ``json``."""
 
 BATCH: Final = (
     KIND,

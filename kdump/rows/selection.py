@@ -88,7 +88,7 @@ def may_hold_secrets(topic: str | None) -> bool:
 
 
 def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the first ``count`` records (1 or more) of a batch or run that has as many."""
+    """Yield the first ``count`` records (1 or more) of a batch or run that has at least ``count``."""
     run = item.run
     if run is None:
         yield item if len(item.records) <= count else item._replace(records=item.records[:count])
@@ -105,13 +105,13 @@ def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
 
 
 def last_batches_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the last ``count`` batches (1 or more) of a run that has as many."""
+    """Yield the last ``count`` batches (1 or more) of a run that has at least ``count``."""
     run = item.run
     yield item if run is None else _from_row(item, run, run.stop - count)
 
 
 def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the last ``count`` records (1 or more) of a batch or run that has as many."""
+    """Yield the last ``count`` records (1 or more) of a batch or run that has at least ``count``."""
     run, less = item.run, len(item.records) - count
     if run is None:
         yield item._replace(records=item.records[less:]) if less else item

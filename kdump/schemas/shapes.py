@@ -83,7 +83,7 @@ class Nesting:
         self._fields = 0
 
     def enter(self, kind: object, fields: int = 0) -> bool:
-        """Enter a type with so many fields. Return False without entering if it must be JSON text."""
+        """Enter a type that has ``fields`` fields. Return False without entering if it must be JSON text."""
         self._fields += fields
         if id(kind) in self._within or len(self._within) >= _MOST_LEVELS or self._fields > _MOST_FIELDS:
             return False

@@ -41,7 +41,7 @@ class Run(Batches):
     rows: array[int]
     batch_count: int
     found: bytearray | None = None
-    """The result of a check of each batch, a byte (:class:`kdump.segments.shared_segment.BriefRun`)."""
+    """The result of a check of each batch, one byte per batch (:class:`kdump.segments.shared_segment.BriefRun`)."""
 
     def __init__(self, first: Batch, block: memoryview, start: int, rows: array[int], size: int) -> None:
         self.first = first

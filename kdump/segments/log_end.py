@@ -87,7 +87,7 @@ def last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
 
 
 def first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
-    """Return the first batch of segments, or None if damage or nothing comes first. Raises UnreadableError."""
+    """Return the first batch of segments, or None if they are empty or begin with damage. Raises UnreadableError."""
     for segment in segments:
         if segment.size:
             with segment.open() as source:

@@ -131,7 +131,7 @@ class ReportedOnce:
 
 
 class SqlInputs(NamedTuple):
-    """The input of views: paths, and a choice of partitions and records. ``at`` is now, in ms since 1970."""
+    """The input of views: paths, and a choice of partitions and records. ``at`` is the current time in ms."""
 
     paths: tuple[str, ...]
     wanted: Wanted
@@ -510,7 +510,7 @@ def _filter(bounds: conditions.Bounds) -> Filter:
 
 
 def _most_rows(names: Sequence[str]) -> int:
-    """Return the rows of a block with these columns, at most. DuckDB holds a few blocks for each of its threads."""
+    """Return the maximum rows of a block with these columns. DuckDB holds a few blocks for each of its threads."""
     return ROWS if len(names) <= _FEW else ROWS // 8
 
 

@@ -427,7 +427,7 @@ def _not_compacted(topic: str, policy: Setting) -> str:
 
 
 _NAMED: Final = 5
-"""Topics in a note on topics that are not compacted, at most."""
+"""Maximum number of topics in a note on topics that are not compacted."""
 QUESTION: Final = LogQuestion(
     "compaction",
     HELP,

@@ -76,7 +76,7 @@ def explain_all(
 
 
 def explain(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[Explanation]:
-    """Yield the explanations of a range, one for consecutive offsets with the same reason. ``at`` is now, in ms."""
+    """Yield the explanations of a range, one for consecutive offsets with the same reason, as of ``at`` (ms)."""
     begun: tuple[int, Cause] | None = None
     for offset, found in _causes(evidence, asked, at):
         if begun is not None and _alike(begun[1], found):

@@ -169,7 +169,7 @@ def read_commit(key: bytes, value: bytes | None) -> CommitRecord:
 
 
 class CommitReader:
-    """Makes lines of offsets. ``at`` is now, in ms."""
+    """Makes lines of offsets. ``at`` is the current time in ms."""
 
     def __init__(self, ends: LogEnds, retention_ms: int, at: int) -> None:
         self._ends = ends

@@ -340,7 +340,7 @@ class GroupLog:
     """The records of one group in a partition."""
 
     records: dict[bytes, Entry] = field(default_factory=dict)
-    """Its records except offsets, by key."""
+    """The group's records other than committed offsets, by key."""
     kind: str | None = None
     """The type of the group by its newest record, or None."""
     simple: bool = False

@@ -109,7 +109,7 @@ class CommitLine:
     offset: int | None
     tombstone: bool
     rewind: bool
-    """Whether it moves the group to an earlier offset."""
+    """Whether the commit moves the group to an earlier offset."""
     producer_id: int | None
     """The producer of its transaction, or None."""
     outcome: str

@@ -347,9 +347,9 @@ class ClusterImage:
         self.end_offset = 0
         """Every record below this offset is applied."""
         self.epoch = 0
-        """The leader epoch of the last of them."""
+        """The leader epoch of the last applied record."""
         self.timestamp = -1
-        """The time at which the last of them was appended, in ms; -1 for none."""
+        """The time at which the last applied record was appended, in ms; -1 for none."""
         self.open_transaction: int | None = None
         """The offset of a metadata transaction (KIP-868) without an end below ``end_offset``: it is not applied."""
         self.cut_batch: int | None = None

@@ -25,13 +25,13 @@ class OffsetsWords(NamedTuple):
     """The output of ``--offsets-decoder`` in releases that do not print JSON."""
 
     needs_value: bool = True
-    """Whether nothing is printed for a null value, or else <DELETE>."""
+    """Whether nothing is printed for a null value; otherwise <DELETE> is."""
     unknown_key: str = ""
     """The key's text for an unknown type; if empty, such a record ends the run."""
     offset_key: str = "offset::{group}:{topic}:{partition}"
     offset: str = "{offset}"
     offset_metadata: str = "{offset}:{metadata}"
-    """The text of a committed offset with metadata; ``offset`` is the text without."""
+    """The text of a committed offset with metadata; ``offset`` is the text of one without."""
     group_key: str = "metadata::{group}"
     group_key_as_json: bool = False
     """Whether the group in a key is a JSON string."""
@@ -41,7 +41,7 @@ class OffsetsWords(NamedTuple):
     escapes: bool = True
     """Whether JSON strings are escaped."""
     prints_bytes: bool = True
-    """Whether bytes are printed, or else end the run (the release's format string is wrong)."""
+    """Whether bytes are printed; otherwise they end the run (the release's format string is wrong)."""
     protocol_type_of_empty: bool = True
     """Whether the protocol type of a group without members is printed."""
     null_user_data: bool = False
@@ -80,11 +80,11 @@ class CoordinatorWords(NamedTuple):
     """The output of a decoder switch that prints JSON for every type of record."""
 
     checks_version: bool = True
-    """Whether a too high version is reported, or else read as the highest known one."""
+    """Whether a too high version is reported; otherwise it is read as the highest known one."""
     value_version: str = "version"
     """The name of the version in a value."""
     names_states: bool = False
-    """Whether the status of a transaction is printed as a name, or else as a number."""
+    """Whether the status of a transaction is printed as a name; otherwise as a number."""
 
 
 class FrameWords(NamedTuple):
@@ -93,7 +93,7 @@ class FrameWords(NamedTuple):
     frame: int = 1
     """The supported version of the frame."""
     names_part: bool = True
-    """Whether an error names the part that cannot be read, or else is the reader's error."""
+    """Whether an error names the unreadable part; otherwise it is the reader's error."""
     null_value: str = "Error while reading frame version"
     """The error of a null value."""
 

@@ -69,7 +69,7 @@ class Dialect(NamedTuple):
     sizes_overflow: bool = False
     """Whether the end of a batch is computed in 32 bits: a truncated batch with an end above 2 GiB ends the run."""
     unpacks_at_once: bool = True
-    """Whether all inner messages are parsed before the first is printed, or else one after the other."""
+    """Whether all inner messages are parsed before the first is printed; otherwise one after the other."""
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
     """How a compressed message inside a wrapper is handled."""
     inner_types_of_wrapper: bool = False
@@ -80,7 +80,7 @@ class Dialect(NamedTuple):
     """Whether a message inside a wrapper of another magic ends the run."""
 
     batches_beside_records: bool = False
-    """Whether batch lines are printed together with records, or else only without them."""
+    """Whether batch lines are printed together with records; otherwise only without them."""
     key_needs_value: bool = True
     """Whether the key of a record with a null value is omitted."""
     null_payload: str | None = ""
@@ -95,17 +95,17 @@ class Dialect(NamedTuple):
     deprecated_decoder: str = ""
     """The warning about a class outside of the default one's package."""
     decoders_made_per_log: bool = False
-    """Whether a wrong class name is reported at the first log, or else before any output."""
+    """Whether a wrong class name is reported at the first log; otherwise before any output."""
 
     gaps_title: str = "Non-consecutive offsets in {file}"
     gaps_before_first: bool = False
     """Whether there is a gap before a first record with another offset than 0."""
     gaps_by_offset: bool = False
-    """Whether gaps are reported by rising offset, or else the last one first."""
+    """Whether gaps are reported by rising offset; otherwise the last one first."""
     file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
     """The order of the files in a report."""
     reports_by_name: bool = False
-    """Whether reports have the names of files, or else their absolute paths."""
+    """Whether reports have the names of files; otherwise their absolute paths."""
     trailing_bytes: str = "Found {count} invalid bytes at the end of {name}"
 
 

@@ -24,7 +24,7 @@ class StateDialect(NamedTuple):
     suffixes: frozenset[str] = frozenset({"log", "index"})
     """The file suffixes of the release, without the dot."""
     announces_unknown: bool = False
-    """Whether a file with another suffix is reported, or else skipped."""
+    """Whether a file with another suffix is reported; otherwise it is skipped."""
     needs_suffix: bool = False
     """Whether a file name without a dot ends the run."""
 
@@ -33,22 +33,22 @@ class StateDialect(NamedTuple):
     empty_index: str = ""
     """The line for an .index without entries; if empty, none is printed."""
     names_first_offset: bool = True
-    """Whether an .index entry is compared with the first record at its position, or else the batch's last offset."""
+    """Whether an .index entry is compared with the first record at its position; otherwise with the batch's last."""
     stops_before_checks: bool = False
-    """Whether the zero entry that ends an index is recognised before it is compared with the log, or else after."""
+    """Whether the zero entry that ends an index is recognised before it is compared with the log; otherwise after."""
     slice_holds_batch: bool = False
-    """Whether the batch at an entry's position must be within --max-message-size bytes, or else only its start."""
+    """Whether the batch at an entry's position must be within --max-message-size bytes; otherwise only its start."""
     sanity_above_base: bool = True
-    """Whether the last offset of an .index must be above the base offset, or else not below it."""
+    """Whether the last offset of an .index must be above the base offset; otherwise not below it."""
     mismatches_title: str = "Mismatches in :{file}"
     mismatches_by_offset: bool = False
-    """Whether the last mismatch of each offset is reported, by falling offset, or else all, the last one first."""
+    """Whether only the last mismatch of each offset is reported, by falling offset; otherwise all, last one first."""
     missing_title: str = "The following indexed offsets are not found in the log."
     """The title of .timeindex offsets that no batch has."""
     warm_section: bool = False
     """Whether an index lookup tries the last 8 KiB first (KAFKA-6432), which matters if entries are not in order."""
     refuses_beyond_log: bool = False
-    """Whether a position after the end of the log ends the run, or else counts as no batch."""
+    """Whether a position after the end of the log ends the run; otherwise it counts as no batch."""
 
     checkpoint_title: str = "Snapshot end offset: {offset}, epoch: {epoch}"
     """The title of a snapshot of the metadata log."""
@@ -59,16 +59,16 @@ class StateDialect(NamedTuple):
     """Whether the log is read to its end for each entry of a time index, so that any later damage ends the run."""
 
     txn_version_as_stored: bool = False
-    """Whether the version of an aborted transaction is read as stored, or else its upper byte only."""
+    """Whether the version of an aborted transaction is read as stored; otherwise only its upper byte."""
 
     snapshot: tuple[str, ...] = ()
     """The two parts of a producer's line: the first is always printed, the second has the last batch."""
     snapshot_needs_batch: bool = False
-    """Whether the second part is printed only for a producer whose last batch is known."""
+    """Whether the second part of a producer's line is printed only if its last batch is known."""
     snapshot_version_first: bool = False
     """Whether the version is checked before the rest is parsed."""
     snapshot_faults_end_run: bool = False
-    """Whether an unknown version and an invalid structure end the run, or else are reported."""
+    """Whether an unknown version and an invalid structure end the run; otherwise they are reported."""
     snapshot_crc: str = "Snapshot is corrupt (CRC is no longer valid). Stored crc: {stored}. Computed crc: {computed}"
     snapshot_version: str = "Snapshot contained an unknown file version {version}"
     snapshot_cut: str = "Snapshot failed schema validation: Error reading field {field}"

@@ -20,7 +20,7 @@ ORDER: Final = ("hanging", "open", "aborted", "committed")
 COLUMNS: Final = ("partition", "from offset", "producer", "epoch", "transactional id", "state")
 IDS: Final = ("transactional id", "state", "producer", "epoch", "started", "timeout", "partitions")
 NAMED: Final = 3
-"""Partitions in one sentence, at most."""
+"""Maximum number of partitions in one sentence."""
 CLOCKS: Final = {
     "coordinator": ("its start", "its coordinator's clock"),
     "records": ("its last batch", "record timestamps"),

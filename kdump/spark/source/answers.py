@@ -55,7 +55,7 @@ class SaidLine:
 
 
 class AnswerTask(NamedTuple):
-    """The input of a task: partitions, the collector of their records, the states of log dirs; ``at`` is now in ms.
+    """The input of a task: partitions, the collector of their records, the states of log dirs, and the time in ms.
 
     The task yields ``rows`` unchanged. Only the task that ``is_first`` yields the lines that are reported once.
     """

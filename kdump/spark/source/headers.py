@@ -54,7 +54,7 @@ def regions(source: Source, start: int, end: int, *, strict: bool = True) -> Ite
 
 
 def _by_length(source: Source, start: int, end: int) -> Iterator[Region]:
-    """Yield headers of magic 2 batches by their lengths, and full regions from another magic on."""
+    """Yield headers of magic 2 batches by their lengths. From another magic or a bad length on, yield full regions."""
     is_local = isinstance(source, LocalFile)
     position, loaded, size = start, 0, 0
     block = memoryview(b"")

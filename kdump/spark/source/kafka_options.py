@@ -146,8 +146,8 @@ class Edge:
 class KafkaQuery:
     """A query of Kafka's source: ``topics``, all topics that match ``pattern``, or ``assigned`` partitions.
 
-    ``strays``: a partition without a record as late as the start time begins at its end. ``asked`` is the name of the
-    option that selects topics. ``unused`` are notes about options that others override.
+    ``strays``: read a partition from its end if all of its records are before the start time. ``asked`` is the name of
+    the option that selects topics. ``unused`` are notes about options that others override.
     """
 
     asked: str

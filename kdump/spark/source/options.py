@@ -245,7 +245,7 @@ def _columns(text: str) -> tuple[str, ...]:
 
 
 Parser: TypeAlias = "tuple[Callable[[str], Any], str]"
-"""Parses the text of an option (raises ValueError), and the shape of the text."""
+"""A function that parses the text of an option (raises ValueError), and a description of valid texts."""
 
 
 def _choice(*words: str) -> Parser:

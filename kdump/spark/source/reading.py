@@ -78,7 +78,7 @@ Content: TypeAlias = BatchContent | DamagedRange | Padding
 def contents(split: Split, source: files.Source, options: SourceOptions, rows: Rows | None = None) -> Iterator[Content]:
     """Yield the batches, damaged ranges and padding of ``split``.
 
-    Batches that ``rows`` can read are added to it and have no items.
+    If ``rows`` can read a batch, its records are added to ``rows``, and the batch is yielded without items.
 
     Raises UnreadableError at the first damage in the mode FAILFAST, and in every mode if bytes cannot be read: Spark
     then tries again. With ``skip_unreadable`` bytes that a failing disk does not return are one damaged range.

@@ -334,7 +334,7 @@ class _Meter:
         )
 
     def holds(self, size: int, records: int) -> bool:
-        """Return whether so many bytes and records are within the limits."""
+        """Return whether ``size`` bytes and ``records`` are within the limits."""
         room = self.room
         return (room.bytes is None or size <= room.bytes) and (room.records is None or records <= room.records)
 
