@@ -143,7 +143,7 @@ def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
 
 
 def _is_of(gone: list[Segment], swap: Segment) -> bool:
-    """Return whether a cleaner of ``gone`` can have written ``swap``: valid batches, rising offsets, none too high."""
+    """Return whether a swap file has only valid batches, with rising offsets up to the last offset of ``gone``."""
     last = max((batch.last_offset for each in gone for batch in _batches(each) if batch is not None), default=-1)
     after = base_of(swap)
     for batch in _batches(swap):

@@ -75,7 +75,7 @@ class Checkpoint:
     def commit(
         self, state: State, offsets: Offsets, step: dict[str, Any], staged: tuple[str, Output], *, is_first: bool
     ) -> State:
-        """Move the files of a step from ``staged`` (name and folder) to the output. ``is_first``: first of its run."""
+        """Move a step's files from ``staged`` (name and folder) to the output. ``is_first``: the step begins a run."""
         staging = staged[1]
         number = state.number + 1
         if self._output.exists(f"{CHECKPOINT}/{number}.json"):
