@@ -171,15 +171,18 @@ def _line(words: Sequence[str]) -> str:
 
 
 def as_owner(path: str) -> str:
-    """Return this command line for the account that owns a file; "" if its folder is closed too."""
+    """Return this command line for the account that owns a file; "" if it is this one or cannot be found out."""
     from pathlib import Path  # slow to import
 
     program = Path(sys.argv[0])
     try:
+        uid = Path(path).stat().st_uid
         owner = Path(path).owner()
     except OSError:
         return ""
     except KeyError:  # an account of a container
-        owner = f"#{Path(path).stat().st_uid}"
+        owner = f"#{uid}"
+    if uid == os.geteuid():
+        return ""
     words = [str(program.absolute()) if program.name == "kdump" else "kdump", *sys.argv[1:]]
     return " ".join(["sudo", "-u", *map(shell_word, (owner, *words))])

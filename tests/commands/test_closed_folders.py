@@ -145,6 +145,9 @@ def test_the_command_for_the_owner_of_closed_files_is_printed_once(log_dir, monk
         return real(path, *rest, **options)
 
     monkeypatch.setattr(os, "open", denied)
+    own = run(monkeypatch, capfd, "dump", log_dir, "--count")
+    assert "sudo" not in own[2]  # another account could do no more
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     owner = log_dir.owner()
     status, _, err = run(monkeypatch, capfd, "dump", log_dir, "--count")
     assert status == 1
