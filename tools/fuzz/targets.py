@@ -144,7 +144,7 @@ def archive(data: bytes) -> None:
     """A file that may be an archive, and every segment in it."""
     path = Path(_scratch(), "archive.tar")
     path.write_bytes(data)
-    for partition in Finder(Wanted(leftovers=True, max_batch_bytes=LIMIT), fail=lambda _: None).find([str(path)]):
+    for partition in Finder(Wanted(leftovers=True, max_batch_bytes=LIMIT), SILENT).find([str(path)]):
         for each in partition.segments:
             with each.open() as source:
                 if sum(region.size for region in read(source, on_error="resync")) != source.size:
