@@ -248,9 +248,9 @@ _of_batch: Final = attrgetter(*(source.removeprefix("batch.") for source in _BAT
 
 
 def record_batches(found: Iterable[tuple[SegmentFacts, RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each batch and its file.
+    """Yield Arrow record batches with a row for each batch.
 
-    An entry of magic 0 or 1 that cannot be decompressed has none.
+    A message of magic 0 or 1 that cannot be decompressed has no row.
     """
     facts: list[tuple[Any, ...]] = []
     for file, batch in found:

@@ -66,7 +66,7 @@ class Context(NamedTuple):
     """The facts that a dry start is compared with. Those of the metadata log are empty without one."""
 
     facts: Mapping[str, LogEvidence]
-    """By the path of the partition folder."""
+    """The path of a partition folder -> the facts of its log."""
     marks: Callable[[str, int], Mapping[str, int]]
     """Returns the end offsets that checkpoints and groups prove for a partition, by the kind of file."""
     replicas: Mapping[tuple[str, int], tuple[int, ...]]
@@ -276,7 +276,7 @@ class _StartFindings:
         else:
             text = f"{cause.text if cause is not None else 'it is not assigned here'}: {becomes}: {served}"
             rescue = salvage([shell_path(where)])
-            advice = f"Where the topic was deleted or moved this is right. Else salvage it first: {rescue}"
+            advice = f"If the topic was deleted or moved, this is intended. Else salvage it first: {rescue}"
         if log.assigned_id is not None and wanted:
             commands = (metadata_command(where, id_text(log.assigned_id)),)
         yield Finding(
@@ -525,7 +525,7 @@ class _StartFindings:
             expected=f"{least} or no line",
             found=first,
             loses=first - least,
-            advice="Correct the line of the checkpoint before a broker starts: it removes the segments below it.",
+            advice="Correct the line of the checkpoint before a broker starts: it removes segments below that offset.",
             commands=(self._log_start_command(log, least),),
         )
 

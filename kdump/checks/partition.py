@@ -291,7 +291,7 @@ class _IndexPass:
             self._reported = end
 
     def finish(self) -> None:
-        """Report the rest of the file as read."""
+        """Add the rest of the file to the progress."""
         if not self.ends:
             self._read(self._source.size - self._reported)
 

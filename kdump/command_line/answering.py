@@ -185,7 +185,7 @@ class Answering:
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)
 
     def reads_alone(self, why: str) -> None:
-        """Note that this process reads alone, if --master is given."""
+        """If --master is given, print a note that this process reads alone."""
         if self._who.master is not None:
             self.session.note(f"{why}: this process reads, not Spark on {self._who.master}")
 

@@ -313,7 +313,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Remove PARTITIONS, LIMITS, REMOTE and ``leftovers`` from ``options``; ``more`` are further fields of Wanted."""
+    """Return a Wanted of ``more`` and of PARTITIONS, LIMITS, REMOTE, ``leftovers``, removed from ``options``."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),

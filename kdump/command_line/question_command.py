@@ -1,4 +1,4 @@
-"""Makes the command of a question of the registry: options, help and tables come from its declaration."""
+"""Makes a command from a declared Question, which has its options, help and tables."""
 
 from __future__ import annotations
 

@@ -44,9 +44,9 @@ def command(*, records: bool, **options: Any) -> int:
     same       no record differs
     behind     one side lacks the end, which it will fetch
     cleaned    the cleaner has removed records on one side only
-    diverged   the histories part: the side with the older leader epochs cuts
-               its log at truncateTo when it follows the other, and loses what
-               comes after
+    diverged   the histories part: the side with the older leader epochs
+               truncates its log at truncateTo when it follows the other, and
+               loses the records after it
     different  records differ within one leader epoch: one side is damaged
 
     Borders of segments, indexes, snapshots and the log start offset are no differences. Leader epochs come from

@@ -3,8 +3,8 @@
 Below ``<prefix>/<topic>-<topic id>/<partition>`` Aiven's remote storage manager writes for each segment a ``.log``, an
 ``.indexes`` and a ``.rsm-manifest`` (:mod:`kdump.formats.rsm_manifest`). :class:`TieredFiles` lists them as a
 decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txnindex``. It leaves out the producer snapshot:
-that is of the segment's end, and one in a log dir is of the segment's start. Files without a manifest, such as plain
-copies by other managers, are listed unchanged.
+that has the state at the segment's end, one in a log dir the state at its start. Files without a manifest, such as
+plain copies by other managers, are listed unchanged.
 
 A broker deletes local segments that are copied. The log then begins in remote storage and ends on the broker's disk,
 and some segments are in both places: the local ones are read. Remote segments overlap each other after a change of

@@ -72,7 +72,7 @@ class PartitionReader:
         self.report, self.decoder = report, decoder
         self._followed: tuple[Partition, Outcomes] | None = None
         self._ahead: dict[int, Outcomes] = {}
-        """By the identity of the partition."""
+        """``id()`` of a partition -> its outcomes, from scans made in advance."""
         self.checkpoints = CheckpointOffsets(report.damage, report.fail)
         in_runs = self.take not in (Take.RECORDS, Take.BATCHES)
         self._of_batches = self.take in (Take.BATCHES, Take.BATCH_RUNS)

@@ -48,7 +48,7 @@ _LZ4_BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 _ZSTD_STEP: Final = 1 << 10
 """Bytes given to zstd at a time; they decompress to 32 MiB at most (128 KiB for a block of 4 bytes)."""
 _SNAPPY_GREATEST_RATIO: Final = 22
-"""Upper limit of the compression ratio: a copy of 3 bytes decompresses to at most 64 bytes."""
+"""Upper limit of Snappy's compression ratio: a copy element of 3 bytes decompresses to at most 64 bytes."""
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEAD: Final = 9
 """Size of the smallest frame in bytes: its header and an empty block."""

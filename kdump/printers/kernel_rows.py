@@ -45,7 +45,7 @@ CHUNK: Final = 1 << 22
 NUMBERS: Final = {
     f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot for name, slot in slots(OTHERS).items()
 } | {"batch.count": slots(OTHERS)["records_count"]}
-"""The slots of numbers by the source of their column."""
+"""The source of a numeric column -> its slot in the kernel."""
 KEY, VALUE = (next(column for column in rows.RECORD if column.name == name) for name in ("key", "value"))
 _SPELT: Final = {"hex", "base64"}
 _WAYS: Final = {"auto": "string", "utf8": "string"}

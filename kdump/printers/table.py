@@ -91,7 +91,7 @@ class Tables:
         self._rows: list[list[Text | str] | Text] = []
         self._widths: list[int] | None = None
         self._shown: Sequence[int] = range(len(columns))
-        """The numbers of the columns that fit the terminal."""
+        """The indexes of the columns that fit the terminal."""
         self._gap = WIDE_GAP
         self._plain = not self.console.is_terminal
         """Whether rows have no styles: this class draws them, many times as fast as rich."""

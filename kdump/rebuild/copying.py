@@ -281,7 +281,7 @@ class Journal:
         self._known = kept
 
     def has(self, task: CopiedFile) -> bool:
-        """Return whether the segment of ``task`` is in the output, written from the same bytes."""
+        """Return whether the output has the segment of ``task``, written by the same plan."""
         return self._known.get(task.path) == task.sum
 
     def drop(self, task: CopiedFile) -> None:

@@ -2,8 +2,8 @@
 
 Nodes of 3.9.2 to 4.4.0 require this of a snapshot (KIP-630, KIP-853, KIP-858):
 
-- It must end after the log of every remaining copy, else a broker follows the new leader but never reads it. Its
-  epoch must be above that of every ``quorum-state``, else such a node follows no leader.
+- It must end after the log of every remaining copy, else a broker follows the new leader but never loads the
+  snapshot. Its epoch must be above that of every ``quorum-state``, else such a node follows no leader.
 - With a registration of the old cluster a node waits until the session of that registration ends. Without a
   registration a follower that loads the snapshot before its leader registers never gets the leader's address. So each
   new broker has a fenced registration.
@@ -433,9 +433,9 @@ def voter_fields(number: int, directory: bytes, host: str, port: int | None, lis
 
 
 def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds) -> None:
-    """Replace the quorum in an image, for complete volumes of brokers and lost controllers.
+    """Replace the quorum in an image: the controllers are lost, the volumes of the brokers are complete.
 
-    The image gets an end after all copies, so that brokers load it. Its controllers are removed: the remaining ones
+    The image ends after all copies, so that brokers load it. Its controllers are removed: the remaining ones
     register again. If the voters were only in properties files, kraft.version becomes 1, if metadata.version allows it.
     The directory id of each voter must be known.
     """

@@ -1,7 +1,7 @@
 """Writes new ``.index``, ``.timeindex`` and ``.txnindex`` files of segments, as a broker does.
 
-Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``). A broker decides for each
-batch whether it gets an entry, since 3.9 (KAFKA-806).
+Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``). Since 3.9 a
+broker decides for each batch whether it gets an entry; before, for each append (KAFKA-806).
 """
 
 from __future__ import annotations

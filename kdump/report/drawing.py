@@ -25,7 +25,7 @@ _DONTNEED: Final = 4
 _PR_SET_PDEATHSIG: Final = 1
 _SIGKILL: Final = 9
 _FILE: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-(?:-p 0+|xp \S+) .* (/.*)")
-"""A mapping of unchanged pages of the library: constants and code without relocations."""
+"""A line of ``/proc/self/maps``: a mapping of a file's unchanged pages, constants and code without relocations."""
 
 
 def draw(specs: list[dict[str, Any]]) -> list[str]:

@@ -91,7 +91,7 @@ def _unknown_symbol(symbol: str) -> MismatchError:
 class _Source(avro.ReaderSource):
     """Source text of resolving readers, with the variables of :class:`kdump.schemas.avro.ReaderSource`.
 
-    The shape None stands for the value as JSON has it.
+    With the shape None a reader returns the value in its JSON form.
     """
 
     def __init__(self) -> None:

@@ -57,7 +57,7 @@ class _Walk:
     level: int = 0
     unknown: list[int] = field(default_factory=list)
     plain: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)
-    """The fields of well-known types, by the enclosing value and their name there: they may occur twice."""
+    """``id()`` of the enclosing value, name -> the fields of a well-known type: a second occurrence is merged."""
 
 
 _NOTHING: Final = object()

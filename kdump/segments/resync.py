@@ -78,7 +78,7 @@ _MAGIC_2: Final = re.compile(
 )
 _MAGIC_0_1: Final = re.compile(rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<!\0{4}.{5})%b" % _START)  # no size of zero
 _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
-"""Bytes from the magic on that the patterns match."""
+"""Bytes that the patterns examine, from the magic on."""
 
 
 class RangeChecksum:

@@ -212,7 +212,7 @@ def _of_group(items: list[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds
 
 
 def compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
-    """Return the bounds of a comparison of a column with a literal of this kind: a word, a text or a number."""
+    """Return the bounds of a comparison of a column with a literal. ``kind``: word (as ``true``), text or number."""
     if sign == "==" and kind == "word" and value in ("true", "false"):
         return {name: Values(only=frozenset((value == "true",)))}
     if sign == "==" and kind == "text":

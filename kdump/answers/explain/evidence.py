@@ -285,7 +285,7 @@ class PartitionEvidence:
 
     @property
     def borders(self) -> Iterator[int]:
-        """The offsets at which the answer may change for the log as a whole."""
+        """The log's own offsets at which the answer may change, such as its start and its high watermark."""
         place = self.place
         mark = None if place is None else place.high_watermark
         first = None if self.oldest_open is None else self.oldest_open[0]

@@ -128,7 +128,7 @@ class Sightings:
         self.waiting.clear()
 
     def end_transaction(self, producer_id: int, offset: int, marker: str) -> None:
-        """Apply a marker to the waiting records of its producer before its offset."""
+        """Set the outcome of the producer's waiting records before ``offset``."""
         left = []
         for number in self.waiting.pop(producer_id, []):
             if number < offset:

@@ -82,7 +82,8 @@ class LogEnds(Collector):
         *,
         stable: bool = False,
     ) -> None:
-        """``wanted`` are the partitions to look up, by topic or topic id; all by default. Topic ids of all are read.
+        """``wanted`` are the partitions whose ends to find, by topic or topic id; all by default. The
+        topic ids of all partitions are read.
 
         ``topic_ids`` are ids known from elsewhere.
         """

@@ -1,4 +1,4 @@
-"""The records of the metadata log: decoded batch by batch, and as a snapshot of an image has them.
+"""Reads the records of the metadata log, and makes those of a snapshot.
 
 Levels of ``metadata.version`` decide the versions of a snapshot's records. Source:
 ``org.apache.kafka.server.common.MetadataVersion`` of 3.9, 4.3.1 and 4.4.0; features: KIP-584.

@@ -84,11 +84,11 @@ class MetadataReplay:
         self._held: list[MetadataRecord] = []
 
     def add(self, found: Batches) -> bool:
-        """Apply the records of a batch or run; return whether the next one is needed."""
+        """Apply the records of a batch or run; return whether later batches are needed."""
         return all(map(self.append, appended(found)))
 
     def append(self, batch: Appended) -> bool:
-        """Apply the records of a decoded batch; return whether the next one is needed."""
+        """Apply the records of a decoded batch; return whether later batches are needed."""
         image, to, base = self.image, self._to, batch.base_offset
         if base >= to or (self._at is not None and batch.timestamp > self._at):
             return False

@@ -1,8 +1,8 @@
 """The output of an export: a folder of files that kdump commits and counts, or a table that a Spark writer commits.
 
 The account of a table (damaged ranges and manifest) is prepared, committed and locked like every output, in the folder
-``OUT.kdump`` beside the table. That folder holds :data:`WRITING` while the writer works: only the table itself records
-whether it has the rows of a run that was killed then.
+``OUT.kdump`` beside the table. That folder holds :data:`WRITING` while the writer works. After a kill in that
+time only the table itself shows whether it has the rows of the run.
 """
 
 from __future__ import annotations

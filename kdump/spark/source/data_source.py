@@ -219,8 +219,8 @@ class _StreamReader(Carried):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
         """Return the end of a trigger.
 
-        Releases before 4.2 pass neither start nor limit. They plan from ``x`` to ``x`` if a stream continues at ``x``,
-        so the last plan is the position of the stream.
+        Releases before 4.2 pass neither start nor limit: the start is the end of the last planned range. A stream that
+        continues at ``x`` first plans the range from ``x`` to ``x``.
         """
         if not self._is_reported:
             self._is_reported = True
