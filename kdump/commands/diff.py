@@ -36,7 +36,7 @@ def command(*, records: bool, **options: Any) -> int:
       kdump diff b1.tar.gz b2.tar.gz b3.tar.gz --topic orders --records -o jsonl
       kdump diff /b1/data1,/b1/data2 /b2/data1,/b2/data2 --jobs 2
 
-    Each PATH is what one broker has: a log dir, several with commas between them, a partition's folder, an archive.
+    Each PATH names the files of one broker: a log dir, several separated by commas, a partition's folder, an archive.
     Every two brokers are compared, from the greater log start offset on. Equal bytes are compared, not decoded;
     `kdump check` shows whether they are valid.
 

@@ -298,8 +298,8 @@ def _copies(asked: Question, *states: int) -> list[RemoteSegment]:
 
 
 def _listed(one: RemoteSegment) -> Fact:
-    state = {COPYING: "its copy as begun", COPIED: "as copied", DELETING: "its deletion as begun"}[one.state]
-    return Fact(REMOTE_METADATA, None, f"the segment of offsets {one.start} to {one.end} is listed, {state}")
+    state = {COPYING: "copy begun", COPIED: "copied", DELETING: "deletion begun"}[one.state]
+    return Fact(REMOTE_METADATA, None, f"remote segment {one.start} to {one.end} is listed as {state}")
 
 
 def _deletions(asked: Question) -> list[Reason]:
