@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.broker_start import log_folder
-from kdump.broker_start.outcome import OfflineDir, StartCause
+from kdump.broker_start.outcome import StartCause
 from kdump.errors import DamageError, UnreadableError
 from kdump.findings.codes import Code
 from kdump.formats import meta_properties
 from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.broker_start.log_folder import LogDirFiles
 
@@ -96,12 +96,12 @@ def _uuid(text: str) -> bytes:
 
 
 class Verified(NamedTuple):
-    """The ids of the broker, the causes that stop it, and the log dirs that go offline."""
+    """The ids of the broker, the causes that stop it, and the log dirs that go offline, each with its cause."""
 
     node_id: int | None
     cluster_id: str | None
     fatal: tuple[StartCause, ...]
-    offline: tuple[OfflineDir, ...]
+    offline: Mapping[LogDirFiles, StartCause]
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
@@ -109,16 +109,18 @@ def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) 
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id if node_id is not None else next((each.ids.node_id for each in there if each.ids), None)
-    fatal = list(_fatal(sorted(found, key=lambda each: each.log_dir.path), metadata, node_id))
-    offline = [
-        OfflineDir(log_dir=each.log_dir.name, cause=each.cause)
+    offline = {
+        each.log_dir: each.cause
         for each in found
         if each.cause is not None and not each.is_missing and not each.is_closed
-    ]
-    return Verified(node, cluster, tuple(fatal), tuple(offline))
+    }
+    fatal = _fatal(sorted(found, key=lambda each: each.log_dir.path), metadata, node_id, offline)
+    return Verified(node, cluster, tuple(fatal), offline)
 
 
-def _fatal(found: Sequence[DirIds], metadata: LogDirFiles, node: int | None) -> Iterator[StartCause]:
+def _fatal(
+    found: Sequence[DirIds], metadata: LogDirFiles, node: int | None, offline: Mapping[LogDirFiles, StartCause]
+) -> Iterator[StartCause]:
     there = [each for each in found if each.ids is not None]
     if not there and any(each.is_closed for each in found):
         return
@@ -130,10 +132,9 @@ def _fatal(found: Sequence[DirIds], metadata: LogDirFiles, node: int | None) -> 
         )
         return
     yield from _mismatches(there, node)
-    for each in found:
-        if each.log_dir is metadata and each.cause is not None and not each.is_missing and not each.is_closed:
-            text = f"Encountered I/O error in metadata log directory {metadata.name}. {each.cause.text}"
-            yield StartCause(code=each.cause.code, file=each.cause.file, text=text)
+    if (cause := offline.get(metadata)) is not None:
+        text = f"Encountered I/O error in metadata log directory {metadata.name}. {cause.text}"
+        yield StartCause(code=cause.code, file=cause.file, text=text)
     for each in there:
         if each.log_dir is not metadata and each.log_dir.entry(METADATA_FOLDER) is not None:
             text = (

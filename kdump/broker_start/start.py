@@ -171,11 +171,7 @@ class _BrokerRun:
         self.fatal += () if is_old else verified.fatal
         closed = [each.cause for each in found if each.cause is not None and each.is_closed]
         self.unknown += closed
-        self.offline |= {
-            each.log_dir: each.cause
-            for each in found
-            if each.cause is not None and not each.is_missing and not each.is_closed
-        }
+        self.offline |= verified.offline
         directories = {each.log_dir: each.ids.directory_id for each in found if each.ids is not None}
         self.is_kraft = any(each.ids is not None and each.ids.version > 0 for each in found) or bool(
             closed or self.fatal

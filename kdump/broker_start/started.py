@@ -17,7 +17,7 @@ from kdump.checks.folder import leftover_of
 from kdump.errors import DamageError, Reporter, UnreadableError
 from kdump.findings import of_a_copy
 from kdump.findings.codes import Code
-from kdump.findings.verdict import NOT_KNOWN, OPEN, UNDECIDED, StartVerdict, verdict
+from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
 from kdump.formats import meta_properties
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
@@ -130,6 +130,9 @@ def started(
         for name, topic in topics.items()
         for number, state in topic.partitions.items()
     }
+    registered = {} if image is None else _registered(image)
+    compacted = Everything() if image is None else compacted_topics(image)
+    tiered = None if image is None else tiered_topics(image)
     by_dir: dict[str, list[Partition]] = {}
     for part in partitions:
         by_dir.setdefault(part.files.shown(part.log_dir or "."), []).append(part)
@@ -146,13 +149,13 @@ def started(
             },
             replicas,
             topic_ids,
-            {} if image is None else _registered(image),
+            registered,
             _directories(log_dirs),
             any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),
-            Everything() if image is None else compacted_topics(image),
+            compacted,
             bool(configs.get("node.id", configs.get("broker.id"))),
             lambda topic, number: wanted.takes(Name(topic, number)),
-            None if image is None else tiered_topics(image),
+            tiered,
         )
         made = findings(result, context)
         is_here = all(part.files is LOCAL for part in of_broker)
@@ -171,7 +174,7 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
         text = f"something could not be read, so {NOT_KNOWN}"
         of_each = zip(started, made, strict=True)
         made = [
-            StartVerdict(f"{each.name}: {text}", (), False) if one.is_safe or one.text.startswith(UNDECIDED) else one
+            StartVerdict(f"{each.name}: {text}", (), False) if one.is_safe or not one.is_decided else one
             for each, one in of_each
         ]
     if len(made) == 1:

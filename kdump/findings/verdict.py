@@ -19,7 +19,6 @@ NO_START_TEXT: Final = "a broker does not start: "
 DAMAGED: Final = " damaged: "
 MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
-UNDECIDED: Final = "nothing is lost here, but files do not decide whether "
 NOT_KNOWN: Final = "it is not known what a start loses"
 """Words of a verdict by which a report recognizes its own duplicate sentence."""
 OPEN: Final = Code.METADATA_ELSEWHERE
@@ -31,11 +30,15 @@ STOPS: Final = frozenset({Code.METADATA_LOG_MISSING})
 
 
 class StartVerdict(NamedTuple):
-    """A line for people, and shell commands in order. ``is_safe``: a start loses nothing."""
+    """A line for people, and shell commands in order. ``is_safe``: a start loses nothing.
+
+    ``is_decided``: the files decide whether the broker starts, or something else is wrong.
+    """
 
     text: str
     commands: tuple[str, ...]
     is_safe: bool
+    is_decided: bool = True
 
 
 def verdict(
@@ -64,7 +67,8 @@ def verdict(
     if damaged := [finding for finding in findings if finding.level is Level.LOG]:
         return StartVerdict(f"{broker} starts, {_damaged(damaged)}{_first(damaged)}", commands, False)
     if starts is None:
-        return StartVerdict(f"{UNDECIDED}{broker} starts{why}", commands, False)
+        text = f"nothing is lost here, but files do not decide whether {broker} starts{why}"
+        return StartVerdict(text, commands, False, is_decided=False)
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
     if derived:
         wrong = many(len({finding.file for finding in derived}), "file")
@@ -85,9 +89,9 @@ def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[F
     if loses:
         parts.append(f"loses {_sum(loses, 'loses')}: {_first(loses)}")
     if missing and loses:
-        parts.append(f"{_are(_sum(missing, 'missing'))} missing already: {_most(missing).file}")
+        parts.append(f"{_are(missing)} missing already: {_most(missing).file}")
     elif missing:
-        parts.append(f"{_are(_sum(missing, 'missing'))} missing: {_first(missing)}")
+        parts.append(f"{_are(missing)} missing: {_first(missing)}")
     if held:
         parts.append(f"{'it ' if parts else ''}{_held(held)}")
     return "; ".join(parts)
@@ -108,8 +112,9 @@ def _sum(findings: Sequence[Finding], name: str) -> str:
     return "records" if not total else f"{total:,} records" if total > 1 else "1 record"
 
 
-def _are(records: str) -> str:
-    return f"{records} {'is' if records == '1 record' else 'are'}"
+def _are(missing: Sequence[Finding]) -> str:
+    total = sum(finding.missing or 0 for finding in missing)
+    return f"{_sum(missing, 'missing')} {'is' if total == 1 else 'are'}"
 
 
 def _most(findings: Sequence[Finding]) -> Finding:
