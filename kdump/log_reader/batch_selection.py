@@ -242,8 +242,7 @@ class BatchSelection:
         chunk = taken = []  # they may be as large as the batch
         shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
         if first is not None and (count or shows_empty):
-            again = partial(self._filter.takes, search=search)
-            held = ReadAgain(batch, again, count) if records is None else records
+            held = ReadAgain(batch, partial(self._filter.takes, search=search), count) if records is None else records
             yield SelectedBatch(file, batch, first, () if self._of_batches else held, outcome, batch.crc_valid)
         if damage is not None:
             yield DamagedRange(file, in_batch(damage, batch))
@@ -286,15 +285,16 @@ def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
     Raises DamageError once the records before the damage are yielded.
     """
     records, most = batch.records(), 1
-    while most:
+    while True:
         chunk: list[Record] = []
         try:
             chunk.extend(islice(records, most))
         finally:
             if chunk:
                 yield chunk
-        is_last = len(chunk) < most
-        most = 0 if is_last else max(1, CHUNK_BYTES // (RECORD_COST + max([record.size for record in chunk])))
+        if len(chunk) < most:
+            return
+        most = max(1, CHUNK_BYTES // (RECORD_COST + max([record.size for record in chunk])))
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
