@@ -107,7 +107,7 @@ def command(
         secrets=None if given["show_secrets"] else Secrets(),
         fields=fields,
     )
-    hide.columns  # noqa: B018  it refuses what is no column
+    hide.columns  # noqa: B018  an unknown column is refused before anything is read
     wanted = Wanted(max_batch_bytes=max_batch_bytes, remote=shared.remote_storage(given))
     partitions = partitions_of(found[1], found[2], paths, run, wanted)
     decoder = None

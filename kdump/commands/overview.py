@@ -96,7 +96,7 @@ def overview(paths: tuple[str, ...]) -> int:
     found = list(finder.find(paths, None))
     if len(found) == len(paths) == 1 and _is_its_segment(paths[0], found[0]):
         return _segment(paths[0], found[0], run)
-    states = LogDirStates(SILENT)  # the check reports what is wrong
+    states = LogDirStates(SILENT)  # the check below reports damage
     usage = DiskUsage()
     LogDirPass([usage], SILENT, states).run(list(with_names(found, discard)))
     lines = [line for line in usage.answer(0) if isinstance(line, PartitionUsage)]
@@ -132,7 +132,7 @@ def _what(
         by_dir.setdefault(line.log_dir, []).append(line)
     if not lines:
         yield f"There is no partition in {', '.join(paths)}."
-    by_path = {states.of(one).path: states.of(one) for one in found}
+    by_path = {state.path: state for state in map(states.of, found)}
     for log_dir, within in by_dir.items():
         state = by_path[log_dir]
         owner = f"broker {within[0].broker_id}" if within[0].broker_id else "of no known broker"

@@ -87,7 +87,7 @@ class Wanted(NamedTuple):
         for topic in self.topics or ([None] if self.partitions else []):
             one = self._replace(topics=() if topic is None else (topic,))
             if not any(one.takes(name) for name in met):
-                from kdump.log_dirs.remote import without_secret  # few runs name what is not there
+                from kdump.log_dirs.remote import without_secret  # few runs name a missing topic
 
                 where = without_secret(paths[0]) if len(paths) == 1 else "these paths"
                 of = "" if topic is None else f" of topic {topic!r}"

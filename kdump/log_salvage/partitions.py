@@ -12,7 +12,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import Reporter, StoreError, UnreadableError, many
+from kdump.errors import Reporter, StoreError, UnreadableError, discard, many
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import RemoteFiles
@@ -169,8 +169,8 @@ def write(
     out: str,
     how: How,
     *,
-    note: Callable[[str], None] = lambda _: None,
-    progress: Callable[[int], None] = lambda _: None,
+    note: Callable[[str], None] = discard,
+    progress: Callable[[int], None] = discard,
 ) -> Iterator[Salvaged]:
     """Write the partitions below ``out``; yield the result of each, in order. ``out`` appears after the last one.
 
@@ -227,7 +227,7 @@ def _salvage(
 def _in_a_process(folder: Path, limits: writer.SegmentLimits, named: tuple[str, Replicas]) -> Salvaged:
     """Like :func:`_salvage`, in one of several processes, without threads."""
     read_ahead.start_no_threads()
-    return _salvage(folder, limits, lambda _: None, named)
+    return _salvage(folder, limits, discard, named)
 
 
 def _name(part: Partition) -> str:

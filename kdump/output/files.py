@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 
-from kdump.errors import UnreadableError, UsageError
+from kdump.errors import UnreadableError, UsageError, discard
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
 from kdump.output import parts
@@ -43,17 +43,13 @@ LOST_AND_FOUND: Final = "lost+found"
 """The folder in the root of a new Linux file system."""
 
 
-def _nothing(_: str) -> None:
-    pass
-
-
 def write(
     folder: str | os.PathLike[str],
     contents: Mapping[str, bytes],
     *,
     force: bool = False,
     access: Access = ANY,
-    note: Note = _nothing,
+    note: Note = discard,
     again: bool = False,
 ) -> list[Path]:
     """Write files into ``folder``, create it if it is missing, and return the paths.
@@ -96,7 +92,7 @@ def _take_back(placed: Mapping[Path, tuple[int, int]]) -> None:
 
 @contextmanager
 def new_file(
-    target: str | os.PathLike[str], *, force: bool = False, access: Access = ANY, note: Note = _nothing
+    target: str | os.PathLike[str], *, force: bool = False, access: Access = ANY, note: Note = discard
 ) -> Iterator[BinaryIO]:
     """Return a file to write. It becomes ``target`` when the block ends, and is deleted if the block fails.
 
@@ -121,7 +117,7 @@ def new_folder(
     *,
     last: str = "",
     access: Access = ANY,
-    note: Note = _nothing,
+    note: Note = discard,
     resumes: Callable[[Path], bool] | None = None,
 ) -> Iterator[Path]:
     """Return a folder to fill. It becomes ``target`` when the block ends, and is deleted if the block fails.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from kdump.answers.metadata.cluster_image import TOPIC_RESOURCE
 from kdump.answers.metadata.records import SCRAM_SINCE
 from kdump.answers.metadata.topics import id_text
-from kdump.errors import Reporter, UsageError
+from kdump.errors import Reporter, UsageError, discard
 from kdump.primitives.messages import did_you_mean
 from kdump.rebuild import coordinators, first_start, metadata, plan
 from kdump.rebuild.account import (
@@ -89,7 +89,7 @@ def prepare(
     *,
     jobs: int = 1,
     writer: PlanWriter | None = None,
-    done: Callable[[PartitionPlan], None] = lambda _: None,
+    done: Callable[[PartitionPlan], None] = discard,
 ) -> RebuiltCluster:
     """Read the volumes, and decide everything about the new cluster. ``done`` is called after each partition.
 
@@ -117,7 +117,7 @@ def prepare(
         committed_only=wish.committed_only,
         has_configs=lost.from_log,
         jobs=jobs,
-        write=_nothing if writer is None else writer.write,
+        write=discard if writer is None else writer.write,
         done=planned,
     )
     changes = [*lost.changes, *left_out]
@@ -155,10 +155,6 @@ def prepare(
     return RebuiltCluster(
         to, lost, image, tuple(plans), unknown, account, minutes, delays_retention=bool(at_start.deleted)
     )
-
-
-def _nothing(_: PartitionPlan) -> None:
-    """Write no partition early."""
 
 
 def _cluster_id(volumes: Volumes, wanted: str | None) -> str:

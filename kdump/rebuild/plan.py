@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdump.answers.topic_configs import compacted_topics
 from kdump.checks.evidence import committed
+from kdump.errors import discard
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.primitives.processes import Processes
 from kdump.rebuild import one_partition
@@ -33,8 +34,8 @@ def choose(
     committed_only: bool = False,
     has_configs: bool = True,
     jobs: int = 1,
-    write: Callable[[PartitionPlan], None] = lambda _: None,
-    done: Callable[[PartitionPlan], None] = lambda _: None,
+    write: Callable[[PartitionPlan], None] = discard,
+    done: Callable[[PartitionPlan], None] = discard,
 ) -> list[PartitionPlan]:
     """Return the plan of each partition of an image, by topic and partition.
 
