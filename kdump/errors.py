@@ -7,14 +7,16 @@ a region (:class:`kdump.segments.regions.Damage`). Any other exception is a bug.
 from __future__ import annotations
 
 import errno
-import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
 LONGEST_VALUE: Final = 100
 """Longest value that an error or a finding prints whole, in characters."""
+DISK_FAILS: Final = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
+"""Errors of a failing disk, and of wrong checksums in the file system (XFS, ext4; Btrfs returns EIO)."""
 _SHOWN: Final = 60
 """Longest text that is shown whole, in characters."""
 
@@ -45,19 +47,41 @@ class UsageError(KdumpError):
 
 
 class UnreadableError(KdumpError):
-    """A file or folder cannot be read: missing, no permission, an I/O fault (exit status 1)."""
+    """A file or folder cannot be read: missing, no permission, an I/O fault (exit status 1).
+
+    ``errno`` is the number of the system's error, None for any other reason.
+    """
 
     def __init__(self, path: object, reason: str, hint: str = "") -> None:
         super().__init__(f"{path}: {reason}" + (f" ({hint})" if hint else ""))
         self.path, self.reason, self.hint = path, reason, hint
+        self.errno: int | None = None
+
+    @classmethod
+    def of(cls, path: object, error: Exception, where: str = "") -> Self:
+        """Return the error for an exception of the system; ``where`` stands before its text."""
+        made = cls(path, f"{where}{getattr(error, 'strerror', None) or error}")
+        made.errno = getattr(error, "errno", None)
+        return made
+
+    def on(self, path: object) -> Self:
+        """Return the same error on another path."""
+        made = type(self)(path, self.reason, self.hint)
+        made.errno = self.errno
+        return made
 
     @property
     def is_denied(self) -> bool:
         """Whether kdump's account lacks a permission: a broker's may have it."""
-        return self.reason == os.strerror(errno.EACCES)
+        return self.errno == errno.EACCES
 
-    def __reduce__(self) -> tuple[type[UnreadableError], tuple[object, str, str]]:
-        return type(self), (self.path, self.reason, self.hint)
+    @property
+    def is_of_disk(self) -> bool:
+        """Whether a local disk fails."""
+        return self.errno in DISK_FAILS
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path, self.reason, self.hint), {"errno": self.errno}
 
 
 class StoreError(UnreadableError):

@@ -413,7 +413,7 @@ def _secret(file: str | None) -> bytes:
         try:
             found = Path(file).read_bytes().strip()
         except OSError as reason:
-            raise UnreadableError(file, reason.strerror or str(reason)) from reason
+            raise UnreadableError.of(file, reason) from reason
     else:
         found = os.environ.get(REDACT_KEY, "").encode("utf-8", "surrogateescape")
     if len(found) < _KEY_BYTES:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +11,7 @@ import click
 from kdump.command_line import session
 from kdump.command_line.answering import write_answer
 from kdump.command_line.limit_options import CACHE, JOBS, AtLeast
-from kdump.errors import FailingDiskError, Reporter, UnreadableError, UsageError, many
+from kdump.errors import Reporter, UnreadableError, UsageError, many
 from kdump.output import files
 from kdump.parallel import costs
 from kdump.primitives import timestamps
@@ -155,14 +153,10 @@ def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
     volumes = survey(paths, Reporter(note=run.damage, fail=errors.append))
     for error in errors:
         run.fail(error)
-    if not all(map(_is_of_disk, errors)):
+    if not all(error.is_of_disk for error in errors):
         run.insist("nothing was written: every volume that is named must be readable; leave one out on purpose only")
         return None
     return volumes
-
-
-def _is_of_disk(error: UnreadableError) -> bool:
-    return isinstance(error, FailingDiskError) or error.reason == os.strerror(errno.EIO)
 
 
 def _prepare(

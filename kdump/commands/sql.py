@@ -210,7 +210,7 @@ def _text_of(file: str) -> str:
         with open(file, "rb") as source:  # noqa: PTH123  pathlib is slow to import
             return source.read().decode("utf-8", "surrogateescape")
     except OSError as reason:
-        raise UnreadableError(file, reason.strerror or str(reason)) from reason
+        raise UnreadableError.of(file, reason) from reason
 
 
 class _Command:

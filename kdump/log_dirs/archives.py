@@ -131,7 +131,7 @@ class Extents:
                 parts.append(part)
                 position, size = position + len(part), size - len(part)
         except OSError as reason:
-            raise UnreadableError(self.name, reason.strerror or str(reason)) from reason
+            raise UnreadableError.of(self.name, reason) from reason
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

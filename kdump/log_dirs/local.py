@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import posixpath
 import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kdump.errors import FailingDiskError, UnreadableError
+from kdump.errors import DISK_FAILS, FailingDiskError, UnreadableError
 from kdump.log_dirs import files
 from kdump.log_dirs.files import Entry, OpenSource
 from kdump.primitives import compression
@@ -17,10 +16,6 @@ from kdump.primitives import compression
 if TYPE_CHECKING:
     from kdump.log_dirs.page_cache import Guard, Watch
 
-_DISK_FAILS: Final = frozenset(
-    number for name in ("EIO", "EUCLEAN", "EBADMSG") if (number := getattr(errno, name, None)) is not None
-)
-"""Errors of a failing disk, and of wrong checksums in the file system (XFS, ext4; Btrfs returns EIO)."""
 BLOCK: Final = 512
 """Bytes of a block in ``st_blocks``, independent of the file system."""
 _HEADER: Final = 61
@@ -60,7 +55,7 @@ class LocalFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as reason:
-            raise UnreadableError(path, getattr(reason, "strerror", None) or str(reason)) from reason
+            raise UnreadableError.of(path, reason) from reason
         return _entry(posixpath.basename(posixpath.abspath(path)), path, status)
 
     def entries(self, folder: str) -> list[Entry]:
@@ -73,7 +68,7 @@ class LocalFiles:
                     except OSError:  # a broken link, or deleted since: opening it reports why
                         found.append(Entry(item.name, item.path, False, 0, item.path))
         except OSError as reason:
-            raise UnreadableError(folder, reason.strerror or str(reason)) from reason
+            raise UnreadableError.of(folder, reason) from reason
         return sorted(found)
 
     def open(self, path: str) -> OpenSource:
@@ -114,7 +109,7 @@ class LocalFile:
             )  # without O_NONBLOCK a pipe waits for its writer
             status = os.fstat(self._fd)
         except OSError as reason:
-            raise UnreadableError(self.name, reason.strerror or str(reason)) from reason
+            raise UnreadableError.of(self.name, reason) from reason
         self.size = status.st_size
         self.limit = compression.DEFAULT_LIMIT
         self._guard: Guard | None = None
@@ -181,8 +176,8 @@ class LocalFile:
                     break
                 data += more
         except OSError as reason:
-            kind = FailingDiskError if reason.errno in _DISK_FAILS else UnreadableError
-            raise kind(self.name, f"byte {position}: {reason.strerror or reason}") from reason
+            kind = FailingDiskError if reason.errno in DISK_FAILS else UnreadableError
+            raise kind.of(self.name, reason, f"byte {position}: ") from reason
         if self.meter is not None:
             self.meter.add(self.name, position, len(data))
         return data

@@ -109,7 +109,7 @@ class LogDirStates:
             try:
                 data = b"" if name == file_names.CLEAN_SHUTDOWN and _is_folder(partition) else partition.beside(name)
             except UnreadableError as error:
-                failed.append(type(error)(path, error.reason, error.hint))
+                failed.append(error.on(path))
                 self._report.fail(failed[-1])
                 continue
             if data is not None and (content := self.judge(name, path, data)) is not None:

@@ -62,10 +62,19 @@ class PlacesInARow(NamedTuple):
     columns: tuple[array[int], array[int], array[int], array[int]]
     """First offsets, last offsets, leader epochs and checksums."""
     segment: Segment
+    run: Run
+    row: int
+    """The row of the first batch in the batch run."""
 
     @property
     def size(self) -> int:
         return self.end - self.position
+
+    def places(self) -> Iterator[BatchPlace]:
+        """Yield the place of each batch."""
+        rows = self.row, self.row + self.batches
+        layout = self.run.column("position", *rows), self.run.column("size", *rows)
+        return map(BatchPlace, *self.columns, *layout, repeat(self.segment))
 
 
 END_OF_LOG: Final = "end of log"
@@ -263,7 +272,7 @@ def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
     names = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
     bases, lasts, epochs, crcs = (run.column(name, row, end_row) for name in names)
     start, end = run.field("position", row), run.field("position", end_row - 1) + run.field("size", end_row - 1)
-    return PlacesInARow(bases[0], lasts[-1], start, end, end_row - row, (bases, lasts, epochs, crcs), each)
+    return PlacesInARow(bases[0], lasts[-1], start, end, end_row - row, (bases, lasts, epochs, crcs), each, run, row)
 
 
 def places(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | LeftOutRange | Padding]:

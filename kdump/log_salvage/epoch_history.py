@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NEVER: Final = 1 << 63
 
+_epoch = attrgetter("epoch")
+
 
 class EpochHistory:
     """Leader epochs in order, each with its start offset."""
@@ -53,7 +55,8 @@ class EpochHistory:
             expected = epoch if epoch <= self.entries[0].epoch else -1
         if expected != epoch:
             return base_offset
-        return next((entry.start_offset for entry in self.entries if entry.epoch > epoch), NEVER)
+        following = bisect_right(self.entries, epoch, key=_epoch)
+        return self._starts[following] if following < len(self._starts) else NEVER
 
     def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
         """Return this history with the older entries of other copies.

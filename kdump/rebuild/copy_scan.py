@@ -5,7 +5,9 @@ A span is a batch run of one leader epoch in one segment. A healthy log has a fe
 
 from __future__ import annotations
 
-from itertools import pairwise
+from bisect import bisect_left, bisect_right
+from itertools import accumulate, pairwise, starmap
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError
@@ -13,7 +15,7 @@ from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.log_salvage.chains import BatchPlace, LeftOutRange, in_rows, places
-from kdump.log_salvage.epoch_history import EpochHistory
+from kdump.log_salvage.epoch_history import NEVER, EpochHistory
 from kdump.log_salvage.valid_batches import Account, judged
 from kdump.records.record_batch import Batches
 from kdump.segments import resync
@@ -32,6 +34,8 @@ IS_TRANSACTIONAL: Final = 1 << 4
 SPAN_BYTES: Final = 4 << 20
 """Approximate size of a span. A merge batch by batch reads this much again at a time."""
 
+
+_position, _end, _last_offset = attrgetter("position"), attrgetter("end"), attrgetter("last_offset")
 
 NEAR: Final = 1 << 20
 """The most offsets that compaction may remove between two batches of a span: a larger gap may be a wrong bit."""
@@ -82,24 +86,43 @@ class ScannedCopy:
         """
         self.folder = folder
         self.segments = tuple(segments)
-        self.spans: list[BatchSpan] = []
-        self.doubtful: list[BatchSpan] = []
         self.highest_producer_id = -1
         self.has_transactions = False
         self.newest_ms = -1
         """The newest time of a record in the last segment, in ms; -1 for none."""
-        self.claimed_end = 0
-        """The end offset that the headers in a damaged range at the end of a segment claim; 0 for none."""
         self._is_compacted = is_compacted
-        self.left_out: list[LeftOutRange] = []
-        for number, each in enumerate(self.segments):
-            account, begin, self.newest_ms = Account(), len(self.spans), -1
+        self._contents: list[tuple[list[BatchSpan], list[LeftOutRange]]] = []
+        """The valid batches and the damaged ranges of each segment."""
+        for each in self.segments:
+            account, self.newest_ms = Account(), -1
+            spans: list[BatchSpan] = []
             for place, is_credible in judged(each, self._rows(each), account):
                 if is_credible:
-                    self._add(each, place)
-            following = self.segments[number + 1].base_offset if number + 1 < len(self.segments) else None
-            wrong = self._doubt_offsets(each, begin, following, account.lost)
-            self._take_lost([*account.lost, *wrong], begin, following)
+                    self._add(spans, place)
+            self._contents.append((spans, account.lost))
+        self._judge(noted)
+
+    def take_as_compacted(self, noted: Sequence[EpochEntry]) -> None:
+        """Judge the batches again, with gaps between offsets allowed. They are not read again."""
+        self._is_compacted = True
+        for number, (spans, lost) in enumerate(self._contents):
+            linked: list[BatchSpan] = []
+            for span in spans:
+                self._link(linked, span)
+            self._contents[number] = linked, lost
+        self._judge(noted)
+
+    def _judge(self, noted: Sequence[EpochEntry]) -> None:
+        self.spans: list[BatchSpan] = []
+        self.doubtful: list[BatchSpan] = []
+        self.left_out: list[LeftOutRange] = []
+        self.claimed_end = 0
+        """The end offset that the headers in a damaged range at the end of a segment claim; 0 for none."""
+        bases = [each.base_offset for each in self.segments]
+        for each, following, (spans, lost) in zip(self.segments, [*bases[1:], None], self._contents, strict=False):
+            kept, wrong = self._doubt_offsets(each, spans, following, lost)
+            self._take_lost([*lost, *wrong], kept, following)
+            self.spans += kept
         self._doubt_epochs(EpochHistory(noted))
 
     @property
@@ -124,51 +147,43 @@ class ScannedCopy:
             self.has_transactions |= region.greatest("attributes") >= IS_TRANSACTIONAL
         return region
 
-    def _take_lost(self, found: Iterable[LeftOutRange], begin: int, following: int | None) -> None:
-        """Add damaged ranges of a segment, with the offsets between their neighbours. Its spans start at ``begin``."""
-        spans = self.spans[begin:]
+    def _take_lost(self, found: Iterable[LeftOutRange], spans: Sequence[BatchSpan], following: int | None) -> None:
+        """Add damaged ranges of a segment, with the offsets between their neighbours in its ``spans``."""
         for one in found:
-            before = max((span.last_offset for span in spans if span.end <= one.position), default=None)
-            start = one.segment.base_offset or 0 if before is None else before + 1
-            stop = min((span.base_offset for span in spans if span.position >= one.end), default=None)
-            if stop is None:
-                stop = following
+            before = bisect_right(spans, one.position, key=_end)
+            after = bisect_left(spans, one.end, key=_position)
+            start = spans[before - 1].last_offset + 1 if before else one.segment.base_offset or 0
+            stop = spans[after].base_offset if after < len(spans) else following
             claimed = _claimed(one, start, is_compacted=self._is_compacted)
             if stop is None:
                 self.claimed_end = max(self.claimed_end, claimed.stop)
             elif self._is_compacted and claimed.is_whole and claimed.stop <= stop:
                 start, stop = claimed.start, claimed.stop
             self.left_out.append(one._replace(missing_from=start, missing_until=stop))
-            if one.kind in {"misplaced", "offset"} and not self._is_compacted and _follows(one, spans):
+            if (
+                one.kind in {"misplaced", "offset"}
+                and not self._is_compacted
+                and (one.position == (spans[before - 1].end if before else 0))
+            ):
                 self.doubtful += _replaced(one, start, stop)
 
-    def _add(self, each: Segment, place: BatchPlace | PlacesInARow) -> None:
+    def _add(self, spans: list[BatchSpan], place: BatchPlace | PlacesInARow) -> None:
         if isinstance(place, BatchPlace):
-            self._link(BatchSpan(each, place.position, place.end, place.base_offset, place.last_offset, place.epoch, 1))
+            self._link(spans, _span(place, place.epoch))
             return
         bases, lasts, epochs, _ = place.columns
         is_even = epochs.count(epochs[0]) == len(epochs)
         if is_even and not self._is_compacted:
             is_even = sum(lasts) - sum(bases) + place.batches == place.last_offset - place.base_offset + 1
         if is_even:
-            self._link(
-                BatchSpan(
-                    each,
-                    place.position,
-                    place.end,
-                    place.base_offset,
-                    place.last_offset,
-                    epochs[0],
-                    place.batches,
-                )
-            )
+            self._link(spans, _span(place, epochs[0], place.batches))
             return
-        whole = BatchSpan(each, place.position, place.end, place.base_offset, place.last_offset, -1, place.batches)
-        for one in whole.places():
-            self._add(each, one)
+        for one in place.places():
+            self._link(spans, _span(one, one.epoch))
 
-    def _link(self, new: BatchSpan) -> None:
-        last = self.spans[-1] if self.spans else None
+    def _link(self, spans: list[BatchSpan], new: BatchSpan) -> None:
+        """Add a span, or extend the last one."""
+        last = spans[-1] if spans else None
         if (
             last is not None
             and last.segment is new.segment
@@ -177,9 +192,9 @@ class ScannedCopy:
             and last.size < SPAN_BYTES
             and 0 < new.base_offset - last.last_offset <= (NEAR if self._is_compacted else 1)
         ):
-            self.spans[-1] = last._replace(end=new.end, last_offset=new.last_offset, batches=last.batches + new.batches)
+            spans[-1] = last._replace(end=new.end, last_offset=new.last_offset, batches=last.batches + new.batches)
         else:
-            self.spans.append(new)
+            spans.append(new)
 
     def _doubt_epochs(self, noted: EpochHistory) -> None:
         """Move single batches to ``doubtful`` whose leader epoch is wrong.
@@ -205,19 +220,18 @@ class ScannedCopy:
         self.spans = kept
 
     def _doubt_offsets(
-        self, each: Segment, begin: int, following: int | None, damaged: Sequence[LeftOutRange]
-    ) -> list[LeftOutRange]:
-        """Remove batches of a segment with a wrong base offset from the spans: no checksum covers it.
+        self, each: Segment, spans: Sequence[BatchSpan], following: int | None, damaged: Sequence[LeftOutRange]
+    ) -> tuple[list[BatchSpan], list[LeftOutRange]]:
+        """Return the spans of a segment without batches with a wrong base offset: no checksum covers it.
 
         Offsets of a segment increase, from its base offset to before that of the ``following`` one. In a log that is
         not compacted a batch starts at the end offset of the batch before it. Batches whose right offset is known
-        become doubtful; the ranges of the others are returned.
+        become doubtful; the ranges of the others are returned, too.
         """
         low = each.base_offset or 0
         high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following
         kept: list[BatchSpan] = []
         wrong: list[BatchSpan] = []
-        spans = self.spans[begin:]
         neighbours = _Neighbours(spans, damaged, is_last=following is None)
         least = low
         for number, span in enumerate(spans):
@@ -235,8 +249,7 @@ class ScannedCopy:
             else:
                 kept.append(span)
                 least = span.last_offset + 1
-        self.spans[begin:] = kept
-        return [_misplaced(span) for span in wrong]
+        return kept, [_misplaced(span) for span in wrong]
 
 
 class _Neighbours:
@@ -245,7 +258,9 @@ class _Neighbours:
     def __init__(self, spans: Sequence[BatchSpan], damaged: Sequence[LeftOutRange], *, is_last: bool) -> None:
         self._spans, self._is_last = spans, is_last
         self._before = {one.end: one for one in damaged}
-        self._gaps = {number for number, pair in enumerate(pairwise(spans), 1) if has_gap(*pair)}
+        self._has_gap = [False, *starmap(has_gap, pairwise(spans)), False]
+        """Whether a gap is before each span, and after the last one."""
+        self._gaps = sum(self._has_gap)
 
     def right_offset(self, number: int, least: int) -> int | None:
         """Return the right base offset of a span with one batch, by its neighbours; None if they do not show it.
@@ -264,7 +279,7 @@ class _Neighbours:
         elif right is None or after is not None:
             return None
         # After a change of cleanup.policy gaps are right, except in the last segment: a cleaner leaves that one.
-        may_have_gaps = bool(self._gaps - {number, number + 1}) or not self._is_last
+        may_have_gaps = self._gaps > sum(self._has_gap[number : number + 2]) or not self._is_last
         is_far = abs(span.base_offset - right) > NEAR
         return right if (is_far or not may_have_gaps) and _is_flipped(span.base_offset, right) else None
 
@@ -276,6 +291,10 @@ class _Neighbours:
         damaged = self._before.get(position)
         claimed = None if damaged is None else _claimed(damaged, least, is_compacted=False)
         return claimed.stop if claimed is not None and claimed.is_whole else None
+
+
+def _span(place: BatchPlace | PlacesInARow, epoch: int, batches: int = 1) -> BatchSpan:
+    return BatchSpan(place.segment, place.position, place.end, place.base_offset, place.last_offset, epoch, batches)
 
 
 def has_gap(one: BatchSpan, following: BatchSpan) -> bool:
@@ -306,11 +325,6 @@ def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | No
     if noted.at(higher.base_offset) == higher.epoch or noted.at(span.base_offset) == span.epoch:
         return noted.at(higher.base_offset) != higher.epoch
     return before == span.epoch if after is None else after < higher.epoch
-
-
-def _follows(one: LeftOutRange, spans: Sequence[BatchSpan]) -> bool:
-    """Return whether a range directly follows a span, or starts the file."""
-    return one.position == 0 or any(span.end == one.position for span in spans)
 
 
 def _misplaced(span: BatchSpan) -> LeftOutRange:
@@ -375,10 +389,9 @@ def history(scanned: ScannedCopy, noted: Sequence[EpochEntry]) -> EpochHistory:
     another copy belongs to it if the history has the batch's epoch at its offset.
     """
     spans = [span for span in scanned.spans if span.epoch >= 0]
+    lowest = [*accumulate((span.epoch for span in reversed(spans)), min, initial=NEVER)][::-1]
     believed = [
-        entry
-        for entry in noted
-        if not any(span.last_offset >= entry.start_offset and span.epoch < entry.epoch for span in spans)
+        entry for entry in noted if lowest[bisect_left(spans, entry.start_offset, key=_last_offset)] >= entry.epoch
     ]
     known = {entry.epoch for entry in believed}
     made: list[EpochEntry] = []

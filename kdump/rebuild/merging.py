@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.log_salvage.chains import LeftOutRange
 from kdump.log_salvage.valid_batches import left_out
+from kdump.rebuild.offset_ranges import OffsetSpan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
 
 JOINED_BYTES: Final = 64 << 20
 """Approximate size up to which spans are joined: a span with the high watermark inside is read again."""
-
-
-class Hole(NamedTuple):
-    """Offsets from ``start`` to before ``stop`` that no batch covers."""
-
-    start: int
-    stop: int
 
 
 class TakenSpan(NamedTuple):
@@ -106,14 +100,14 @@ class MergedLog:
         self.taken = kept
         self._bases = [one.base_offset for one in kept]
 
-    def holes(self, start: int, end: int) -> Iterator[Hole]:
-        """Yield the holes from ``start`` to before ``end``."""
+    def holes(self, start: int, end: int) -> Iterator[OffsetSpan]:
+        """Yield the ranges without a batch from ``start`` to before ``end``."""
         for one in self.taken:
             if one.base_offset > start and start < end:
-                yield Hole(start, min(one.base_offset, end))
+                yield OffsetSpan(start, min(one.base_offset, end))
             start = max(start, one.last_offset + 1)
         if start < end:
-            yield Hole(start, end)
+            yield OffsetSpan(start, end)
 
     def _by_batch(self, copy: int, span: BatchSpan, limit: int, allows: Callable[[int, int], bool]) -> None:
         for place in span.places():

@@ -17,7 +17,8 @@ from kdump.log_dirs.partition import Segment
 from kdump.log_salvage.epoch_history import NEVER, EpochHistory, noted
 from kdump.log_salvage.valid_batches import UNREADABLE
 from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, has_gap, history
-from kdump.rebuild.merging import Hole, MergedLog, TakenSpan
+from kdump.rebuild.merging import MergedLog, TakenSpan
+from kdump.rebuild.offset_ranges import OffsetSpan, OffsetSpans
 from kdump.rebuild.planned import (
     LOST,
     MERGED,
@@ -65,13 +66,13 @@ class WantedPartition(NamedTuple):
 class _Copy:
     """A folder and the contents of its small files. Its batches are read on demand."""
 
-    def __init__(self, folder: VolumeFolder, wanted: WantedPartition, notes: list[str]) -> None:
+    def __init__(self, folder: VolumeFolder, notes: list[str], *, is_compacted: bool) -> None:
         self.folder = folder
         self.noted = noted(folder.partition, notes.append)
         self.problem: str | None = None
         self.seen: tuple[SeenFile, ...] = ()
         self.swapped: tuple[SeenFile, ...] = ()
-        self._wanted = wanted
+        self._is_compacted = is_compacted
         self._scanned: ScannedCopy | None = None
         try:
             end = end_of_log(folder.partition)
@@ -108,9 +109,16 @@ class _Copy:
         if self._scanned is None:
             segments = self.folder.partition.segments
             self.seen = _looked_at(segments)
-            self._scanned = ScannedCopy(self.folder, segments, is_compacted=self._wanted.is_compacted, noted=self.noted)
+            self._scanned = ScannedCopy(self.folder, segments, is_compacted=self._is_compacted, noted=self.noted)
             self._history = history(self._scanned, self.noted)
         return self._scanned
+
+    def take_as_compacted(self) -> None:
+        """Accept gaps between offsets from now on. Batches that were read are not read again."""
+        self._is_compacted = True
+        if self._scanned is not None:
+            self._scanned.take_as_compacted(self.noted)
+            self._history = history(self._scanned, self.noted)
 
     def doubt_last(self) -> None:
         """Treat the leader epoch of the last batch as wrong."""
@@ -152,7 +160,7 @@ class _Copy:
             if (found := SEGMENT_NAME.fullmatch(entry.name)) and found["state"] == f".{file_names.SWAP}"
         ]
         self.swapped = _looked_at(segments)
-        return ScannedCopy(self.folder, segments, is_compacted=self._wanted.is_compacted).spans
+        return ScannedCopy(self.folder, segments, is_compacted=self._is_compacted).spans
 
     def history(self) -> EpochHistory:
         """Return the copy's leader epochs, from its checkpoint, and from its batches if they were read."""
@@ -163,9 +171,13 @@ def plan(wanted: WantedPartition) -> PartitionPlan:
     """Plan a partition. Unreadable bytes count as damaged, and the plan names them."""
     if not wanted.folders:
         return _without_copy(wanted)
-    planning = _Planning(wanted)
+    notes: list[str] = []
+    copies = [_Copy(folder, notes, is_compacted=wanted.is_compacted) for folder in wanted.folders]
+    planning = _Planning(wanted, copies, notes)
     if not wanted.is_compacted and planning.has_gaps():
-        planning = _Planning(wanted._replace(is_compacted=True))
+        for copy in copies:
+            copy.take_as_compacted()
+        planning = _Planning(wanted._replace(is_compacted=True), copies, notes)
     return planning.plan()
 
 
@@ -186,11 +198,10 @@ def _without_copy(wanted: WantedPartition) -> PartitionPlan:
 
 
 class _Planning:
-    def __init__(self, wanted: WantedPartition) -> None:
+    def __init__(self, wanted: WantedPartition, found: list[_Copy], notes: list[str]) -> None:
         self._wanted = wanted
-        self._notes: list[str] = []
-        found = [_Copy(folder, wanted, self._notes) for folder in wanted.folders]
         copies, self._others = _of_one_topic(found)
+        self._notes = list(notes)
         self._notes += [f"{copy.folder.path} is left out: {_OTHER_TOPIC}" for copy in self._others]
         self._copies = sorted(copies, key=lambda one: one.rank, reverse=True)
 
@@ -350,12 +361,11 @@ class _Planning:
         begin = 0 if self._is_in_sync(copy) else leader.begin
         if not self._wanted.is_compacted or copy.scanned.is_sound:
             return lambda base, _: base >= begin
-        damaged = [Hole(*_missing(one)) for one in leader.scanned.left_out]
+        damaged = OffsetSpans(map(_missing, leader.scanned.left_out))
         first, end = leader.first, leader.scanned.end_offset
 
         def allows(base: int, last: int) -> bool:
-            is_hole = last < first or base >= end or any(one.start <= base and last < one.stop for one in damaged)
-            return is_hole and base >= begin
+            return base >= begin and (last < first or base >= end or damaged.hold(base, last + 1))
 
         return allows
 
@@ -406,6 +416,7 @@ class _Planning:
         made: list[tuple[int, list[PlannedPiece]]] = []
         following = 0
         size = 0
+        most = max([SEGMENT_BYTES, *(each.size for each in leader.folder.partition.segments)])
         before: TakenSpan | None = None
         for one in self._log.taken:
             base: int | None = None
@@ -414,7 +425,7 @@ class _Planning:
                 following += 1
                 made.append((base, []))
                 size = 0
-            if base is None and self._begins_another(made, size, before, one):
+            if base is None and self._begins_another(made, size, most, before, one):
                 named = one.span.segment.base_offset or 0
                 last = -1 if before is None else before.last_offset
                 made.append((named if last < named <= one.base_offset else one.base_offset, []))
@@ -438,9 +449,17 @@ class _Planning:
         return tuple(one for copy in self._read for one in (*copy.seen, *copy.swapped) if one.path in used)
 
     def _begins_another(
-        self, made: list[tuple[int, list[PlannedPiece]]], size: int, before: TakenSpan | None, one: TakenSpan
+        self,
+        made: list[tuple[int, list[PlannedPiece]]],
+        size: int,
+        most: int,
+        before: TakenSpan | None,
+        one: TakenSpan,
     ) -> bool:
-        """Return whether a span starts a segment that the leading copy does not have."""
+        """Return whether a span starts a segment that the leading copy does not have.
+
+        The last one made has ``size`` bytes; ``most`` are allowed.
+        """
         if not made:
             return True
         if one.last_offset - made[-1][0] > MAX_RELATIVE_OFFSET:
@@ -449,8 +468,7 @@ class _Planning:
             named = one.span.segment.base_offset or 0
             if before.last_offset < named <= one.base_offset:
                 return True
-        largest = max((each.size for each in self._copies[0].folder.partition.segments), default=0)
-        return size > 0 and size + one.span.size > max(SEGMENT_BYTES, largest)
+        return size > 0 and size + one.span.size > most
 
     def _sources(self, log_start: int) -> Iterator[SourceRange]:
         held: SourceRange | None = None
@@ -473,25 +491,37 @@ class _Planning:
 
         In a compacted log a hole is no loss if any copy is undamaged there, or if no log reached it.
         """
-        damages = [(_missing(one), one) for copy in self._read for one in copy.scanned.left_out]
         taken_end = self._log.taken[-1].last_offset + 1 if self._log.taken else 0
-        for hole in self._log.holes(start, end):
-            parts = [hole]
-            if self._wanted.is_compacted and hole.start < taken_end:
-                for copy in self._read:
-                    parts = [each for part in parts for each in _common(part, copy.unknown)]
-            for part in parts:
-                yield LostOffsets(part.start, part.stop, self._why(part, damages, taken_end))
+        holes: Iterable[OffsetSpan] = self._log.holes(start, end)
+        if self._wanted.is_compacted:
+            within: list[OffsetSpan] = []
+            past: list[OffsetSpan] = []
+            for hole in holes:
+                (within if hole.start < taken_end else past).append(hole)
+            for copy in self._read:
+                within = list(OffsetSpans(copy.unknown).common(within))
+            holes = [*within, *past]
+        damages = [(one, OffsetSpans(map(_missing, one))) for copy in self._read if (one := copy.scanned.left_out)]
+        missing = OffsetSpans(one for copy in self._read for one in copy.missing_segments)
+        for hole in holes:
+            yield LostOffsets(*hole, self._why(hole, damages, missing, taken_end))
 
-    def _why(self, hole: Hole, damages: list[tuple[tuple[int, int], LeftOutRange]], taken_end: int) -> str:
-        for (start, stop), one in damages:
-            if start < hole.stop and stop > hole.start:
+    def _why(
+        self,
+        hole: OffsetSpan,
+        damages: list[tuple[list[LeftOutRange], OffsetSpans]],
+        missing: OffsetSpans,
+        taken_end: int,
+    ) -> str:
+        for left_out, ranges in damages:
+            if (found := ranges.meeting(*hole)) is not None:
+                one = left_out[found]
                 kind = "unreadable" if one.kind == UNREADABLE else "damaged"
                 only = "" if len(self._copies) == 1 else " and no other copy has them"
                 return f"{kind} in {one.segment.name} at byte {one.position}{only}: {one.reason}"
         if hole.start >= taken_end:
             return "no copy has them; a file name or a checkpoint shows that the log reached that far"
-        if any(start < hole.stop and stop > hole.start for copy in self._read for start, stop in copy.missing_segments):
+        if missing.meeting(*hole) is not None:
             return "the segment is missing: only files beside it are there"
         return "no copy has them"
 
@@ -502,12 +532,10 @@ class _Planning:
         for copy in self._others:
             for each in copy.folder.partition.segments:
                 yield LeftOutBytes(each.path, 0, each.size, "other topic", _OTHER_TOPIC, None, None)
+        gone = OffsetSpans((each.from_offset, each.until_offset) for each in lost)
         for copy in self._read:
             for one in copy.scanned.left_out:
-                start, stop = _missing(one)
-                if one.kind != UNREADABLE and any(
-                    start < each.until_offset and stop > each.from_offset for each in lost
-                ):
+                if one.kind != UNREADABLE and gone.meeting(*_missing(one)) is not None:
                     yield _left(one)
 
     def _producers(self, base: int) -> str | None:
@@ -559,14 +587,41 @@ def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
 def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bool:
     """Return whether a copy has a common batch with others (equal offsets, size and checksum), or no common offset."""
     overlaps = False
-    for span in copy.spans:
-        for near in (each for one in proven for each in one.spans):
-            if near.base_offset <= span.last_offset and span.base_offset <= near.last_offset:
-                overlaps = True
-                found = set(map(_content, near.places()))
-                if any(_content(place) in found for place in span.places()):
-                    return True
+    for one in proven:
+        own = list(_meeting(copy.spans, one.spans))
+        if own and _has_common(_contents(own), _contents(_meeting(one.spans, own))):
+            return True
+        overlaps |= bool(own)
     return not overlaps
+
+
+def _meeting(spans: Iterable[BatchSpan], others: Iterable[BatchSpan]) -> Iterator[BatchSpan]:
+    """Yield the spans that share offsets with another one. Spans of a copy are in offset order and do not overlap."""
+    following = iter(others)
+    other = next(following, None)
+    for span in spans:
+        while other is not None and other.last_offset < span.base_offset:
+            other = next(following, None)
+        if other is not None and other.base_offset <= span.last_offset:
+            yield span
+
+
+def _contents(spans: Iterable[BatchSpan]) -> Iterator[tuple[int, int, int, int]]:
+    for span in spans:
+        yield from map(_content, span.places())
+
+
+def _has_common(contents: Iterator[tuple[int, int, int, int]], others: Iterator[tuple[int, int, int, int]]) -> bool:
+    """Return whether two sequences in order have an equal element."""
+    one, other = next(contents, None), next(others, None)
+    while one is not None and other is not None:
+        if one == other:
+            return True
+        if one < other:
+            one = next(contents, None)
+        else:
+            other = next(others, None)
+    return False
 
 
 def _content(place: BatchPlace) -> tuple[int, int, int, int]:
@@ -596,16 +651,6 @@ def _missing(one: LeftOutRange) -> tuple[int, int]:
     start = 0 if one.missing_from is None else one.missing_from
     stop = NEVER if one.missing_until is None else one.missing_until
     return start, max(start, stop)
-
-
-def _common(hole: Hole, ranges: list[tuple[int, int]]) -> Iterator[Hole]:
-    """Yield the parts of a hole that are in a range."""
-    end = hole.start
-    for one in sorted(ranges):
-        start, stop = max(one[0], end), min(one[1], hole.stop)
-        if start < stop:
-            yield Hole(start, stop)
-            end = stop
 
 
 def _from(segments: list[PlannedSegment], log_start: int) -> list[PlannedSegment]:

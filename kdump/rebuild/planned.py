@@ -64,7 +64,7 @@ class SeenFile(NamedTuple):
         try:
             status = os.stat(path)  # noqa: PTH116  of each segment
         except OSError as reason:
-            raise UnreadableError(path, reason.strerror or str(reason)) from reason
+            raise UnreadableError.of(path, reason) from reason
         return cls(path, status.st_size, status.st_mtime_ns)
 
     def make_sure(self) -> None:

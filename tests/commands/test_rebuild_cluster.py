@@ -158,7 +158,7 @@ from kdump.log_dirs import local
 real = local.LocalFiles.entries
 def entries(self, folder):
     if folder.endswith("one-0"):
-        raise local.UnreadableError(folder, os.strerror(errno.{}))
+        raise local.UnreadableError.of(folder, OSError(errno.{0}, os.strerror(errno.{0})))
     return real(self, folder)
 local.LocalFiles.entries = entries
 """

@@ -3,6 +3,8 @@
 import pytest
 
 from kdump.formats.leader_epoch import EpochEntry
+from kdump.segments import resync
+from tests.helpers.counting import calls
 from tests.rebuild.replicas import batch, batches, copy, flipped, log_of, plan
 
 HEALTHY = batches(0, 3, 5, 9)
@@ -367,3 +369,69 @@ def test_a_log_without_a_valid_batch_still_ends_where_it_did(tmp_path):
     copy(tmp_path, 1, {0: bytes(200)}, replication=9)
     found = plan(tmp_path)
     assert (states(found), found.end, log_of(found)) == (("partial", [(0, 9)]), 9, {0: b"", 9: b""})
+
+
+def _other_topic(root, count):
+    copy(root, 1, {0: b"".join(batch(2 * n) for n in range(count))})
+    copy(root, 2, {0: b"".join(batch(n, text="w") for n in range(2 * count))}, topic_id=None)
+
+
+def _damaged(root, count):
+    for node in (1, 2):
+        log = [batch(n) for n in range(count)]
+        copy(
+            root,
+            node,
+            {0: b"".join(flipped(one, len(one) - 2) if n % (node + 1) else one for n, one in enumerate(log))},
+        )
+
+
+def _damaged_and_compacted(root, count):
+    for node in (1, 2):
+        log = [batch(3 * n) for n in range(count)]
+        copy(
+            root,
+            node,
+            {0: b"".join(flipped(one, len(one) - 2) if n % (node + 1) else one for n, one in enumerate(log))},
+        )
+
+
+def _missing_segments(root, count):
+    copy(
+        root,
+        1,
+        {n: batch(n) for n in range(0, count, 2)},
+        files={f"{n:020}.index": b"" for n in range(1, count, 2)},
+    )
+
+
+def _epochs(root, count):
+    log = b"".join(batch(n, epoch=n) for n in range(count))
+    copy(root, 1, {0: log}, epochs=[(n, n) for n in range(count)])
+
+
+@pytest.mark.parametrize("kind", [_other_topic, _damaged, _damaged_and_compacted, _missing_segments, _epochs])
+def test_the_work_grows_with_the_batches(tmp_path, kind):
+    counts = []
+    for size in (60, 240):
+        kind(tmp_path / str(size), size)
+        counts.append(calls(lambda root=tmp_path / str(size): plan(root)))
+    assert counts[1] <= 5 * counts[0]
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_a_log_with_gaps_is_read_once(tmp_path, monkeypatch, other):
+    log = b"".join(batch(3 * n, epoch=n // 4) for n in range(12))
+    copy(tmp_path, 1, {0: log[:-1], 40: batch(40, epoch=3)})
+    if other:
+        copy(tmp_path, 2, {0: log}, topic_id=None)
+    reads = []
+    real = resync.read
+    monkeypatch.setattr(
+        resync, "read", lambda source, *args, **more: reads.append(source.name) or real(source, *args, **more)
+    )
+    found = plan(tmp_path)
+    assert states(found) == ("partial", [(34, 40) if other else (31, 40)])
+    first = str(tmp_path / "node-1" / "orders-0" / f"{0:020}.log")
+    assert reads.count(first) == 1 or other  # the batches of two copies are compared one by one
+    assert plan(tmp_path, is_compacted=True) == found
