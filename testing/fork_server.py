@@ -7,6 +7,7 @@ the start of Python and the imports, nine tenths of the processor time of a shor
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -165,36 +166,57 @@ def server() -> ForkServer:
 
 
 def _serve(channel: socket.socket) -> None:
-    """Fork a process for each message, until the other side is closed."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel takes away those that have sent the exit status
+    """Fork a process for each message, and send the exit status of each, until the other side is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and their end closes the channel
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    ended, wakes = socket.socketpair()
+    ended.setblocking(False)
+    wakes.setblocking(False)
+    signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    running: dict[int, int] = {}  # process id -> the socket that waits for its exit status
+    ready = selectors.DefaultSelector()
+    ready.register(channel, selectors.EVENT_READ)
+    ready.register(ended, selectors.EVENT_READ)
     while True:
-        message, fds, _, _ = socket.recv_fds(channel, 1, 5)
-        if not message:
-            return
-        if not os.fork():
-            channel.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _run_and_answer(*fds)
-            return
-        for fd in fds:
-            os.close(fd)
+        for key, _ in ready.select():
+            if key.fileobj is ended:
+                ended.recv(REGION)
+                _answer_ended(running)
+                continue
+            message, fds, _, _ = socket.recv_fds(channel, 1, 5)
+            if not message:
+                return
+            run, answers, *streams = fds
+            process = os.fork()
+            if not process:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for ours in (channel, ended, wakes, ready):
+                    ours.close()
+                for fd in (answers, *running.values()):
+                    os.close(fd)
+                _run(run, *streams)
+                return
+            for fd in (run, *streams):
+                os.close(fd)
+            running[process] = answers
+            _send(answers, process)
 
 
-def _run_and_answer(run: int, answers: int, *streams: int) -> None:
-    """Fork a process that runs kdump; send its process id and its exit status, and exit. Only the child returns."""
-    process = os.fork()
-    if not process:
+def _answer_ended(running: dict[int, int]) -> None:
+    """Send the exit status of each process that has ended."""
+    while running:
+        process, status = os.waitpid(-1, os.WNOHANG)
+        if not process:
+            return
+        answers = running.pop(process)
+        _send(answers, os.waitstatus_to_exitcode(status))
         os.close(answers)
-        _run(run, *streams)
-        return
-    for fd in (run, *streams):
-        os.close(fd)
+
+
+def _send(answers: int, number: int) -> None:
     with suppress(BrokenPipeError):  # the caller had no more time
-        os.write(answers, process.to_bytes(8, "big"))
-        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        os.write(answers, status.to_bytes(8, "big", signed=True))
-    os._exit(0)
+        os.write(answers, number.to_bytes(8, "big", signed=True))
 
 
 def _run(run: int, *streams: int) -> None:
@@ -238,6 +260,8 @@ def _import_all() -> None:
 
 if __name__ == "__main__":
     _import_all()
+    gc.collect()
+    gc.freeze()  # a process that collects garbage does not copy the pages of what is imported
     sys.modules.pop("atexit")  # kdump ends at once unless this module is imported
     with socket.socket(fileno=int(sys.argv[1])) as tests:
         _serve(tests)

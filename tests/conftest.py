@@ -55,14 +55,27 @@ def pytest_xdist_auto_num_workers():
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Keep the tests of one session together where pytest-xdist spreads them.
 
-    The largest groups begin first: those that start Spark themselves are another one, for the other processor.
+    Tests that start Spark themselves are another group, for the other processor.
     """
     for item in items:
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("spark"))
+    if hasattr(config, "workerinput"):
+        from tests.helpers.scheduling import in_order
+
+        items[:] = in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.option.dist != "loadgroup":
+        return None
+    from tests.helpers.scheduling import ModuleScheduling
+
+    return ModuleScheduling(config, log)
 
 
 @pytest.fixture(autouse=True)
