@@ -115,6 +115,7 @@ def command(
         decoder = shared.payload_decoder({**given, "decode": decode}, paths, run, wanted)
     reader = PartitionReader(
         filter=Filter(first_offset=offset, last_offset=offset),
+        take=Take.BATCHES if batch or hexdump else Take.RECORDS,
         decoder=decoder,
         include_damaged=True,
         report=Reporter(run.damage, run.wrong_index, fail=run.fail),

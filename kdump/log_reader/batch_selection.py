@@ -18,7 +18,7 @@ from kdump.segments import walk
 from kdump.segments.lazy_records import BatchRecords, ReadAgain, RunRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
 
     from kdump.formats.record import Record
@@ -129,6 +129,7 @@ class BatchSelection:
             yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
         elif looks and is_lazy and (unread := BatchRecords.of(batch, self._filter.takes_all)) is not None:
             records = () if self._of_batches else unread
+            del unread  # it holds the decompressed records
             yield SelectedBatch(file, batch, batch.base_offset, records, outcome, batch.crc_valid)
         else:
             yield from self._read(batch, file, outcome, looks=looks)
@@ -218,7 +219,7 @@ class BatchSelection:
         self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool
     ) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield the selected records of a batch up to the first damaged one, and the damage. See HELD."""
-        records: list[Record] | None = []
+        records: list[Record] | None = None if self._of_batches else []
         count, room = 0, min(batch.limit, HELD)
         first: int | None = batch.base_offset if batch.magic > 1 else None
         empty = True
@@ -242,8 +243,10 @@ class BatchSelection:
         chunk = taken = []  # they may be as large as the batch
         shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
         if first is not None and (count or shows_empty):
-            held = ReadAgain(batch, partial(self._filter.takes, search=search), count) if records is None else records
-            yield SelectedBatch(file, batch, first, () if self._of_batches else held, outcome, batch.crc_valid)
+            held: Sequence[Record] | None = () if self._of_batches else records
+            if held is None:
+                held = ReadAgain(batch, partial(self._filter.takes, search=search), count)
+            yield SelectedBatch(file, batch, first, held, outcome, batch.crc_valid)
         if damage is not None:
             yield DamagedRange(file, in_batch(damage, batch))
 

@@ -19,6 +19,7 @@ import struct
 import zlib
 from functools import cache
 from importlib import import_module
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from kdump.errors import DamageError, LimitError
@@ -76,6 +77,38 @@ def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_
     if codec == LZ4:
         return _lz4(data, limit, magic)
     return _DECOMPRESS[codec](data, limit)
+
+
+_JOINED: Final = 8 << 20
+"""Bytes up to which parts are joined, which is faster than a buffer that grows. Usual batches are smaller."""
+
+
+class _Parts:
+    """The parts of a decompressed stream. Of a large one no second copy is in memory."""
+
+    __slots__ = ("_grown", "_held", "_room")
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._room = _JOINED
+        self._grown: BytesIO | None = None
+
+    def add(self, part: bytes) -> None:
+        if self._grown is not None:
+            self._grown.write(part)
+            return
+        self._held.append(part)
+        self._room -= len(part)
+        if self._room < 0 and len(self._held) > 1:
+            self._grown = BytesIO()
+            self._grown.writelines(self._held)
+            self._held = []
+
+    def whole(self) -> bytes:
+        """Return all bytes; the buffer itself, not a copy of it."""
+        if self._grown is not None:
+            return self._grown.getvalue()
+        return self._held[0] if len(self._held) == 1 else b"".join(self._held)
 
 
 LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
@@ -148,7 +181,7 @@ def _gzip(data: Bytes, limit: int) -> bytes:
 
 
 def _gzip_by_zlib(data: Bytes, limit: int) -> bytes:
-    parts: list[bytes] = []
+    parts = _Parts()
     left = limit
     position = 0
     while True:
@@ -167,11 +200,11 @@ def _gzip_by_zlib(data: Bytes, limit: int) -> bytes:
             left -= len(part)
             if left < 0:
                 _over(GZIP, limit)
-            parts.append(part)
+            parts.add(part)
             position += len(region)
         position -= len(member.unused_data)
         if len(data) - position <= _GZIP_MEMBER or data[position : position + 3] != b"\x1f\x8b\x08":
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return parts.whole()
 
 
 def _gzip_header_end(data: Bytes, start: int) -> int:
@@ -205,7 +238,7 @@ def _snappy(data: Bytes, limit: int) -> bytes:
 def _snappy_by_chunks(data: Bytes, limit: int) -> bytes:
     if len(data) < _SNAPPY_JAVA_HEADER.size or data[:8] != SNAPPY_JAVA_MAGIC:
         return _snappy_block(data, 0, limit)
-    parts: list[bytes] = []
+    parts = _Parts()
     position = 0
     left = limit
     while len(data) - position >= 4:
@@ -227,9 +260,9 @@ def _snappy_by_chunks(data: Bytes, limit: int) -> bytes:
             _broken(SNAPPY, f"a chunk claims {size} bytes, {len(data) - position} are left", position - 4)
         part = _snappy_block(chunk, position, left)
         left -= len(part)
-        parts.append(part)
+        parts.add(part)
         position += size
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return parts.whole()
 
 
 def _snappy_block(block: Bytes, position: int, limit: int) -> bytes:
@@ -307,7 +340,7 @@ def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -
     import lz4.block
 
     flags, largest, position = _lz4_header(data, magic)
-    parts: list[bytes] = []
+    parts = _Parts()
     empty: list[int] = []
     left = limit
     while True:
@@ -319,7 +352,7 @@ def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -
         if size == 0:
             if flags & 0x04 and len(data) - position < 4:
                 _broken(LZ4, "its checksum is truncated", position)
-            return UnpackedLz4(parts[0] if len(parts) == 1 else b"".join(parts), empty)
+            return UnpackedLz4(parts.whole(), empty)
         if size > largest or size > len(data) - position:
             _broken(LZ4, f"a block claims {size} bytes, {len(data) - position} are left", position - 4)
         block = data[position : position + size]
@@ -337,7 +370,7 @@ def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -
         left -= len(part)
         if left < 0:
             _over(LZ4, limit)
-        parts.append(part)
+        parts.add(part)
 
 
 def _lz4_frame(data: bytes, *, right_checksum: bool) -> bytes:
@@ -385,7 +418,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
             pass  # it is reported below
         else:
             return plain
-    parts: list[bytes] = []
+    parts = _Parts()
     left = limit
     position = whole = 0
     while position < len(data):
@@ -393,7 +426,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
         while not frame.eof:
             if position >= len(data):
                 if whole > (len(data) - 1) // _ZSTD_SOURCE * _ZSTD_SOURCE:
-                    return b"".join(parts)
+                    return parts.whole()
                 _broken(ZSTD, "it ends in the middle")
             region = data[position : position + _ZSTD_STEP]
             try:
@@ -403,10 +436,10 @@ def _zstd(data: Bytes, limit: int) -> bytes:
             left -= len(part)
             if left < 0:
                 _over(ZSTD, limit)
-            parts.append(part)
+            parts.add(part)
             position += len(region)
         whole = position = position - len(frame.unused_data)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return parts.whole()
 
 
 def _zstd_most(data: Bytes) -> int:

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from contextlib import suppress
+from functools import cache
 from typing import IO, Final
 
 BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
@@ -28,9 +29,13 @@ def path_text(path: str) -> str:
 
 def harmless(text: str) -> str:
     """Return ``text`` with escaped control characters, except tab and newline."""
-    return re.sub(
-        _CONTROL, lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text
-    )
+    return text.translate(_escapes()) if re.search(_CONTROL, text) else text
+
+
+@cache
+def _escapes() -> dict[int, str]:
+    found = re.findall(_CONTROL, "".join(map(chr, range(0x2100))))
+    return {ord(one): f"\\x{ord(one):02x}" if ord(one) < 256 else f"\\u{ord(one):04x}" for one in found}
 
 
 def harmless_line(text: str) -> str:

@@ -1,4 +1,5 @@
 import random
+import tracemalloc
 import zlib
 
 import lz4.block
@@ -222,6 +223,21 @@ def test_the_limit_is_the_same_in_one_call(codec, size):
     for limit in (0, size - 1):
         with pytest.raises(LimitError):
             compression.decompress(codec, packed, limit=limit)
+
+
+@pytest.mark.parametrize("codec", [compression.SNAPPY, compression.LZ4, compression.ZSTD])
+def test_the_parts_of_a_stream_are_not_held_beside_the_whole(codec):
+    size = 8 << 20
+    packed = compression.compress(codec, bytes(size))
+    compression.decompress(codec, packed)  # the libraries are loaded
+    tracemalloc.start()
+    try:
+        whole = compression.decompress(codec, packed)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert whole == bytes(size)
+    assert peak < 1.4 * size
 
 
 @pytest.mark.parametrize("at", range(1, 9))
