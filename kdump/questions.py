@@ -28,6 +28,7 @@ from kdump.answers.disk_usage import By, OtherUsage, PartitionUsage, SegmentUsag
 from kdump.answers.explain.explanation import Explanation, OffsetRange
 from kdump.answers.groups.group_records import DEFAULT_RETENTION_MS
 from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine, WriterLine
+from kdump.answers.listing import SegmentSpan
 from kdump.answers.metadata.answer import TopicLine
 from kdump.answers.metadata.events import Event
 from kdump.answers.offsets import PartitionOffsets
@@ -79,6 +80,7 @@ __all__ = [
     "RecordDifference",
     "ReplicaDifference",
     "SegmentRetention",
+    "SegmentSpan",
     "SegmentUsage",
     "SequenceBreak",
     "TopicLine",
@@ -95,6 +97,7 @@ __all__ = [
     "events",
     "explain",
     "groups",
+    "ls",
     "metadata",
     "offsets",
     "producers",
@@ -273,6 +276,20 @@ def function_of(name: str) -> Callable[..., Answer[Any]]:
 
 def _configs(texts: Iterable[str]) -> tuple[GivenConfig, ...]:
     return tuple(map(given_config, texts))
+
+
+def ls(
+    *paths: Path | Iterable[Path],
+    topic: str | Iterable[str] = (),
+    partition: int | Iterable[int] = (),
+    segments: bool = False,
+) -> Answer[PartitionUsage | SegmentSpan]:
+    """Return the partitions of log dirs in order of their names; of partition folders, or with ``segments``, segments.
+
+    >>> [(line.base_offset, line.end_offset) for line in ls("golden/brokers/4.2.2/one-0").of(SegmentSpan)]
+    [(0, 1)]
+    """
+    return _answer("ls", paths, topic, partition, None, segments=segments)
 
 
 def offsets(

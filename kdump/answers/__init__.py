@@ -18,6 +18,7 @@ QUESTIONS: dict[str, str] = {
     "transactions": "kdump.answers.transactions",
     "producers": "kdump.answers.producers",
     "groups": "kdump.answers.groups.collector",
+    "ls": "kdump.answers.listing",
     "du": "kdump.answers.disk_usage",
     "stats": "kdump.answers.statistics",
     "retention": "kdump.answers.retention",

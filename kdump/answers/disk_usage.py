@@ -1,4 +1,4 @@
-"""The sizes of folders and files of log dirs, for ``kdump du``, and the segments of partitions, for ``kdump ls``.
+"""The sizes of folders and files of log dirs, for ``kdump du``.
 
 ``log_bytes`` is the size that a broker gives for DescribeLogDirs (``kafka-log-dirs.sh``): that of the ``.log`` files
 without the zeros of a preallocated active one. Class UnifiedLog names the folders.
@@ -209,7 +209,7 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
                 log_end.report_region(live[-1], end.damage, place.report)
             latest = None if isinstance(end.damage, Damage) else end.offset
             first = end.first if len(live) == 1 and end.first is not None else first_batch(live)
-            oldest, newest = _time(first), _time(end.last or last_batch(live[:-1]))
+            oldest, newest = largest_time(first), largest_time(end.last or last_batch(live[:-1]))
     except UnreadableError as error:
         place.report.fail(error)
     earliest = (live[0].base_offset or 0) if live else None
@@ -247,7 +247,7 @@ def _state(partition: Partition, folder: str, topic: str) -> str:
     return "current" if known else "unknown"
 
 
-def _time(batch: RecordBatch | None) -> int | None:
+def largest_time(batch: RecordBatch | None) -> int | None:
     return None if batch is None or batch.max_timestamp < 0 else batch.max_timestamp
 
 
@@ -262,7 +262,7 @@ def _segment_lines(place: Place, folder: str, topic: str, number: int) -> Iterat
             topic=topic,
             partition=number,
             base_offset=segment.base_offset or 0,
-            state=_suffix(segment),
+            state=state_of(segment),
             bytes=segment.size,
             index_bytes=Bytes.of(siblings).size,
             disk_bytes=Bytes.of([segment, *siblings]).disk_size,
@@ -270,7 +270,7 @@ def _segment_lines(place: Place, folder: str, topic: str, number: int) -> Iterat
         )
 
 
-def _suffix(segment: Segment) -> str:
+def state_of(segment: Segment) -> str:
     """Return the end of a segment's name without its dot: log, deleted, swap, cleaned."""
     name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
     return ((name and name["state"]) or ".log").lstrip(".")
@@ -366,63 +366,3 @@ QUESTION: Final = LogQuestion(
     every_folder=True,
     unit="everything",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentSpan:
-    """A segment. ``state``: log, deleted, swap, cleaned.
-
-    ``end_offset`` is the offset after its last valid batch, or None if damage comes after that; ``oldest_ms`` and
-    ``newest_ms`` are the largest times of its first and last batch, None without one.
-    """
-
-    kind: ClassVar[str] = "segmentSpan"
-    file: str
-    topic: str
-    partition: int
-    base_offset: int | None
-    end_offset: int | None
-    bytes: int
-    oldest_ms: int | None
-    newest_ms: int | None
-    state: str
-
-
-class SegmentListing(Collector):
-    def __init__(self) -> None:
-        self._found: list[SegmentSpan] = []
-
-    def begin(self, place: Place) -> Needs:
-        """Read both ends of each segment, and report a damaged end."""
-        if place.key is not None:
-            for segment in place.partition.segments:
-                try:
-                    self._found.append(_listed(segment, *place.key, place))
-                except UnreadableError as error:
-                    place.report.fail(error)
-        return Needs.FILES
-
-    def merge(self, other: SegmentListing) -> None:
-        self._found += other._found
-
-    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  a list is of no time
-        yield from sorted(self._found, key=lambda line: (line.topic, line.partition, line.base_offset or 0, line.file))
-
-
-def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentSpan:
-    end = end_of_segment(segment)
-    is_damaged = isinstance(end.damage, Damage)
-    if end.damage is not None and is_damaged:
-        log_end.report_region(segment, end.damage, place.report)
-    base = segment.base_offset
-    return SegmentSpan(
-        file=segment.name,
-        topic=topic,
-        partition=number,
-        base_offset=base,
-        end_offset=None if is_damaged else base if end.last is None else end.last.last_offset + 1,
-        bytes=segment.size,
-        oldest_ms=_time(end.first or first_batch([segment])),
-        newest_ms=_time(end.last),
-        state=_suffix(segment),
-    )

@@ -35,6 +35,7 @@ CASES = {
         ({"top": "commits"}, ("--top", "commits")),
         ({"group": "eos,c*", "partition": "0"}, ("--group", "eos", "--group", "c*", "--partition", "0")),
     ],
+    "ls": [({}, ()), ({"segments": "true"}, ("--segments",))],
     "du": [({"by": by}, ("--by", by)) for by in ("partition", "folder", "topic", "segment")],
     "stats": [
         ({}, ()),

@@ -1,13 +1,13 @@
-"""The tables of ``kdump du`` (totals of each log dir, then folders, the largest first) and of ``kdump ls``."""
+"""The tables of ``kdump du``: totals of each log dir, then folders, the largest first."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.disk_usage import OtherUsage, PartitionUsage, SegmentSpan, SegmentUsage, TopicUsage
+from kdump.answers.disk_usage import OtherUsage, PartitionUsage, SegmentUsage, TopicUsage
 from kdump.printers.answer_lines import AnswerTable
-from kdump.printers.quantities import counted, optional_size, size, time
+from kdump.printers.quantities import optional_size, size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -99,59 +99,3 @@ def _totals(partitions: Sequence[PartitionUsage]) -> AnswerTable:
         rows.append((*key, len(lines), *(size(sum(column)) for column in zip(*each, strict=True))))
     columns = ("log dir", "broker", "state", "folders", "all files", "log", "on disk")
     return AnswerTable("Log dirs", columns, rows, _RIGHT | {"folders"}, spare=("broker", "log", "folders"))
-
-
-_LISTED_PARTITION: Final = (
-    "partition",
-    "segments",
-    "size",
-    "earliest",
-    "latest",
-    "oldest",
-    "newest",
-    "state",
-    "log dir",
-)
-_LISTED_SEGMENT: Final = ("file", "size", "first", "end", "oldest", "newest", "state")
-_LISTED_RIGHT: Final = frozenset({"segments", "size", "earliest", "latest", "first", "end"})
-
-
-def listing(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
-    partitions = [line for line in lines if isinstance(line, PartitionUsage)]
-    if partitions:
-        title = f"{counted(len(partitions), 'partition')}, {size(sum(line.log_bytes for line in partitions))} of log"
-        spare = ("log dir", "state", "oldest", "segments")
-        yield AnswerTable(
-            title, _LISTED_PARTITION, list(map(_listed_partition, partitions)), _LISTED_RIGHT, spare=spare
-        )
-    segments = [line for line in lines if isinstance(line, SegmentSpan)]
-    if segments:
-        title = f"{counted(len(segments), 'segment')}, {size(sum(line.bytes for line in segments))}"
-        yield AnswerTable(
-            title,
-            _LISTED_SEGMENT,
-            list(map(_listed_segment, segments)),
-            _LISTED_RIGHT,
-            spare=("state", "oldest", "first"),
-        )
-    if not lines:
-        yield AnswerTable("There is no partition here.", (), ())
-
-
-def _listed_partition(line: PartitionUsage) -> tuple[object, ...]:
-    return (
-        f"{line.topic}-{line.partition}",
-        line.segments,
-        size(line.log_bytes),
-        line.earliest,
-        line.latest,
-        time(line.oldest_ms),
-        time(line.newest_ms),
-        line.state,
-        line.log_dir,
-    )
-
-
-def _listed_segment(line: SegmentSpan) -> tuple[object, ...]:
-    times = time(line.oldest_ms), time(line.newest_ms)
-    return line.file, size(line.bytes), line.base_offset, line.end_offset, *times, line.state

@@ -81,7 +81,7 @@ class AnswerPlan(Asking):
         say = _sayings(self.rows, note, skip=options.skip_unreadable)
         question = question_named(options.output)
         every = question.every_folder
-        asked = options.wanted(siblings=True, log_dirs=True, leftovers=every, every_folder=every)
+        asked = options.wanted(siblings=True, log_dirs=True, leftovers=every or question.leftovers, every_folder=every)
         wanted = asked._replace(topics=(), partitions=frozenset()) if question.also else asked
         finder = Finder(wanted, Reporter(note=note, fail=say.fail))
         met = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
