@@ -226,7 +226,8 @@ def test_the_limit_is_the_same_in_one_call(codec, size):
 
 
 @pytest.mark.parametrize("codec", [compression.SNAPPY, compression.LZ4, compression.ZSTD])
-def test_the_parts_of_a_stream_are_not_held_beside_the_whole(codec):
+def test_the_parts_of_a_large_stream_are_not_held_beside_the_whole(monkeypatch, codec):
+    monkeypatch.setattr(compression, "_JOINED", 1 << 20)
     size = 8 << 20
     packed = compression.compress(codec, bytes(size))
     compression.decompress(codec, packed)  # the libraries are loaded
