@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+with suppress(ImportError):
+    import numpy as np  # noqa: F401  a command that runs in this process keeps NumPy from imports after it
+
 # A test run in the background of a script inherits an ignored SIGINT, and kdump under test would inherit it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

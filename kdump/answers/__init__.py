@@ -30,6 +30,25 @@ QUESTIONS: dict[str, str] = {
 }
 """The questions by name, in the order of every list; the module of each, where not ``QUESTION`` with the constant."""
 
+TABLES: dict[str, tuple[str, ...]] = {
+    "offsets": ("offsets",),
+    "transactions": ("transactions", "transaction_details", "transactional_ids", "replica_differences"),
+    "producers": ("producers", "sequence_breaks"),
+    "groups": ("groups", "group_offsets", "commits"),
+    "du": ("partitions", "segments", "other_files"),
+    "stats": ("stats", "record_stats", "producer_stats", "hours"),
+    "retention": ("retention", "topic_configs", "topic_config_details"),
+    "compaction": ("compaction", "removed_records"),
+    "metadata": ("topics",),
+    "events": ("events",),
+    "diff": ("differences",),
+    "explain": (),
+}
+"""The names of each question's tables in SQL, so that a query imports only the questions that it names.
+
+The question declares the tables. One without a line here is imported by every query.
+"""
+
 
 def question_named(name: str) -> LogQuestion[Any]:
     """Import and return a question. Raises KeyError for an unknown name."""
@@ -38,3 +57,9 @@ def question_named(name: str) -> LogQuestion[Any]:
     module, _, constant = QUESTIONS[name].partition(":")
     found: LogQuestion[Any] = getattr(import_module(module), constant or "QUESTION")
     return found
+
+
+def table_names(question: str) -> tuple[str, ...]:
+    """Return the names of a question's tables in SQL."""
+    known = TABLES.get(question)
+    return tuple(table.name for table in question_named(question).tables) if known is None else known

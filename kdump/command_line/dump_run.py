@@ -255,8 +255,7 @@ def write_columns(dump: Dump, partitions: Iterable[Partition], paths: Sequence[s
     from kdump.arrow import stream
     from kdump.arrow.columns import schema_of
 
-    with column_files.small_arrow():
-        import pyarrow as pa  # noqa: F401  it is imported here for all that follows
+    column_files.small_arrow()
     typed = None
     if options.subject is not None and dump.decoder is not None:
         from kdump.arrow.typed import TypedColumns

@@ -24,7 +24,7 @@ from kdump.primitives.messages import message
 from kdump.primitives.terminal import harmless_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kdump.arrow.typed import TypedColumns
     from kdump.log_dirs.finder import Wanted
@@ -113,13 +113,13 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     Exit status: 0 answered, 1 something cannot be read or the query fails, 2 wrong usage or a wrong query, 3 damage
     was met, 4 only derived files are wrong.
     """
+    small_arrow()
     try:
-        with small_arrow():
-            from kdump.sql import engine
-            from kdump.sql.views import views
+        from kdump.sql import engine
+        from kdump.sql.views import Views
     except ImportError as error:
         raise UsageError(MISSING) from error
-    known = views(decoded=given["decode"] != "none")
+    known = Views(decoded=given["decode"] != "none")
     if given["subject"] is not None and given["decode"] == "none":
         given["decode"] = "auto"
     if schema:
@@ -135,7 +135,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
         return 2 if isinstance(error, UsageError) else 1
 
 
-def _schema(names: tuple[str, ...], known: dict[str, View], output: str) -> int:
+def _schema(names: tuple[str, ...], known: Mapping[str, View], output: str) -> int:
     from kdump.primitives.messages import did_you_mean
     from kdump.sql.views import SECOND_NAMES, schema_lines
 
@@ -155,7 +155,7 @@ def _schema(names: tuple[str, ...], known: dict[str, View], output: str) -> int:
     return 0
 
 
-def _chosen(names: tuple[str, ...], known: dict[str, View]) -> list[View]:
+def _chosen(names: tuple[str, ...], known: Mapping[str, View]) -> list[View]:
     from kdump.sql.views import SECOND_NAMES
 
     return [known[SECOND_NAMES.get(name, name)] for name in names or known]
@@ -174,7 +174,7 @@ def _asks_at_prompt(words: tuple[str, ...], file: str | None) -> bool:
     return alone and sys.stdin.isatty() and is_terminal()
 
 
-def _at_prompt(words: tuple[str, ...], given: dict[str, Any], known: dict[str, View]) -> int:
+def _at_prompt(words: tuple[str, ...], given: dict[str, Any], known: Mapping[str, View]) -> int:
     from kdump.sql.prompt import Prompt
 
     def ask(text: str, output: str, out: str | None) -> int:
@@ -214,7 +214,7 @@ def _text_of(file: str) -> str:
 
 
 class _Command:
-    def __init__(self, given: dict[str, Any], paths: tuple[str, ...], known: dict[str, View]) -> None:
+    def __init__(self, given: dict[str, Any], paths: tuple[str, ...], known: Mapping[str, View]) -> None:
         self.given, self.paths, self.known = given, paths, known
         self.session = session.Session(quiet=given["quiet"])
         self.output: str = given["output"]
@@ -248,10 +248,10 @@ class _Command:
             return None
         from kdump.arrow.typed import TypedColumns
         from kdump.schemas.typed import typed_sides
-        from kdump.sql.views import views
+        from kdump.sql.views import Views
 
         typed = TypedColumns(typed_sides(decoder, self.given["subject"]), "duckdb")
-        self.known = views(decoded=True, typed=typed)
+        self.known = Views(decoded=True, typed=typed)
         return typed
 
     def _decoder(self, wanted: Wanted) -> PayloadDecoder | None:

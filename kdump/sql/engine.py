@@ -24,10 +24,11 @@ from kdump.sql import statement
 from kdump.sql.views import SECOND_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from kdump.sql.reading import QueryReading
+    from kdump.sql.statement import Query
     from kdump.sql.views import View
 
 GRACE: Final = 2.0
@@ -150,8 +151,8 @@ class Engine:
     def __init__(self, views: Mapping[str, View], limits: QueryLimits) -> None:
         self.views, self.limits = views, limits
 
-    def connect(self, reading: QueryReading) -> duckdb.DuckDBPyConnection:
-        """Return a connection that can read the views and nothing else."""
+    def connect(self, reading: QueryReading, names: Iterable[str]) -> duckdb.DuckDBPyConnection:
+        """Return a connection that can read the views with these names and nothing else."""
         limits = self.limits
         connection = duckdb.connect(
             ":memory:",
@@ -177,11 +178,8 @@ class Engine:
             no_zones = "this DuckDB has no time zones: its extension icu is missing"
             raise UsageError(no_zones if limits.zone == "UTC" else f"--tz {limits.zone}: {message(error)}") from None
         kind = ViewDataset if pushes_down(connection) else ViewStream
-        for name, view in self.views.items():
-            connection.register(name, kind(view, reading))
-        for name, other in SECOND_NAMES.items():
-            if other in self.views:
-                connection.register(name, kind(self.views[other], reading))
+        for name in names:
+            connection.register(name, kind(self.views[SECOND_NAMES.get(name, name)], reading))
         for macro in MACROS.values():
             connection.execute(f"create temp macro {macro}")
         connection.execute("set lock_configuration = true")
@@ -272,11 +270,27 @@ class Running:
             return True
         return False
 
+    def _relation(self, query: Query) -> Any:
+        """Return DuckDB's relation of a query that has not run. Raises duckdb.Error.
+
+        Only the views that the query names are made. All are made where it lists tables, and where a name is unknown:
+        DuckDB proposes similar ones.
+        """
+        engine = self._engine
+        every = [*engine.views, *SECOND_NAMES]
+        for names in (statement.tables(query.text, every), every):
+            self._connection = engine.connect(self._reading, names)
+            try:
+                return self._connection.sql(query.text, params=dict(query.params) or None)
+            except duckdb.CatalogException:
+                if len(names) == len(every):
+                    raise
+        return None
+
     def _work(self) -> None:
         try:
             query = statement.parse(self._text, self._params)
-            self._connection = connection = self._engine.connect(self._reading)
-            found = connection.sql(query.text, params=dict(query.params) or None)
+            found = self._relation(query)
             if found is None:
                 raise WrongQueryError("query: it has no rows: only SELECT and EXPLAIN run here")
             types = [str(kind) for kind in found.types]

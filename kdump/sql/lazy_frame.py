@@ -13,7 +13,7 @@ from kdump.primitives import timestamps
 from kdump.sql import conditions
 from kdump.sql.conditions import Bounds, Values
 from kdump.sql.reading import QueryReading, SqlInputs
-from kdump.sql.views import RECORDS, views
+from kdump.sql.views import RECORDS, Views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,7 +69,7 @@ def scan(
     import pyarrow as pa
     from polars.io.plugins import register_io_source
 
-    view = views()[RECORDS]
+    view = Views()[RECORDS]
     wanted = Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers)
     inputs = SqlInputs(given_paths(paths), wanted, timestamps.now(), committed=committed, every_replica=every_replica)
 

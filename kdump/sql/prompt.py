@@ -13,7 +13,7 @@ from kdump.sql.engine import MACROS
 from kdump.sql.statement import is_complete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Mapping
     from types import ModuleType
 
     from kdump.sql.views import View
@@ -46,7 +46,7 @@ class Prompt:
 
     def __init__(
         self,
-        views: dict[str, View],
+        views: Mapping[str, View],
         ask: Callable[[str, str, str | None], object],
         show: Callable[[tuple[str, ...]], object],
         report: Callable[[BaseException], object],

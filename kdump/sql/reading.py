@@ -13,26 +13,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump import checking, questions
-from kdump.answers import schemas as registry
-from kdump.answers.collector import as_json
-from kdump.arrow import answer_lines
 from kdump.arrow.columns import ROWS
 from kdump.arrow.header_rows import RECORD_COLUMNS, HeaderRows, of_batches
 from kdump.arrow.stream import RowStream, joined
-from kdump.checks.whole_partition import CheckOptions
 from kdump.errors import Reporter, UnreadableError
-from kdump.findings import status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import MOST_TEXTS, Filter
 from kdump.log_reader.reader import PartitionReader
-from kdump.log_reader.registry_topic import no_record, read_store
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
-from kdump.printers.findings_report import finding_line
 from kdump.rows import values
 from kdump.rows.redaction import Secrets, bare
 from kdump.rows.selection import DamagedRange, SelectedBatch, may_hold_secrets
@@ -354,6 +346,8 @@ class QueryReading:
                 yield pa.RecordBatch.from_pylist(found, shape)
 
     def _lines(self, view: LineView | FindingView, names: list[str]) -> Iterator[pa.RecordBatch]:
+        from kdump.arrow import answer_lines
+
         shape = pa.schema([view.schema.field(name) for name in names])
         texts = [field.name for field in shape if isinstance(field.type, pa.JsonType)]
         plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
@@ -371,6 +365,11 @@ class QueryReading:
 
     def _findings(self) -> list[dict[str, Any]]:
         """Return the findings of a check as JSON; the check runs once."""
+        from kdump import checking
+        from kdump.checks.whole_partition import CheckOptions
+        from kdump.findings import status
+        from kdump.printers.findings_report import finding_line
+
         if self._found is None:
             found = list(
                 checking.found(
@@ -392,6 +391,10 @@ class QueryReading:
 
     def _answer(self, view: LineView) -> Iterator[dict[str, Any]]:
         """Yield the lines of a view as JSON."""
+        from kdump.answers import schemas as registry
+        from kdump.answers.collector import as_json
+        from kdump.arrow import answer_lines
+
         lines = self._asked(view) if isinstance(view, QuestionView) else registry.table_lines(view.table, self._store)
         for line in lines:
             if isinstance(line, view.table.line):
@@ -416,6 +419,8 @@ class QueryReading:
     @cached_property
     def _store(self) -> SchemaStore:
         """The schema registry in the paths, read once."""
+        from kdump.log_reader.registry_topic import no_record, read_store
+
         inputs = self.inputs
         where = inputs.paths if inputs.schemas is None else (inputs.schemas,)
         failed = False
@@ -438,6 +443,8 @@ class QueryReading:
         return store
 
     def _ask(self, question: str, options: dict[str, Any]) -> Iterator[Any]:
+        from kdump import questions
+
         inputs, wanted = self.inputs, self.inputs.wanted
         brokers: tuple[tuple[str, ...], ...] = ()
         if question == "diff":

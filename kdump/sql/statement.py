@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _PIECE: Final = re.compile(
     r"(?P<skip>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|(?P<dollar>\$\w*\$).*?(?P=dollar))"
@@ -39,6 +39,20 @@ def quoted_offset(text: str) -> str:
         is_column = word is not None and word.lower() == "offset" and not _AFTER.match(text, piece.end())
         made.append('"offset"' if is_column else piece[0])
     return "".join(made)
+
+
+_LISTS: Final = re.compile(
+    r"\b(show|describe|query|query_table|(duckdb|pragma|pg|sqlite)_\w+|information_schema)\b|^\s*desc\b", re.IGNORECASE
+)
+"""Words of statements and functions that list tables, or name one by a text."""
+
+
+def tables(text: str, names: Iterable[str]) -> list[str]:
+    """Return those of ``names`` that a query may read."""
+    if _LISTS.search(text):
+        return list(names)
+    words = set(re.findall(r"\w+", text.lower()))
+    return [name for name in names if name in words]
 
 
 def without_comments(text: str) -> str:

@@ -6,28 +6,23 @@ Records, batches and damage have the columns of :mod:`kdump.rows.columns`. The o
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import fields
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kdump.answers import QUESTIONS, question_named
-from kdump.answers import schemas as registry
-from kdump.answers.collector import camel_case
-from kdump.arrow import answer_lines, schema
+from kdump.answers import QUESTIONS, question_named, table_names
+from kdump.arrow import schema
 from kdump.arrow.header_rows import batch_schema
-from kdump.findings import Finding, Level
-from kdump.printers.findings_report import finding_line
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.answers.question import LineTable
     from kdump.arrow.typed import TypedColumns
@@ -120,6 +115,8 @@ class LineView(View):
 
     @cached_property
     def schema(self) -> pa.Schema:
+        from kdump.arrow import answer_lines
+
         omits = self.table.omits
         return pa.schema([field for field in answer_lines.fields_of(self.table.line) if field[0] not in omits])
 
@@ -135,12 +132,26 @@ class QuestionView(LineView):
         super().__init__(question_named(question).called, table)
         self.question = question
 
+    @classmethod
+    def named(cls, question: str, name: str) -> QuestionView:
+        return cls(question, _table(question_named(question).tables, name))
+
 
 class RegistryView(LineView):
     """Lines of ``kdump schemas``."""
 
     def __init__(self, table: LineTable) -> None:
         super().__init__("schemas", table)
+
+    @classmethod
+    def named(cls, name: str) -> RegistryView:
+        from kdump.answers.schemas import TABLES
+
+        return cls(_table(TABLES, name))
+
+
+def _table(tables: Iterable[LineTable], name: str) -> LineTable:
+    return next(table for table in tables if table.name == name)
 
 
 class FindingView(View):
@@ -153,18 +164,23 @@ class FindingView(View):
 
     @cached_property
     def schema(self) -> pa.Schema:
+        from kdump.findings import Finding, Level
+        from kdump.printers.findings_report import finding_line
+
         types = {"fatal": pa.bool_(), "commands": pa.list_(pa.field("element", pa.string()))}
         types |= dict.fromkeys(("entry", "position", "offset", "missing", "loses"), pa.int64())
-        names = [name for name in finding_line(_FINDING) if name not in {"kind", "version"}]
+        finding = Finding(level=Level.LOG, file="", kind="crc", text="")
+        names = [name for name in finding_line(finding) if name not in {"kind", "version"}]
         kept = names if self._whole else [name for name in names if name not in _OF_DETAILS]
         return pa.schema([(name, types.get(name, pa.string())) for name in kept])
 
     @property
     def docs(self) -> Mapping[str, str]:
+        from kdump.findings import Finding
+
         return {**_field_docs(Finding), **_FINDING_DOCS}
 
 
-_FINDING: Final = Finding(level=Level.LOG, file="", kind="crc", text="")
 _OF_DETAILS: Final = frozenset({"code", "missing", "loses", "commands"})
 _FINDING_DOCS: Final = {
     "check": "A short stable word for the problem, such as crc or gap.",
@@ -184,21 +200,41 @@ FINDINGS: Final = "findings"
 RECORDS: Final = "records"
 BATCHES: Final = "batches"
 DAMAGE: Final = "damage"
+FINDING_DETAILS: Final = "finding_details"
+REGISTRY: Final = ("schemas", "subjects", "schema_history")
+"""The tables of :mod:`kdump.answers.schemas`."""
 
 
-def views(*, decoded: bool = False, typed: TypedColumns | None = None) -> dict[str, View]:
-    """Return all views by name. ``decoded`` adds a column to records, ``typed`` the columns of a subject."""
-    more = (rows.DECODED,) if decoded else ()
-    found: list[View] = [
-        RowView(RECORDS, "dump", "record", "The records of logs.", more, typed),
-        RowView(BATCHES, "dump --batches", "batch", "The batches of logs, by their headers."),
-        RowView(DAMAGE, "dump", "damage", "The damaged ranges of logs."),
-        FindingView(FINDINGS, "The problems that a check finds.", whole=False),
-        FindingView("finding_details", "The same problems with codes, counts of records and commands.", whole=True),
-    ]
-    found += [QuestionView(name, table) for name in QUESTIONS for table in question_named(name).tables]
-    found += map(RegistryView, registry.TABLES)
-    return {view.name: view for view in found}
+class Views(Mapping[str, View]):
+    """All views by name. A view is made on access: its class of lines is imported then."""
+
+    def __init__(self, *, decoded: bool = False, typed: TypedColumns | None = None) -> None:
+        """``decoded`` adds a column to records, ``typed`` the columns of a subject."""
+        more = (rows.DECODED,) if decoded else ()
+        self._makers: dict[str, Callable[[], View]] = {
+            RECORDS: lambda: RowView(RECORDS, "dump", "record", "The records of logs.", more, typed),
+            BATCHES: lambda: RowView(BATCHES, "dump --batches", "batch", "The batches of logs, by their headers."),
+            DAMAGE: lambda: RowView(DAMAGE, "dump", "damage", "The damaged ranges of logs."),
+            FINDINGS: lambda: FindingView(FINDINGS, "The problems that a check finds.", whole=False),
+            FINDING_DETAILS: lambda: FindingView(
+                FINDING_DETAILS, "The same problems with codes, counts of records and commands.", whole=True
+            ),
+        }
+        for question in QUESTIONS:
+            self._makers |= {name: partial(QuestionView.named, question, name) for name in table_names(question)}
+        self._makers |= {name: partial(RegistryView.named, name) for name in REGISTRY}
+        self._made: dict[str, View] = {}
+
+    def __getitem__(self, name: str) -> View:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
 
 
 def schema_lines(names: Iterable[str], known: Mapping[str, View]) -> Iterator[dict[str, object]]:
@@ -277,6 +313,11 @@ def plain_words(name: str) -> str:
 @cache
 def _field_docs(line: Any) -> dict[str, str]:
     """Return the docstrings below the fields of a dataclass, by their names in JSON."""
+    import ast
+    import inspect
+
+    from kdump.answers.collector import camel_case
+
     source = ast.parse(inspect.getsource(sys.modules[line.__module__]))
     body = next(node.body for node in source.body if isinstance(node, ast.ClassDef) and node.name == line.__name__)
     names = {field.name for field in fields(line)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
+from datetime import date
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
 import pyarrow as pa
@@ -92,12 +93,26 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """Return the values of a column; times are integers in the unit of their type."""
-    if pa.types.is_timestamp(column.type) or pa.types.is_time(column.type):
-        width = pa.int32() if column.type in (pa.time32("s"), pa.time32("ms")) else pa.int64()
-        found: list[Any] = column.view(width).to_pylist()
-        return found
-    return list(column.to_pylist(maps_as_pydicts=None))
+    """Return the values of a column. Times and dates are integers in the unit of their type, at any depth."""
+    stored = _stored(column.type)
+    return list((column if stored == column.type else column.view(stored)).to_pylist(maps_as_pydicts=None))
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """Return a type with integers for times and dates: Python has no nanoseconds, and no years above 9999."""
+    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        return pa.int64()
+    if pa.types.is_time32(kind) or pa.types.is_date32(kind):
+        return pa.int32()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_stored(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_stored(kind.key_type), kind.item_field.with_type(_stored(kind.item_type)))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_stored(kind.value_type)), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_stored(kind.value_type)))
+    return kind
 
 
 _PER_SECOND: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -109,10 +124,24 @@ def _moment(count: int, unit: str, zone: str) -> str:
 
     per = _PER_SECOND[unit]
     seconds, rest = divmod(count, per)
-    whole = iso(seconds * 1000)
+    whole = iso(seconds * 1000) if count not in _INFINITE else None
     if whole is None:
-        return f"{count} {unit}"
+        return _INFINITE.get(count, f"{count} {unit}")
     return f"{whole[:19]}.{_fraction(rest * (1_000_000_000 // per))}{zone}"
+
+
+_INFINITE: Final = {(1 << 63) - 1: "infinity", 1 - (1 << 63): "-infinity"}
+_INFINITE_DATES: Final = {(1 << 31) - 1: "infinity", 1 - (1 << 31): "-infinity"}
+"""The counts by which DuckDB stores infinite times and dates."""
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+
+
+def _date(count: int) -> str:
+    """Return days since 1970 in ISO 8601."""
+    try:
+        return date.fromordinal(_EPOCH + count).isoformat()
+    except (ValueError, OverflowError):
+        return _INFINITE_DATES.get(count, f"{count} days")
 
 
 def _fraction(nanoseconds: int) -> str:
@@ -155,6 +184,8 @@ def to_text_cell(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # 
         return lambda value: _moment(value, kind.unit, zone)
     if pa.types.is_time(kind):
         return lambda value: _clock(value, kind.unit)
+    if pa.types.is_date(kind):
+        return _date
     if name == "BIT":
         return _bits
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -194,24 +225,10 @@ def to_json(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa:
         return _map(kind)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _list(to_json(kind.value_type))
-    if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_date(kind):
-        if pa.types.is_date(kind):
-            return lambda value: _quote(str(value))
-        text = to_text_cell(kind)
-        return lambda value: _quote(text(value) if isinstance(value, int) else _iso(value))
+    if pa.types.is_nested(kind):  # a UNION, whose values have no type of their own
+        return lambda value: json.dumps(value, ensure_ascii=False, default=str)
     text = to_text_cell(kind, name)
     return lambda value: _quote(text(value))
-
-
-def _iso(value: Any) -> str:
-    """Return a time inside a list or a structure."""
-    zone = "Z" if getattr(value, "tzinfo", None) is not None else ""
-    if zone:
-        from datetime import UTC
-
-        value = value.astimezone(UTC).replace(tzinfo=None)
-    text: str = value.isoformat(timespec="microseconds")
-    return (text[:-3] if text.endswith("000") else text) + zone
 
 
 def _json_text(value: str) -> str:

@@ -16,7 +16,7 @@ from kdump.arrow.typed import TypedColumns
 from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.registry_topic import payload_decoder
 from kdump.schemas.typed import typed_sides
-from kdump.sql.views import views
+from kdump.sql.views import Views
 from testing import ROOT, forge
 from testing.processes import kdump
 
@@ -153,7 +153,7 @@ def test_a_subject_gives_struct_columns(registries, topic):
     words = [logs, "--topic", topic, "--subject", f"{topic}-value", "-q"]
     described = {row["column_name"]: row["column_type"] for row in rows("describe records", *words)}
     decoder = payload_decoder("auto", [logs], Wanted())
-    view = views(decoded=True, typed=TypedColumns(typed_sides(decoder, f"{topic}-value"), "duckdb"))["records"]
+    view = Views(decoded=True, typed=TypedColumns(typed_sides(decoder, f"{topic}-value"), "duckdb"))["records"]
     assert {line["column"]: line["type"] for line in view.lines()} == described
     found = rows('select "offset", valueDecoded is not null as there, problem from records', *words)
     table = package.open(logs, topic=topic, schema=f"{topic}-value").to_arrow(["offset", "valueDecoded", "problem"])

@@ -1,5 +1,8 @@
 """DuckDB, locked up: the guard of the Dataset way, the stream in its place, what a query cannot do."""
 
+import subprocess
+import sys
+
 import pytest
 
 duckdb = pytest.importorskip("duckdb")
@@ -10,8 +13,8 @@ from kdump.primitives import compression, timestamps
 from kdump.sql import engine
 from kdump.sql.engine import Engine, QueryError, QueryLimits, WrongQueryError, message, pushes_down
 from kdump.sql.reading import QueryReading, SqlInputs
-from kdump.sql.views import views
-from testing import GOLDEN
+from kdump.sql.views import SECOND_NAMES, Views
+from testing import GOLDEN, ROOT
 from tests.sql.reports import Kept
 
 BROKER = str(GOLDEN / "brokers" / "4.2.2")
@@ -33,7 +36,7 @@ def ask(tmp_path):
         inputs = SqlInputs((BROKER,), Wanted(siblings=True), timestamps.now())
         reading = QueryReading(inputs, Kept())
         limits = QueryLimits(128 << 20, 2, tmp_path, timeout)
-        running = Engine(views(), limits).query(text, dict(params), reading)
+        running = Engine(Views(), limits).query(text, dict(params), reading)
         try:
             running.wait()
             rows = [tuple(row.values()) for batch in running.batches() for row in batch.to_pylist()]
@@ -52,10 +55,10 @@ def test_duckdb_hands_columns_and_conditions_to_a_dataset_in_python():
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_stream_in_place_of_the_dataset_gives_the_same_rows(ask, monkeypatch, query):
     pushed, reading = ask(query)
-    assert any(scan.columns != list(views()[scan.view].schema.names) for scan in reading.scans)
+    assert any(scan.columns != list(Views()[scan.view].schema.names) for scan in reading.scans)
     monkeypatch.setattr(engine, "pushes_down", lambda _: False)
     streamed, reading = ask(query)
-    assert all(scan.columns == list(views()[scan.view].schema.names) for scan in reading.scans)
+    assert all(scan.columns == list(Views()[scan.view].schema.names) for scan in reading.scans)
     assert streamed == pushed
     assert pushed
 
@@ -138,3 +141,47 @@ def test_an_error_of_a_scan_is_reported_as_it_is(ask, monkeypatch):
     monkeypatch.setattr(QueryReading, "_records", fails)
     with pytest.raises(UnreadableError, match="is gone"):
         ask("select key from records")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from query_table('off' || 'sets')",
+        "from query('from off' || 'sets')",
+        'from "OFFSETS"',
+        "with a as (from Offsets) from a",
+    ],
+)
+def test_a_view_is_found_however_a_query_names_it(ask, query):
+    assert ask(query)[0] == ask("from offsets")[0]
+
+
+@pytest.mark.parametrize("query", ["show tables", "select table_name from information_schema.tables order by 1"])
+def test_a_query_lists_all_views(ask, query):
+    assert {name for (name,) in ask(query)[0]} == {*Views(), *SECOND_NAMES}
+
+
+def test_similar_names_of_views_are_proposed(ask):
+    with pytest.raises(WrongQueryError, match='Did you mean "group_offsets"'):
+        ask("from grop_offsets")
+
+
+def test_a_query_imports_the_questions_that_it_names():
+    script = (
+        "import sys; from kdump import cli; sys.argv = ['kdump', 'sql', sys.argv[1], sys.argv[2]]; cli.main(); "
+        "print(*(name for name in sys.modules if name.startswith('kdump.answers.')), file=sys.stderr)"
+    )
+
+    def imported(query):
+        done = subprocess.run(
+            [sys.executable, "-c", script, query, f"{BROKER}/one-0"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        return set(done.stderr.split())
+
+    assert imported("select count(*), max(octet_length(value)) from records") == set()
+    assert "kdump.answers.offsets" in (some := imported("from offsets"))
+    assert not any(name.startswith("kdump.answers.explain") for name in some)

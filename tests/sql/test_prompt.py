@@ -12,7 +12,7 @@ pytest.importorskip("duckdb")
 
 from kdump.sql.prompt import Prompt, statements
 from kdump.sql.statement import is_complete
-from kdump.sql.views import views
+from kdump.sql.views import Views
 from testing import ROOT
 
 FOLDER = "golden/brokers/4.2.2/txn-0"
@@ -41,7 +41,7 @@ def test_a_semicolon_in_a_text_ends_nothing(text, complete):
 @pytest.fixture
 def prompt():
     asked, reported = [], []
-    one = Prompt(views(), lambda *given: asked.append(given), reported.append, reported.append)
+    one = Prompt(Views(), lambda *given: asked.append(given), reported.append, reported.append)
     one.asked, one.reported = asked, reported
     return one
 
@@ -66,7 +66,7 @@ def test_ctrl_c_ends_a_query_and_not_the_prompt(capsys):
     def stopped(*_):
         raise KeyboardInterrupt
 
-    Prompt(views(), stopped, print, print).take("select 1;")
+    Prompt(Views(), stopped, print, print).take("select 1;")
     assert capsys.readouterr().err == "\n"
 
 

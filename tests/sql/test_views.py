@@ -8,15 +8,15 @@ import pytest
 duckdb = pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")
 
-from kdump.answers import QUESTIONS, question_named
+from kdump.answers import QUESTIONS, question_named, schemas, table_names
 from kdump.rows import columns
-from kdump.sql.views import type_name, views
+from kdump.sql.views import REGISTRY, Views, type_name
 from testing import ROOT
 from tools.docs import shown
 
 BROKER = "golden/brokers/4.2.2"
 AT = "2026-11-22"
-VIEWS = views()
+VIEWS = Views()
 LINES = [view for view in VIEWS.values() if view.command not in {"dump", "dump --batches", "diff"}]
 
 
@@ -83,6 +83,10 @@ def test_columns_that_scripts_rely_on_stay():
 def test_every_question_with_lines_has_a_view():
     reported = {table.name for name in QUESTIONS for table in question_named(name).tables}
     assert reported <= VIEWS.keys()
+    assert {name: table_names(name) for name in QUESTIONS} == {
+        name: tuple(table.name for table in question_named(name).tables) for name in QUESTIONS
+    }
+    assert tuple(table.name for table in schemas.TABLES) == REGISTRY
     assert {name for name in QUESTIONS if not question_named(name).tables} == {"explain"}
 
 

@@ -1,0 +1,54 @@
+"""Values of every type that DuckDB returns have a text, at any depth and beyond the range of Python's own types."""
+
+import io
+import json
+
+import pytest
+
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+
+from kdump.sql import writers
+
+TIMES = {
+    "timestamp_ns '2020-01-01 00:00:00.123456789'": "2020-01-01T00:00:00.123456789",
+    "timestamptz '2020-01-01 01:00:00+01'": "2020-01-01T00:00:00.000Z",
+    "timestamp '20000-01-01'": "568971820800000000 us",
+    "timestamptz '-infinity'": "-infinity",
+    "'infinity'::timestamp_ns": "infinity",
+    "date '2020-02-29'": "2020-02-29",
+    "date '12000-01-01'": "3663382 days",
+    "date '0044-03-15 (BC)'": "-735160 days",
+    "date 'infinity'": "infinity",
+    "time '10:00:00.1'": "10:00:00.100",
+}
+
+
+def written(form, query):
+    rows = duckdb.connect().execute("set timezone = 'UTC'").sql(query)
+    types = [str(kind) for kind in rows.types]
+    reader = rows.to_arrow_reader(10)
+    out = io.BytesIO()
+    if form == "table":
+        writers.TextTable(types, reader.schema, None).write(reader, out)
+    else:
+        writers.write(form, types, reader.schema, reader, out)
+    return out.getvalue().decode()
+
+
+@pytest.mark.parametrize(("value", "text"), TIMES.items())
+@pytest.mark.parametrize("form", ["jsonl", "csv", "table"])
+def test_times_and_dates_have_a_text_at_any_depth(value, text, form):
+    query = f"select {value} a, [{value}, null] b, {{'x': {value}}} c, map{{'x': {value}}} d, [{value}]::{{}}[1] e"
+    kind = duckdb.sql(f"select {value}").types[0]
+    found = written(form, query.replace("{}", str(kind)))
+    if form == "jsonl":
+        assert json.loads(found) == {"a": text, "b": [text, None], "c": {"x": text}, "d": {"x": text}, "e": [text]}
+    else:
+        assert found.count(text) == 5
+
+
+def test_a_union_is_written_by_its_value():
+    query = "select union_value(n := date '2020-01-01') a, union_value(n := {'x': 1}) b, [union_value(n := 'ä')] c"
+    assert json.loads(written("jsonl", query)) == {"a": "2020-01-01", "b": {"x": 1}, "c": ["ä"]}
+    assert written("csv", query).splitlines()[1] == '"""2020-01-01""","{""x"": 1}","[""ä""]"'
