@@ -35,6 +35,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "transactions": ("transactions", "transaction_details", "transactional_ids", "replica_differences"),
     "producers": ("producers", "sequence_breaks"),
     "groups": ("groups", "group_offsets", "commits"),
+    "ls": ("segment_ranges",),
     "du": ("partitions", "segments", "other_files"),
     "stats": ("stats", "record_stats", "producer_stats", "hours"),
     "retention": ("retention", "topic_configs", "topic_config_details"),
@@ -44,7 +45,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "diff": ("differences",),
     "explain": (),
 }
-"""The names of each question's tables in SQL, so that a query imports only the questions that it names.
+"""The names of each question's tables in SQL, so that a query of records imports no question.
 
 The question declares the tables. One without a line here is imported by every query.
 """
