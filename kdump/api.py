@@ -686,7 +686,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
         raise UsageError(f"limit={limit} is below 0")
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if isolation not in {"read_uncommitted", "read_committed"}:
-        raise UsageError(f"{isolation!r} is no isolation level: read_uncommitted and read_committed are")
+        raise UsageError(f"{isolation!r} is not an isolation level: use read_uncommitted or read_committed")
     if isinstance(grep, str | bytes):
         try:
             grep = re.compile(grep.encode() if isinstance(grep, str) else grep)
@@ -757,7 +757,7 @@ def moment(when: Time | None) -> int | None:
         try:
             when = datetime.fromisoformat(when)
         except ValueError:
-            raise UsageError(f"{when!r} is no time in ISO 8601, such as 2026-11-21T09:05:00Z") from None
+            raise UsageError(f"{when!r} is not an ISO 8601 time, such as 2026-11-21T09:05:00Z") from None
         when = when if when.tzinfo else when.replace(tzinfo=UTC)
     if when.tzinfo is None:
         raise UsageError(f"{when!r} names no time zone: datetime(..., tzinfo=UTC) does")

@@ -60,7 +60,7 @@ def main() -> int:  # noqa: PLR0911  each way to end has its status
         give_up()
         return _failed(error)
     except MemoryError:
-        return _failed("there is not enough memory (--max-batch-bytes bounds what a batch takes)")
+        return _failed("there is not enough memory (--max-batch-bytes limits the memory of a batch)")
     except KeyboardInterrupt:
         print(file=sys.stderr)  # it ends the line of ^C
         return ExitStatus.INTERRUPTED

@@ -136,7 +136,7 @@ _COMMON: Final[dict[str, Any]] = {
         "items": {"type": "string"},
         "description": "Paths in the server's folders; by default all of them.",
     },
-    "topic": {"type": "array", "items": {"type": "string"}, "description": "Only these topics; globs are taken."},
+    "topic": {"type": "array", "items": {"type": "string"}, "description": "Only these topics; globs too."},
     "partition": {"type": "array", "items": {"type": "integer"}, "description": "Only these partitions."},
     "at": {"type": "string", "description": "The time that counts as now: ISO 8601 (UTC), ms since 1970, or -2h."},
     "limit": {"type": "integer", "minimum": 1, "description": f"Rows of a page.  [default: {DEFAULT_LIMIT}]"},
@@ -273,7 +273,7 @@ class ToolCall:
         try:
             call, number, state = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         except ValueError:
-            raise CallError("the cursor is none of this server: leave it out for the first page") from None
+            raise CallError("the cursor is not from this server: leave it out for the first page") from None
         if call != self._call():
             raise CallError("the cursor belongs to other arguments: repeat those of the page before")
         if state != self._files(paths):

@@ -149,7 +149,7 @@ class Answer(Generic[L]):
         kinds: dict[str, Any] = {one.kind: type(one) for one in self.lines}
         kinds = {**{one.kind: one for one in self.kinds}, **kinds}
         if kind not in kinds:
-            raise UsageError(f"{kind!r} is no kind of these lines: {', '.join(kinds)}")
+            raise UsageError(f"{kind!r} is not a kind of these lines: {', '.join(kinds)}")
         return answer_lines.table(kinds[kind], [line for line in self.lines if line.kind == kind])
 
     def to_arrow(self) -> pa.Table:
@@ -496,7 +496,7 @@ def explain(
     """
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if not 0 <= first <= last:
-        raise UsageError(f"offsets {first} to {last} are no range")
+        raise UsageError(f"offsets {first} to {last} are not a range")
     return _answer("explain", (paths,), topic, partition, at, ranges=(OffsetRange(topic, partition, first, last),))
 
 

@@ -43,7 +43,7 @@ def target(text: str) -> Target:
     """Return the target of ``gzip``, ``zstd:19`` or ``none``. Raises UsageError."""
     name, colon, level = text.strip().partition(":")
     if name not in compression.NAMES:
-        raise UsageError(f"{name!r} is no codec: there are {', '.join(compression.NAMES)}")
+        raise UsageError(f"{name!r} is not a codec: there are {', '.join(compression.NAMES)}")
     codec = compression.NAMES.index(name)
     if not colon:
         return Target(codec)

@@ -180,10 +180,12 @@ def given_config(text: str) -> GivenConfig:
     topic, colon, rest = text.partition(":")
     key, equals, value = rest.partition("=")
     if not (topic and colon and equals):
-        raise UsageError(f"{text!r} is no config: 'orders:retention.ms=3600000' and '*:retention.bytes=-1' are")
+        raise UsageError(
+            f"{text!r} is not a config: write it as 'orders:retention.ms=3600000' or '*:retention.bytes=-1'"
+        )
     if key not in KEYS:
         hint = did_you_mean(key, KEYS) or f"; there are {', '.join(KEYS)}"
-        raise UsageError(f"{key!r} is no config that decides what goes{hint}")
+        raise UsageError(f"{key!r} is not a config of retention or compaction{hint}")
     _check(key, value)
     return GivenConfig(topic, key, value)
 
@@ -209,7 +211,7 @@ def _number(key: str, value: str) -> float:
 def _check(key: str, value: str) -> None:
     default = KEYS[key].default
     if not _parses(key, value):
-        raise UsageError(f"{value!r} is no value of {key}: {default!r} is one")
+        raise UsageError(f"{value!r} is not a value of {key}: one is {default!r}")
     if default not in {"true", "false"} and key != "cleanup.policy":
         _check_range(key, _number(key, value))
 
@@ -217,9 +219,9 @@ def _check(key: str, value: str) -> None:
 def _check_range(key: str, number: float) -> None:
     lowest, highest = KEYS[key].lowest, KEYS[key].highest
     if highest is not None and not (lowest or 0) <= number <= highest:
-        raise UsageError(f"{number} is no value of {key}: a broker takes {lowest} to {highest}")
+        raise UsageError(f"{number} is not a value of {key}: a broker accepts {lowest} to {highest}")
     if lowest is not None and number < lowest:
-        raise UsageError(f"{number} is no value of {key}: a broker takes {lowest} or more")
+        raise UsageError(f"{number} is not a value of {key}: a broker accepts {lowest} or more")
 
 
 def config_option() -> Any:

@@ -44,7 +44,7 @@ MAX_TIMEOUT: Final = 900_000
 NEVER: Final = 2**31 - 1
 """The timeout in ms of two-phase commit: the coordinators of 4.1 and newer never end it (KIP-939)."""
 TWO_PHASE: Final = (
-    "it is in two-phase commit (KIP-939), so its coordinator never ends it: ask what coordinates it outside of Kafka. "
+    "it is in two-phase commit (KIP-939), so its coordinator never ends it: look at its coordinator outside of Kafka. "
     "Its producer, started again with its transactional id, commits or aborts it as was decided there"
 )
 
@@ -283,14 +283,14 @@ class _Judge(NamedTuple):
         abort = terminate = None
         two_phase = False
         if not self.ids.is_whole:
-            why = f"not all of {TOPIC} is among the paths: whether it hangs is not known"
+            why = f"not all of {TOPIC} is among the paths: it is unknown whether it hangs"
         elif named is not None:
             why, terminate = self._known(named)
             two_phase = why == TWO_PHASE
         elif not self.ids.is_sure(producer_id):
-            why = f"what its coordinator knows of it is truncated or damaged in {TOPIC}: whether it hangs is not known"
+            why = f"its coordinator's state is truncated or damaged in {TOPIC}: it is unknown whether it hangs"
         elif is_doubted:
-            why = f"bytes of {name} after its beginning cannot be read: whether it has ended is not known"
+            why = f"bytes of {name} after its beginning cannot be read: it is unknown whether it has ended"
         elif age <= self.max_timeout:
             why = (
                 f"no transactional id names {name} for its producer id: it hangs when its last timestamp is older than "

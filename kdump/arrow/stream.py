@@ -38,7 +38,7 @@ def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedCo
     chosen = (known if decoded else (*NAMES, *own)) if wanted is None else tuple(wanted)
     for name in chosen:
         if name not in known and not (decoded and columns.decoded_field(name)):
-            raise UsageError(f"{name!r} is no column{did_you_mean(name, known)}")
+            raise UsageError(f"{name!r} is not a column{did_you_mean(name, known)}")
     return chosen
 
 

@@ -274,7 +274,7 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
         )
         yield StartCause(code=Code.INDEX_BEYOND_LOG, file=outcome.hidden_by, text=text)
     for name in outcome.discarded:
-        text = "it is deleted: a .cleaned file of a lower or equal base offset says that it is not complete"
+        text = "it is deleted: a .cleaned file of a lower or equal base offset shows that it is not complete"
         yield StartCause(code=Code.CLEANED_DISCARDS_SWAP, file=name, text=text)
     if not has_logs:
         yield StartCause(

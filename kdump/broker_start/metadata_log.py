@@ -152,7 +152,7 @@ def _with_snapshots(
     else:
         image, broken = whole, [] if newest is None else list(_snapshot(newest, of.release))
     if not is_whole and not fatal:
-        text = f"the metadata log ends at offset {end}: what was decided later is forgotten"
+        text = f"the metadata log ends at offset {end}: later changes are lost"
         loaded = loaded.with_causes(StartCause(code=Code.METADATA_LOG_SHORT, file=folder.name, text=text))
     return MetadataStart(loaded, image, (*fatal, *broken), is_whole)
 

@@ -313,7 +313,8 @@ class _BrokerRun:
                 continue
             parsed = file_names.parse_folder(entry.name)
             if parsed is None:
-                text = f"KafkaException: Found directory {log_dir.shown(entry.name)}, which is no TOPIC-PARTITION"
+                shown = log_dir.shown(entry.name)
+                text = f"KafkaException: Found directory {shown}, which is not of the form TOPIC-PARTITION"
                 self.fatal.append(StartCause(code=Code.FOREIGN_FOLDER, file=log_dir.shown(entry.name), text=text))
             elif parsed.topic == metadata_log.TOPIC:
                 if entry.name != metadata_log.FOLDER or log_dir is not self.metadata_dir:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 UNFINISHED: Final = {
     file_names.DELETED: "a file that is to be deleted: a broker removes it when it starts",
-    file_names.CLEANED: "what a compaction had not finished: a broker removes it when it starts",
+    file_names.CLEANED: "a file of an unfinished compaction: a broker removes it when it starts",
     file_names.SWAP: "a segment that was to take the place of others: a broker finishes that when it starts",
     file_names.PART: "a snapshot that was being written: a node removes it when it starts",
     file_names.TMP: HALF_WRITTEN,
@@ -177,7 +177,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
             position=size,
             expected=f"{size} bytes",
             found=f"{len(data)} bytes",
-            advice="A broker does not read them: it forgets what they say of producers and open transactions.",
+            advice="A broker does not read them: it loses their producers and open transactions.",
         )
     stem = entry.name.partition(".")[0]
     for slot, one in enumerate(entries):

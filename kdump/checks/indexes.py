@@ -240,7 +240,7 @@ class IndexCheck:
         if (offsets.zero_tail or times.zero_tail) and not _is_pair(len(offsets.data), len(times.data)):
             text = (
                 f"zeros follow the entries, but {len(offsets.data)} bytes here and {len(times.data)} bytes of "
-                "time index are no pair that a broker preallocates: a last entry may have been zeroed"
+                "time index are not a pair that a broker preallocates: a last entry may have been zeroed"
             )
             yield remark(self.files.beside("index"), Code.PREALLOCATION, text)
 

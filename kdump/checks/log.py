@@ -516,7 +516,7 @@ class LogCheck:
             if producer != -1 or epoch not in {-1, 0} or sequence not in {-1, 0} or batch.is_transactional:
                 self._say(
                     Code.PRODUCER,
-                    "a batch without a producer has what only a producer gives it",
+                    "a batch without a producer id has other producer fields",
                     _at(batch, "producer_id"),
                     expected="producer id -1, epoch and sequence -1 or 0, not transactional",
                     found=f"{producer}, {epoch}, {sequence}{', transactional' if batch.is_transactional else ''}",
@@ -526,7 +526,7 @@ class LogCheck:
         if epoch < 0 or (sequence < 0) != batch.is_control or (known is not None and epoch < known[0]):
             self._say(
                 Code.PRODUCER,
-                f"producer {producer}: epoch {epoch} and sequence {sequence} make no sense here",
+                f"producer {producer}: epoch {epoch} and sequence {sequence} do not fit its earlier batches",
                 _at(batch, "producer_epoch"),
                 expected=f"epoch {known[0] if known else 0} or more",
                 found=epoch,
@@ -629,7 +629,7 @@ class LogCheck:
         if last > batch.last_offset:
             self._say(
                 Code.LAST_OFFSET,
-                f"the batch says that it ends with offset {batch.last_offset}, and holds offset {last}",
+                f"the batch header has the last offset {batch.last_offset}, and holds offset {last}",
                 batch.position,
                 offset=batch.last_offset,
                 expected=f"{last} or more",
@@ -638,7 +638,7 @@ class LogCheck:
         if batch.timestamp_type != LOG_APPEND_TIME and not _is_plain(batch) and highest != batch.max_timestamp:
             self._say(
                 Code.MAX_TIMESTAMP,
-                f"the batch says that its greatest timestamp is {batch.max_timestamp}, its records' is {highest}",
+                f"the batch header has the greatest timestamp {batch.max_timestamp}, its records' is {highest}",
                 batch.position,
                 offset=batch.last_offset,
                 expected=highest,

@@ -68,7 +68,7 @@ class LogRemarks:
                 f"{many(len(self._open), 'transaction')} without an end, the first of producer {first.value} from "
                 f"offset {first.offset} on: read_committed consumers wait there"
             )
-            advice = "'kdump transactions' says which of them hang."
+            advice = "'kdump transactions' shows which ones hang."
             yield remark(
                 first.file, Code.OPEN_TRANSACTION, text, position=first.position, offset=first.offset, advice=advice
             )
@@ -86,5 +86,5 @@ class LogRemarks:
                 offset=self._future.offset,
                 expected=f"{iso_or_ms(self.latest)} or before",
                 found=time,
-                advice="'kdump retention' says what they keep.",
+                advice="'kdump retention' shows the segments that they keep.",
             )

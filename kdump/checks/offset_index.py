@@ -72,7 +72,7 @@ class IndexFileCheck:
     def of_size(self, total: int, size: int) -> Iterator[Finding]:
         """Yield the finding if a file of ``total`` bytes does not consist of entries of ``size`` bytes."""
         if left := total % size:
-            text = f"the size is no multiple of {size}: {left} bytes stand after the last entry"
+            text = f"the size is not a multiple of {size}: {left} bytes stand after the last entry"
             yield self.finding(Code.SIZE, text, position=total - left, expected=f"a multiple of {size}", found=total)
 
 

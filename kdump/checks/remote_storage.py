@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 STUCK_MS: Final = 3_600_000
 """A copy or deletion that takes longer is stuck."""
-LOST: Final = "Keep every replica of the partition: what is still on a disk is all there is of these records."
+LOST: Final = "Keep every replica of the partition: the disks have the only copies of these records."
 
 
 class UnreadCopies(NamedTuple):
@@ -106,7 +106,7 @@ def check(
     unsure: set[tuple[str | None, int | None]] = set()
     places = _places(_identified(local, unsure, fail), remote, listed, unread)
     if not listed.known and places:
-        text = f"no record of {remote_log_metadata.TOPIC} is in the given paths: nothing says what should be there"
+        text = f"no record of {remote_log_metadata.TOPIC} is in the given paths: the list of remote segments is unknown"
         yield remark(next(iter(places.values())).shown, Code.UNLISTED, text)
         return
     by_partition: dict[TopicIdPartition, list[RemoteSegment]] = {key: [] for key in places}
@@ -202,7 +202,7 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
     for segment in unlisted:
         if is_damaged:
             yield remark(
-                segment.name, Code.UNLISTED, f"it is not listed in what can be read of {remote_log_metadata.TOPIC}"
+                segment.name, Code.UNLISTED, f"it is not listed in the readable part of {remote_log_metadata.TOPIC}"
             )
             continue
         yield Finding(

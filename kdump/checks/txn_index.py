@@ -139,7 +139,7 @@ class TxnIndexCheck(IndexFileCheck):
         yield from self.of_size(len(self.data), ABORTED_TXN.size)
         yield from self._entries()
         if alone and not self.exists and self._missing:
-            text = f"there is no such file, as there is no .index, for {len(self._missing)} aborted transactions"
+            text = f"the file is missing, as is the .index. The log has {len(self._missing)} aborted transactions"
             yield self.finding(Code.ABSENT, text, level=Level.REMARK, found=len(self._missing))
             return
         yield from self._absent()

@@ -153,7 +153,7 @@ def _sound_end(part: Partition, log: _Log, closed: set[object]) -> int | None:
 
 def _foreign(part: Partition) -> Finding:
     """Return the remark on a folder that no broker writes; the check of the log dir reports that it must be moved."""
-    text = "a foreign folder, no broker's: what it holds is checked where it is named itself"
+    text = "a foreign folder: its files were not checked. To check them, name it as PATH"
     return remark(part.files.shown(part.folder), Code.FOREIGN_FOLDER, text)
 
 
@@ -238,7 +238,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
             place = place._replace(clean=False)
         if place.clean:
             now = log_loader.dry_run(part, clean=True, log_start=start, interval=options.interval)
-            yield from _outcome(where, now, "after the clean stop that .kafka_cleanshutdown stands for, a broker")
+            yield from _outcome(where, now, "after a clean stop (.kafka_cleanshutdown is there), a broker")
         unclean = log_loader.dry_run(
             part, clean=False, recovery_point=point, log_start=start, interval=options.interval
         )

@@ -43,7 +43,7 @@ def zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # all that it raises for an unknown name
-        raise UsageError(f"{name!r} is no time zone: UTC, local, Europe/Berlin and +02:00 are") from None
+        raise UsageError(f"{name!r} is not a time zone: write it as UTC, local, Europe/Berlin or +02:00") from None
 
 
 def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *, least_ms: int = LEAST_MS) -> int:
@@ -60,7 +60,7 @@ def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *,
         when = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{text!r} is no time: write it as 2026-11-21T09:05:00Z, 1700000000000 (ms since 1970) or -2h30m"
+            f"{text!r} is not a time: write it as 2026-11-21T09:05:00Z, 1700000000000 (ms since 1970) or -2h30m"
         ) from None
     since = (when if when.tzinfo else when.replace(tzinfo=tz)) - _EPOCH
     return -((-since).days * 86_400_000 + (-since).seconds * 1000 + (-since).microseconds // 1000)
@@ -78,7 +78,7 @@ def _milliseconds(number: int, least: int) -> int:
 def duration(text: str) -> int:
     """Return a duration in ms: ``15m``, ``7d``, ``1h30m``, ``500ms``. Raises UsageError."""
     if not _AGO.fullmatch(f"-{text}"):
-        raise UsageError(f"{text!r} is no length of time: 15m, 7d and 1h30m are")
+        raise UsageError(f"{text!r} is not a length of time: write it as 15m, 7d or 1h30m")
     return _span(text)
 
 
@@ -90,7 +90,7 @@ def offsets(text: str) -> tuple[int | None, int | None]:
     """Return the first and last offset of ``A..B``, ``A..``, ``..B`` or ``A``. Raises UsageError."""
     found = re.fullmatch(r"(\d*)\.\.(\d*)|(\d+)", text, re.ASCII)
     if found is None or text == "..":
-        raise UsageError(f"{text!r} is no range of offsets: 5..9, 5.., ..9 and 5 are")
+        raise UsageError(f"{text!r} is not a range of offsets: write it as 5..9, 5.., ..9 or 5")
     if found[3]:
         return int(found[3]), int(found[3])
     first, last = (int(part) if part else None for part in (found[1], found[2]))
@@ -110,7 +110,7 @@ def payload(text: str) -> bytes:
 
             return b64decode(rest, validate=True)
     except (ValueError, binascii.Error):
-        raise UsageError(f"{text!r} is no {name}; write utf8:{text} when this very text is meant") from None
+        raise UsageError(f"{text!r} is not valid {name}; write utf8:{text} if you mean this text") from None
     return (rest if colon and name == "utf8" else text).encode("utf-8", "surrogateescape")
 
 
@@ -145,11 +145,11 @@ def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
     for part in ",".join(texts).split(",") if texts else ():
         ends = re.fullmatch(r"(-?\d+)(?:-(\d+))?", part.strip(), re.ASCII)
         if ends is None:
-            raise UsageError(f"{part!r} is no {what}: 7, 0,2 and 0-3 are")
+            raise UsageError(f"{part!r} is not a {what}: write 7, 0,2 or 0-3")
         low = int(ends[1])
         high = low if ends[2] is None else int(ends[2])
         if high < low:
-            raise UsageError(f"{part!r} is no {what}: {high}-{low} is")
+            raise UsageError(f"{part!r} is not a {what}: write {high}-{low}")
         if high - low > 1_000_000:
             raise UsageError(f"{part!r} holds more than a million numbers")
         found.update(range(low, high + 1))
@@ -164,7 +164,7 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
         word = part.strip()
         if word not in table:
             hint = did_you_mean(word, table) or f"; there are {', '.join(table)}"
-            raise UsageError(f"{word!r} is no {what}{hint}")
+            raise UsageError(f"{word!r} is not a {what}{hint}")
         found[word] = table[word]
     return list(found.values())
 
@@ -202,7 +202,7 @@ class Size(click.ParamType[int]):
             return value
         found = _SIZE.fullmatch(value.strip())
         if found is None:
-            self.fail(f"{value!r} is no size: 256MB and 1GB are", param, ctx)
+            self.fail(f"{value!r} is not a size: write it as 256MB or 1GB", param, ctx)
         return int(found[1]) << (10 * (1 + "kmgt".index(found[2].lower())) if found[2] else 0)
 
 
@@ -237,7 +237,7 @@ class Release(click.ParamType[tuple[int, ...]]):
         if isinstance(value, tuple):
             return value
         if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){1,3}", value, re.ASCII):
-            self.fail(f"{value!r} is no release: 3.9 and 2.8.1 are", param, ctx)
+            self.fail(f"{value!r} is not a release: write it as 3.9 or 2.8.1", param, ctx)
         from kdump.dump_log_segments.dialects import known_release  # few runs name a release
 
         return known_release(value)

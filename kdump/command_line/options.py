@@ -334,7 +334,7 @@ def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
     if len(files) != len(given):
         raise UsageError(f"--remote-key {' '.join(given)!r} is not NAME=FILE, each NAME once")
     if not paths:
-        raise UsageError("--remote-key is for what --remote names")
+        raise UsageError("--remote-key needs --remote")
     return RemoteStorage.of(paths, files)
 
 
@@ -353,7 +353,7 @@ def filter_of(options: dict[str, Any]) -> Filter:
     types = option_values.one_of(given["types"], RECORD_TYPES, str, "type of a record") if given["types"] else ()
     parts = option_values.one_of(given["grep_in"], GREP_PARTS, str, "part of a record") if given["grep_in"] else ()
     if parts and not given["greps"]:
-        raise UsageError("--grep-in says where --grep looks: give that too")
+        raise UsageError("--grep-in needs --grep")
     return Filter(
         first_offset=first,
         last_offset=last,

@@ -211,7 +211,7 @@ class Session:
         """Report a wrong file that can be rebuilt from the log."""
         self.before()
         self.met.add(ExitStatus.DERIVED)
-        self._say("warning", f"{text}; it is not used (kdump check says more)")
+        self._say("warning", f"{text}; it is not used (see kdump check)")
 
     def damage(self, text: str) -> None:
         """Report damage."""

@@ -105,6 +105,4 @@ def _noted(run: Answering, lines: Iterable[AnswerLine], groups: Sequence[str]) -
         yield line
     for group in sorted(left):
         if not run.session.met:
-            run.session.note(
-                f"there is no group {group!r} here; ids are exact, and globs such as 'billing-*' are taken"
-            )
+            run.session.note(f"there is no group {group!r} here; ids are exact, and globs such as 'billing-*' work")

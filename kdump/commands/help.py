@@ -111,7 +111,7 @@ def _show(ctx: click.Context, topic: str) -> None:
     else:
         known = [*root.list_commands(context), *MADE, *topics()]
         hint = did_you_mean(topic, known, " Did")
-        raise HintedUsageError(f"{topic!r} is no command and no topic.{hint}", ctx, "kdump help")
+        raise HintedUsageError(f"{topic!r} is neither a command nor a topic.{hint}", ctx, "kdump help")
 
 
 def _listing(ctx: click.Context) -> str:

@@ -50,9 +50,9 @@ class Asked(NamedTuple):
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'.")
 @click.option("--topics", "list_topics", is_flag=True, help="Topics with partitions, leaders, ISR and configs.")
 @click.option("--tree", metavar="NODE", help="The nodes of kafka-metadata-shell: /, /topics/orders, /cluster/brokers.")
-@click.option("--events", is_flag=True, help="What happened, in order. With --topic: a topic through all its ids.")
+@click.option("--events", is_flag=True, help="The events in order. With --topic: of a topic, with all its ids.")
 @click.option(
-    "--diff", metavar="N..M|PATH", help="What changed from offset or time N to M (N..: to the end), or up to PATH."
+    "--diff", metavar="N..M|PATH", help="The changes from offset or time N to M (N..: to the end), or up to PATH."
 )
 @click.option(
     "--definitions",

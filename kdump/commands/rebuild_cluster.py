@@ -60,7 +60,7 @@ STATES: Final = ("whole", "merged", "partial", "lost")
 )
 @click.option("--committed-only", is_flag=True, help="Leave out records above the high watermark.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics and Kafka's own; globs too.")
-@click.option("--plan", "plans", is_flag=True, help="Print what would be written, and write nothing.")
+@click.option("--plan", "plans", is_flag=True, help="Print the plan, and write nothing.")
 @click.option(
     "-o",
     "--output",
@@ -106,7 +106,7 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     out: str | None = options["out"]
     run = session.Session(quiet=options["quiet"])
     if out is None and not options["plans"]:
-        raise UsageError("give --out DIR, or --plan to see what would be written")
+        raise UsageError("give --out DIR, or --plan to see the plan")
     wish = _wish(options)
     if out is not None:
         files.outside(paths, out)

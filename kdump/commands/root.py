@@ -113,7 +113,7 @@ class Once(click.Option):
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         given = super().process_value(ctx, value)
         if len(given) > 1:
-            raise KdumpError(f"{self.opts[0]} is given {len(given)} times, and takes one value")
+            raise KdumpError(f"{self.opts[0]} is given {len(given)} times, and accepts one value")
         return given[0] if given else None
 
 

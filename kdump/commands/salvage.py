@@ -124,7 +124,7 @@ def _conclusion(
             return f"{done}{gone}; these copies have no more records"
         if missing:
             return f"{done}{gone} (by compaction or lost segments); these copies have no more records"
-        return f"nothing is missing: {done}" if batches else f"{done}: there was none in what was read"
+        return f"nothing is missing: {done}" if batches else f"{done}: no batch was found"
     lost = posixpath.join(out, "lost+found")
     rest = "the rest" if ExitStatus.UNREADABLE not in run.met else "the rest of what could be read"
     return (

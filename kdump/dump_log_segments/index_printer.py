@@ -156,7 +156,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
     if index.ragged:
         raise DamageError(
             "sanity check",
-            f"{path}: the size is no multiple of {index.layout.size}",
+            f"{path}: the size is not a multiple of {index.layout.size}",
             expected=f"a multiple of {index.layout.size} bytes",
             found=len(index.data),
         )

@@ -78,10 +78,10 @@ def check(properties: MetaProperties) -> None:
     for name in NUMBERS[version]:
         value = properties.values.get(name, "0").strip()
         if not re.fullmatch(r"[+-]?[0-9]{1,10}", value) or to_int32(int(value)) != int(value):
-            raise DamageError("property", f"{name} is no number", expected="a whole number", found=value)
+            raise DamageError("property", f"{name} is not a number", expected="a whole number", found=value)
     directory = properties.directory_id
     if directory is not None and not _is_directory_id(directory):
-        raise DamageError("property", "directory.id is none that a broker takes", expected="a Uuid", found=directory)
+        raise DamageError("property", "a broker does not accept directory.id", expected="a Uuid", found=directory)
 
 
 def _is_directory_id(text: str) -> bool:

@@ -44,7 +44,7 @@ def read(data: Bytes) -> QuorumState:
     except (ValueError, RecursionError) as fault:  # RecursionError for deep nesting
         raise DamageError("json", f"quorum-state is not JSON: {fault}") from None
     if not isinstance(content, dict):
-        raise DamageError("json", "quorum-state is no JSON object", found=type(content).__name__)
+        raise DamageError("json", "quorum-state is not a JSON object", found=type(content).__name__)
     version = content.get(VERSION)
     if type(version) is not int or version not in NEEDED:
         raise DamageError("version", f"quorum-state has an unknown {VERSION}", expected="0 or 1", found=quoted(version))

@@ -82,7 +82,7 @@ def read(data: Bytes) -> Manifest:
     except (ValueError, RecursionError) as fault:  # RecursionError for deep nesting
         raise _wrong(f"the manifest is not JSON: {fault}") from None
     if not isinstance(content, dict):
-        raise _wrong("the manifest is no JSON object", found=type(content).__name__)
+        raise _wrong("the manifest is not a JSON object", found=type(content).__name__)
     if content.get("version") != VERSION:
         raise _wrong("the manifest has an unknown version", expected=VERSION, found=content.get("version"))
     index = _object(content, "chunkIndex")
@@ -133,7 +133,7 @@ def _bytes(content: dict[str, Any], name: str, text: object) -> bytes:
     try:
         return b64decode(text if isinstance(text, str) else "?", validate=True)
     except binascii.Error:
-        raise _wrong(f"{name} is missing in the manifest, or no base64", found=content.get(name)) from None
+        raise _wrong(f"{name} is missing in the manifest, or not base64", found=content.get(name)) from None
 
 
 def _part(places: dict[str, Any], name: str) -> Part:

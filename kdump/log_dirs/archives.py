@@ -196,7 +196,7 @@ class Archive:
             if len(rest) == len(links):
                 break
             links = rest
-        self.left_out += [(path, f"links to {target}, which is no file of the archive") for path, target in links]
+        self.left_out += [(path, f"links to {target}, which is not a file of the archive") for path, target in links]
 
     def _add(self, path: str, member: Member) -> None:
         self._members[path] = member
@@ -266,7 +266,7 @@ class TarArchive(Archive):
                     elif info.issym():
                         links.append((path, _inside(posixpath.join(posixpath.dirname(path), info.linkname))))
                     elif not info.isdir():
-                        self.left_out.append((path, "is no file"))
+                        self.left_out.append((path, "is not a file"))
                 if os.pread(self._held.fd, tarfile.BLOCKSIZE, tar.offset).strip(b"\0"):
                     self.broken = f"the archive is broken at byte {tar.offset}: what follows is not read"
         except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as reason:
@@ -400,7 +400,7 @@ def _pax_records(data: bytes, start: int) -> bytes:
         end = at + int(match[1]) if match else 0
         keyword, equals, value = data[match.end() : end - 1].partition(b"=") if match else (b"", b"", b"")
         if not (match and match.end() < end <= len(data) and keyword and equals and data[end - 1] == _NEWLINE):
-            raise tarfile.ReadError(f"byte {start + at} begins no record of a PAX header")
+            raise tarfile.ReadError(f"byte {start + at} does not begin a record of a PAX header")
         is_number = keyword in _PAX_NUMBERS
         if (is_number and len(value) > _LONGEST_NUMBER) or (keyword in _PAX_NAMES and _MANY_DIGITS.search(value)):
             shown = keyword.decode("ascii")
@@ -505,7 +505,7 @@ def reopened(name: str) -> Archive | OneFile:
         return place
     inside = within(f"{name}:")
     if inside is None or inside[0].name != name:
-        raise UnreadableError(name, "is no archive that this machine has")
+        raise UnreadableError(name, "is not an archive on this machine")
     return inside[0]
 
 

@@ -63,24 +63,31 @@ class FileName(NamedTuple):
 
 
 FILES: Final = (
-    FileName(f"*.{LOG}", "0.8.0", "The records: batches one after the other", "record_layout"),
-    FileName(f"*.{INDEX}", "0.8.0", "Where in the log some offsets stand", "offset_index"),
+    FileName(f"*.{LOG}", "0.8.0", "The records, in batches", "record_layout"),
+    FileName(f"*.{INDEX}", "0.8.0", "The byte positions of some offsets in the log", "offset_index"),
     FileName(f"*.{TIME_INDEX}", "0.10.1", "The largest timestamp so far, and the offset that has it", "time_index"),
     FileName(f"*.{TXN_INDEX}", "0.11.0", "The aborted transactions whose marker is in the segment", "txn_index"),
-    FileName(f"*.{PRODUCER_SNAPSHOT}", "0.11.0", "What a partition remembers of its producers", "producer_snapshot"),
-    FileName(LEADER_EPOCHS, "0.11.0", "At which offset each leader epoch began", "leader_epoch"),
+    FileName(
+        f"*.{PRODUCER_SNAPSHOT}",
+        "0.11.0",
+        "The producers of a partition, with their epochs and sequences",
+        "producer_snapshot",
+    ),
+    FileName(LEADER_EPOCHS, "0.11.0", "The start offset of each leader epoch", "leader_epoch"),
     FileName(PARTITION_METADATA, "2.8.0", "The topic id of the folder", "partition_metadata"),
     FileName(f"*.{KRAFT_SNAPSHOT}", "2.8.0", "A snapshot of the metadata log, as batches", "record_layout"),
     FileName(BOOTSTRAP_SNAPSHOT, "3.3.0", "The metadata that a node was formatted with", "record_layout"),
-    FileName(QUORUM_STATE, "2.8.0", "For whom a KRaft node voted, and whom it takes for the leader", "quorum_state"),
-    FileName(META_PROPERTIES, "0.9.0", "Which broker and cluster the log dir belongs to", "meta_properties"),
-    FileName(CLEAN_SHUTDOWN, "0.8.0", "That the broker stopped in good order", "clean_shutdown"),
-    FileName(RECOVERY_POINTS, "0.8.1", "Up to which offset each partition is on disk for certain", "checkpoints"),
+    FileName(QUORUM_STATE, "2.8.0", "The vote of a KRaft node, and the leader that it knows", "quorum_state"),
+    FileName(META_PROPERTIES, "0.9.0", "The ids of the broker, the cluster and the log dir", "meta_properties"),
+    FileName(CLEAN_SHUTDOWN, "0.8.0", "The marker of a clean stop", "clean_shutdown"),
+    FileName(
+        RECOVERY_POINTS, "0.8.1", "The recovery point of each partition: the end of its flushed records", "checkpoints"
+    ),
     FileName(HIGH_WATERMARKS, "0.8.0", "The high watermark of each partition", "checkpoints"),
     FileName(LOG_STARTS, "0.11.0", "The log start offset of partitions with deleted records", "checkpoints"),
-    FileName(CLEANER_OFFSETS, "0.8.1", "Up to which offset compaction has come", "checkpoints"),
-    FileName(REMOTE_LOG_SNAPSHOT, "3.6.0", "Which segments tiered storage has (up to 3.7)"),
-    FileName(LOCK, "0.8.0", "Nothing: a broker holds a lock on it as long as it runs"),
+    FileName(CLEANER_OFFSETS, "0.8.1", "The offset up to which each partition is compacted", "checkpoints"),
+    FileName(REMOTE_LOG_SNAPSHOT, "3.6.0", "The segments in tiered storage (up to 3.7)"),
+    FileName(LOCK, "0.8.0", "Empty: a running broker holds a lock on it"),
 )
 """The files of a log dir and of the folders in it, in the order in which the docs list them."""
 

@@ -238,7 +238,9 @@ class Finder:
                 from kdump.primitives.terminal import shell_path
 
                 what = f"it is {foreign.name}, which kdump does not read"
-                raise UnreadableError(shown, what, f"{foreign.extract} {shell_path(shown)}, then name what it held")
+                raise UnreadableError(
+                    shown, what, f"{foreign.extract} {shell_path(shown)}, then name the extracted folder"
+                )
             if not is_segment:
                 is_log = entry.name.endswith(f".{file_names.LOG}")
                 self._doubt(head, shown, must_be_log=self.wanted.logs_only and not is_log)
@@ -271,7 +273,7 @@ class Finder:
         at, found = record_layout.MAGIC_POSITION, head[record_layout.MAGIC_POSITION]
         begins = f"byte {at} holds {found}, where a magic of 0, 1 or 2 is expected"
         if must_be_log:
-            what = "text, and no file of Kafka's" if _is_text(head) else "no file of Kafka's"
+            what = "text, not a file of Kafka's" if _is_text(head) else "not a file of Kafka's"
             raise UnreadableError(shown, f"it is {what}: {begins}", "name a segment, a partition's folder or a log dir")
         self.note(f"{shown} does not begin as a segment does: {begins}; it is read all the same")
 
@@ -402,7 +404,7 @@ class Finder:
         """
         if not self.wanted.leftovers and leftover_state(folder.name):
             if self.wanted.takes(name):
-                self.note(f"{files.shown(folder.path)} is left out: it is no live replica (--leftovers reads it)")
+                self.note(f"{files.shown(folder.path)} is left out: it is not a live replica (--leftovers reads it)")
             return False
         if name.topic is None or self.wanted.takes(name):
             return True
@@ -428,7 +430,8 @@ class Finder:
             if found:
                 self.note(f"{files.shown(entry.path)} is left out: it is not part of the log (--leftovers reads it)")
             elif entry.name.endswith(f".{file_names.LOG}"):
-                self.note(f"{files.shown(entry.path)} is left out: its name begins with no offset (name it to read it)")
+                why = "its name does not begin with an offset (name it to read it)"
+                self.note(f"{files.shown(entry.path)} is left out: {why}")
         limit = self.wanted.max_batch_bytes
         return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others), limit=limit)
 
@@ -497,7 +500,7 @@ def _reader_of(path: str) -> str:
     if name.rpartition(".")[2] in SIBLINGS:
         return " (kdump --files prints it)"
     known = any(fnmatchcase(name, file.name) and file.format for file in file_names.FILES)
-    return " (kdump check holds it against the log)" if known else ""
+    return " (kdump check compares it with the log)" if known else ""
 
 
 def holds_a_log(inside: Collection[Entry], *, log_dirs: bool) -> bool:

@@ -197,7 +197,7 @@ class RemoteSource:
         try:
             data: bytes = self._file.read_at(size, position)
             if len(data) != size:
-                raise OSError(f"the answer ended after {len(data)} of {size} bytes")
+                raise OSError(f"the response ended after {len(data)} of {size} bytes")
         except OSError as reason:
             self._has_failed = True
             raise type(reason)(f"byte {position}: {reason}") from reason

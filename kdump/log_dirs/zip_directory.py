@@ -113,7 +113,7 @@ def directory(descriptor: int) -> ZipContent:
             method = _METHODS.get(info.compress_type, f"method {info.compress_type}")
             content.unread.append((name, f"is compressed with {method}"))
         elif stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFLNK}:
-            content.left_out.append((name, "is no file"))
+            content.left_out.append((name, "is not a file"))
         else:
             content.members.append(
                 ZipMember(

@@ -270,7 +270,7 @@ def _snappy_block(block: Bytes, position: int, limit: int) -> bytes:
     try:
         size = read_unsigned_varint(block, 0).value
     except DamageError:
-        _broken(SNAPPY, "a block does not say its size", position)
+        _broken(SNAPPY, "the size of a block cannot be read", position)
     if size > len(block) * _SNAPPY_GREATEST_RATIO:
         _broken(SNAPPY, f"a block of {len(block)} bytes claims to hold {size}", position)
     if size > limit:

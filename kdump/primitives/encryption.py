@@ -35,7 +35,7 @@ class PrivateKey:
         try:
             key = load_pem_private_key(pem, None)
         except (ValueError, TypeError, UnsupportedAlgorithm) as reason:
-            raise UsageError(f"{name} holds no private key in PEM that can be read: {reason}") from None
+            raise UsageError(f"{name} does not hold a readable private key (PEM): {reason}") from None
         if not isinstance(key, RSAPrivateKey):
             raise UsageError(f"{name} holds a key that is not RSA")
         numbers = key.private_numbers()
@@ -51,7 +51,7 @@ class PrivateKey:
         if found is None:
             raise DamageError("encryption", "the key pair given does not decrypt the data key")
         if len(found) not in KEY_SIZES:
-            raise DamageError("encryption", "the data key is no key of AES", expected="32 bytes", found=len(found))
+            raise DamageError("encryption", "the data key is not an AES key", expected="32 bytes", found=len(found))
         return found
 
 
@@ -88,5 +88,5 @@ def decrypt(data: bytes, key: bytes, aad: bytes) -> bytes:
     try:
         plain: bytes = cipher.decrypt(data[:IV], data[IV:], aad)
     except InvalidTag:
-        raise DamageError("encryption", "its authentication tag is wrong: bytes or keys are not those") from None
+        raise DamageError("encryption", "its authentication tag is wrong: wrong bytes or a wrong key") from None
     return plain

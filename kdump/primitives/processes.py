@@ -189,12 +189,12 @@ def failure(status: int) -> BaseException:
     if status == -signal.SIGKILL:
         return KdumpError("a process was killed before it had a result; the system may lack memory (try fewer --jobs)")
     if status in (-signal.SIGTERM, -signal.SIGHUP):
-        return KdumpError(f"a process that read with others was ended by {signal.Signals(-status).name}")
-    return KdumpError(f"a process that read with others ended with {status}")
+        return KdumpError(f"a worker process was ended by {signal.Signals(-status).name}")
+    return KdumpError(f"a worker process ended with {status}")
 
 
 def no_process(reason: OSError) -> KdumpError:
-    return KdumpError(f"the system starts no more processes ({reason.strerror}): --jobs 1 reads with this one alone")
+    return KdumpError(f"the system starts no more processes ({reason.strerror}): use --jobs 1")
 
 
 def send(end: int, what: object) -> None:

@@ -72,7 +72,7 @@ def unescape(text: str) -> bytes:
         elif escape[2] in _ESCAPES:
             out += _ESCAPES[escape[2]]
         else:
-            raise UsageError(rf"{escape[0]!r} is no escape: known are \n \r \t \0 \\ and \xNN")
+            raise UsageError(rf"{escape[0]!r} is not an escape: write one of \n \r \t \0 \\ and \xNN")
     return out + text[end:].encode()
 
 
@@ -86,5 +86,5 @@ def parse(text: str) -> list[bytes | Letter]:
             parts.append(Letter(letter, FIELDS[letter]))
         else:
             known = " ".join(f"%{name}" for name in FIELDS)
-            raise UsageError(f"'%{letter}' is no field of a format: known are {known}")
+            raise UsageError(f"'%{letter}' is not a field of a format: write one of {known}")
     return parts

@@ -163,7 +163,8 @@ def _cluster_id(volumes: Volumes, wanted: str | None) -> str:
         raise UsageError("no meta.properties of the volumes has a cluster.id: name one with --cluster-id")
     if not CLUSTER_ID.fullmatch(cluster_id):
         raise UsageError(
-            f"--cluster-id {cluster_id!r} is none: 22 letters of base64, as `kafka-storage.sh random-uuid` prints them"
+            f"--cluster-id {cluster_id!r} is not a cluster id: 22 letters of base64, as "
+            "`kafka-storage.sh random-uuid` prints them"
         )
     return cluster_id
 

@@ -328,7 +328,7 @@ def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | No
 
 
 def _misplaced(span: BatchSpan) -> LeftOutRange:
-    why = f"its offsets {span.base_offset} to {span.last_offset} cannot be right where it stands"
+    why = f"its offsets {span.base_offset} to {span.last_offset} do not fit its position in the file"
     return LeftOutRange(span.segment, span.position, span.size, "misplaced", why)
 
 

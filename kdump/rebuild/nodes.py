@@ -107,7 +107,7 @@ def _node(text: str) -> NewNode:
     found = NODE.fullmatch(text)
     if found is None:
         raise UsageError(
-            f"--node {text!r} is no ID@HOST:PORT[/CONTROLLERPORT], such as 1@broker1.example.com:9092/9093"
+            f"--node {text!r} is not of the form ID@HOST:PORT[/CONTROLLERPORT], such as 1@broker1.example.com:9092/9093"
         )
     controller = found["controller"]
     return NewNode(
@@ -126,7 +126,8 @@ def parse_voters(text: str) -> list[Voter]:
         found = VOTER.fullmatch(part)
         if found is None:
             raise UsageError(
-                f"--voters {part!r} is no ID@HOST:PORT[:DIRECTORYID], such as 1@controller1.example.com:9093"
+                f"--voters {part!r} is not of the form ID@HOST:PORT[:DIRECTORYID], "
+                "such as 1@controller1.example.com:9093"
             )
         directory = found["directory"]
         number, port = _number(part, found["id"], INT32_MAX), _port(part, found["port"])
@@ -149,7 +150,7 @@ def uuid(text: str) -> bytes:
     except ValueError:
         value = b""
     if len(value) != meta_properties.UUID_BYTES:
-        raise UsageError(f"{text!r} is no id: 22 letters of base64 for URLs")
+        raise UsageError(f"{text!r} is not an id: 22 letters of URL-safe base64")
     return value
 
 
@@ -163,7 +164,7 @@ def _number(text: str, digits: str, most: int) -> int:
 def _port(text: str, digits: str) -> int:
     port = _number(text, digits, 65535)
     if not port:
-        raise UsageError(f"{text!r}: 0 is no port")
+        raise UsageError(f"{text!r}: 0 is not a port")
     return port
 
 

@@ -150,7 +150,7 @@ class Message(RecordBatch):
         if self._magic != 1:
             raise DamageError(
                 "magic",
-                f"magic {self._magic} is none of Kafka's",
+                f"magic {self._magic} is not one of Kafka's",
                 position=MAGIC_POSITION,
                 expected="0, 1 or 2",
                 found=self._magic,

@@ -82,7 +82,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
         for region in walk(source):
             if not isinstance(region, RecordBatch):
                 where = at(whole, region.position)
-                text = f"{place}: the broker would try to split it, and fail at what is no batch ({where})"
+                text = f"{place}: the broker would try to split it, and fail at bytes that are not a batch ({where})"
                 raise _refused(text, whole)
             if base >= 0 and 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 continue

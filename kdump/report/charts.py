@@ -323,7 +323,7 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
     }
     words = (
         f"The {counted(len(order), 'partition')} with the most bytes, {axis.step} a cell; "
-        "the strongest colour is the most of each row. Nothing came in where it is empty."
+        "the strongest colour is the maximum of a row. An empty cell had no records."
     )
     yield "time", "When partitions were written", words, *_rows(list(names.values()), values, spec)
 
@@ -442,7 +442,7 @@ def _forecast(report: LogDirReport) -> Iterator[_Drawn]:
             "description": _TEXT,
         },
     }
-    words = "What retention leaves of the segments on the coming days, where nothing more is written."
+    words = "The bytes of log that retention keeps on the next days, if nothing more is written."
     yield "retention", "Retention on the coming days", words, spec
 
 

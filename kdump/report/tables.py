@@ -195,7 +195,7 @@ def _batches(report: LogDirReport) -> Iterator[ReportTable]:
                 plain(", ".join(f"{codec} {count:,}" for codec, count in sorted(codecs.items()))),
             ]
         )
-    about = {"part": "topics", "name": "stats", "title": "What topics are made of"}
+    about = {"part": "topics", "name": "stats", "title": "Batches and records of topics"}
     yield _of_rows(rows, columns, command=report.command("stats"), **about)
 
 
@@ -207,9 +207,7 @@ def _retention(report: LogDirReport) -> Iterator[ReportTable]:
     )
     segments = report.lines("retention", "segment")
     goes = [line for line in segments if line["deletable"] or line["blocks"] or line["blockedBy"] is not None]
-    yield _of_lines(
-        goes, columns, name="deletable", title="Segments that go, that block others, and that are blocked", **about
-    )
+    yield _of_lines(goes, columns, name="deletable", title="Segments to delete, blocking or blocked", **about)
     configs = _columns(
         "topic, cleanup.policy: cleanupPolicy, retention.ms: retentionMs, retention.bytes: retentionBytes, from"
     )
@@ -268,7 +266,7 @@ def _replicas(report: LogDirReport) -> Iterator[ReportTable]:
     pairs = report.lines("diff", "pair")
     if pairs:
         others = [line for line in pairs if not line["same"]]
-        title = f"Replicas that are not the same: {len(others):,} of {len(pairs):,} pairs"
+        title = f"Replicas that differ: {len(others):,} of {len(pairs):,} pairs"
         about = {"part": "replicas", "name": "replicas", "title": title}
         yield _of_lines(others, columns, command=report.command("diff"), **about)
 

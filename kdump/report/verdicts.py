@@ -26,9 +26,9 @@ _LISTED: Final = 50
 """Maximum number of folders in one command."""
 _KEEP: Final = "Keep the broker stopped and a copy of these folders. kdump salvage gets the valid batches out."
 _HOLES: Final = (
-    "A broker takes these logs as they are. Another replica may have what is missing: name its log dirs too."
+    "A broker takes these logs as they are. Another replica may have the missing records: name its log dirs too."
 )
-_REBUILD: Final = "They can be rebuilt: each finding says how."
+_REBUILD: Final = "They can be rebuilt: each finding has the command."
 _MUCH: Final = 0.5
 """The share of all log bytes from which on a topic is reported. Indexes do not count, as in retention."""
 
@@ -59,7 +59,7 @@ def _all_well(report: LogDirReport) -> ReportVerdict:
     if not summary["segments"] and not report.lines("du", "partition"):
         return ReportVerdict("info", "There is no partition here.", _NAME_ONE, (report.command("du"),), "disk")
     text = f"Nothing is wrong in {many(summary['segments'], 'segment')}, {size(summary['logBytes'])} of log."
-    advice = "Records were not opened: the check without --headers-only does that."
+    advice = "Records were not checked: run the check without --headers-only."
     command = report.command("check").replace(" --headers-only", "")
     return ReportVerdict("good", text, advice, (command,), "findings")
 
@@ -229,7 +229,7 @@ def _transactions(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 _WHERE_LEADER_AGREES: Final = "Where the partition's leader agrees, this line ends it:"
 _WHERE_DECIDED: Final = (
-    "Ask what coordinates it outside of Kafka (KIP-939). Where that did not commit, this line aborts it:"
+    "Look at its coordinator outside of Kafka (KIP-939). If that did not commit it, this line aborts it:"
 )
 
 
@@ -326,7 +326,7 @@ def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
     if missing:
         yield ReportVerdict(
             "warn",
-            f"What coordinators wrote is lost in {many(len(missing), 'place')}: groups may have done more than is "
+            f"Records of the coordinators are lost in {many(len(missing), 'place')}: groups may have done more than is "
             "shown.",
             "Name the log dirs of another replica too.",
             (report.command("groups"),),

@@ -87,7 +87,7 @@ def guarded(read: Read, payload: bytes, position: int) -> tuple[Any, int]:
     except (IndexError, struct_error):
         raise UndecodableError("the payload ends early") from None
     except UnicodeDecodeError as reason:
-        raise UndecodableError(f"a string is no UTF-8 ({reason.reason})") from None
+        raise UndecodableError(f"a string is not UTF-8 ({reason.reason})") from None
     except RecursionError:
         raise UndecodableError("it is nested too deep") from None
 

@@ -195,7 +195,7 @@ class _Source(avro.ReaderSource):
         return self._leaf(writer, reader, shape, indent, target)
 
     def _mismatch(self, writer: AvroType, reader: AvroType, indent: str) -> list[str]:
-        text = f"a value of {_shown(writer)} is no {_shown(reader)} of the newest schema"
+        text = f"a value of {_shown(writer)} is not of the type {_shown(reader)} of the newest schema"
         return [f"{indent}raise MismatchError({text!r})"]
 
     def _enum(self, writer: Enum, reader: Enum, shape: Shape | None, indent: str, target: str) -> list[str]:

@@ -101,7 +101,7 @@ def parse(text: str, names: Names | None = None) -> AvroType:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as reason:
-        raise SchemaError(f"the schema is no JSON: {reason}") from None
+        raise SchemaError(f"the schema is not JSON: {reason}") from None
     return _AvroParser({} if names is None else names).type_of(found, "", 0)
 
 
@@ -119,7 +119,7 @@ class _AvroParser:
         if isinstance(found, list):
             return self._union(found, space, level)
         if not isinstance(found, dict):
-            raise SchemaError(f"{_shown(found)} is no type")
+            raise SchemaError(f"{_shown(found)} is not a type")
         kind = found.get("type")
         if isinstance(kind, (dict, list)):
             return self.type_of(kind, space, level + 1)
@@ -156,7 +156,7 @@ class _AvroParser:
         """Return the full name, the namespace and the aliases of a type that is defined here."""
         name = found.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise SchemaError(f"{_shown(name)} is no name")
+            raise SchemaError(f"{_shown(name)} is not a name")
         if "." in name:
             full = name
         else:
@@ -181,7 +181,7 @@ class _AvroParser:
         for each in fields:
             name = each.get("name") if isinstance(each, dict) else None
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise SchemaError(f"{_shown(name)} is no name of a field of {_shown(full)}")
+                raise SchemaError(f"{_shown(name)} is not a field name of {_shown(full)}")
             texts = each.get("aliases")
             made.append(
                 AvroField(

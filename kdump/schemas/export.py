@@ -47,7 +47,7 @@ class ExportedSchemas:
             if found is None:
                 self.notes.append(f"{what}: {reference.name!r} is not in the log")
             elif path is None:
-                self.notes.append(f"{what}: {reference.name!r} is no name of a file in the folder, and is left out")
+                self.notes.append(f"{what}: {reference.name!r} is not a name for a file in the folder, and is left out")
             else:
                 content = _text(found).encode("utf-8", "surrogatepass")
                 if self.files.setdefault(f"{folder}/{path}", content) != content:

@@ -283,7 +283,7 @@ class _ProtoParser:
         self._expect("=")
         number = self._integer()
         if not 0 < number <= MAX_NUMBER or 19000 <= number <= 19999:
-            raise SchemaError(f"{number} is no number of a field ({name!r} of {scope!r})")
+            raise SchemaError(f"{number} is not a field number ({name!r} of {scope!r})")
         features = _with(self._features, self._skip_to("]")) if self._take("[") else self._features
         if group:
             made = self._message(scope, file, name)
@@ -307,7 +307,7 @@ class _ProtoParser:
         self._expect("<")
         key = self._next("word")
         if key not in SCALARS or key in ("double", "float", "bytes"):
-            raise SchemaError(f"{key!r} is no type of a map's keys")
+            raise SchemaError(f"{key!r} is not a key type of maps")
         self._expect(",")
         value = self._next("word")
         self._expect(">")
@@ -344,7 +344,7 @@ class _ProtoParser:
             self._expect("=")
             number = self._integer()
             if not -_MAX_ENUM <= number < _MAX_ENUM:
-                raise SchemaError(f"{number} is no value of an enum")
+                raise SchemaError(f"{number} is not a value of an enum")
             values.append((value, number))
             if self._take("["):
                 self._skip_to("]")

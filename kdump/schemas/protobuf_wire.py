@@ -141,7 +141,7 @@ def _read_string(data: bytes, position: int, end: int, _: object) -> tuple[str, 
     try:
         return data[begin:after].decode(), after
     except UnicodeDecodeError as reason:
-        raise UndecodableError(f"a string is no UTF-8 ({reason.reason})") from None
+        raise UndecodableError(f"a string is not UTF-8 ({reason.reason})") from None
 
 
 def _read_bytes(data: bytes, position: int, end: int, _: object) -> tuple[str, int]:

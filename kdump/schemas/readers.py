@@ -140,11 +140,11 @@ def read_json(payload: bytes, position: int) -> Any:
             _check_depth(text)
         return json.loads(text, parse_constant=_refuse, parse_float=lambda digits: number(float(digits)))
     except UnicodeDecodeError as reason:
-        raise UndecodableError(f"the JSON is no UTF-8 ({reason.reason})") from None
+        raise UndecodableError(f"the JSON is not UTF-8 ({reason.reason})") from None
     except json.JSONDecodeError as reason:
-        raise UndecodableError(f"it is no JSON: {reason.msg} at character {reason.pos}") from None
+        raise UndecodableError(f"it is not JSON: {reason.msg} at character {reason.pos}") from None
     except ValueError as reason:
-        raise UndecodableError(f"it is no JSON: {reason}") from None
+        raise UndecodableError(f"it is not JSON: {reason}") from None
     except RecursionError:
         raise UndecodableError("the JSON is nested too deep") from None
 
@@ -155,7 +155,7 @@ def json_text(payload: bytes, position: int) -> str:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise UndecodableError(f"{constant} is no JSON")
+    raise UndecodableError(f"{constant} is not JSON")
 
 
 def _check_depth(text: str) -> None:

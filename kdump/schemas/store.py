@@ -242,12 +242,12 @@ def _read(
     """Return the objects of a key and a value (None for a null value), or None and why they are not a registry's."""
     names = _json(key)
     if not isinstance(names, dict):
-        return None, "the key is no JSON object"
+        return None, "the key is not a JSON object"
     if names.get("keytype") not in _KEY_TYPES:
         return None, "the key has no keytype of a schema registry"
     subject, version = names.get("subject"), names.get("version")
     if subject is not None and not isinstance(subject, str):
-        return None, "the subject is no text"
+        return None, "the subject is not text"
     of_version = names["keytype"] == "SCHEMA"
     if of_version and (not isinstance(subject, str) or _int(version) is None):
         return None, "a SCHEMA key without subject or version"
@@ -255,7 +255,7 @@ def _read(
         return (names, None), ""
     content = _json(value)
     if not isinstance(content, dict):
-        return None, "the value is no JSON object"
+        return None, "the value is not a JSON object"
     if of_version and (not isinstance(content.get("schema"), str) or _int(content.get("id")) is None):
         return None, "a SCHEMA value without schema or id"
     return (names, content), ""

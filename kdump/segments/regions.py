@@ -61,7 +61,7 @@ class Damage(NamedTuple):
         """The missing offsets as a clause of a sentence; empty if they are unknown."""
         missing = self.missing
         if missing is None:
-            return "" if self.missing_from is None else f"what is missing begins with offset {self.missing_from}"
+            return "" if self.missing_from is None else f"the missing offsets begin with {self.missing_from}"
         first, last = missing.start, missing.stop - 1  # a range of more than 2**63 offsets has no len()
         if first < last:
             return f"offsets {first} to {last} are missing"

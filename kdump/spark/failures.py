@@ -30,7 +30,7 @@ class SparkFailedError(KdumpError):
 
 
 _OURS: Final = re.compile(r"kdump\.[\w.]+\.(\w+Error): (.*)")
-_FAILFAST: Final = "mode FAILFAST ends here"
+_FAILFAST: Final = "mode FAILFAST stops here"
 _OF_A_DISK: Final = re.compile(
     r"(?:java\.io\.(?:IO|FileNotFound)Exception"
     r"|(?:java\.nio\.file|org\.apache\.hadoop\.(?:fs|security|hdfs))\.[\w.$]*(?:Exception|Error))"

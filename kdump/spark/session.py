@@ -106,7 +106,7 @@ def start(master: str, settings: Mapping[str, str], output: SparkOutput | None =
         with nullcontext() if output is None else output.redirected():
             spark = builder.getOrCreate()
     except PySparkException as reason:
-        raise KdumpError(f"Spark does not start on {master}: {reason} What Spark itself says stands above") from reason
+        raise KdumpError(f"Spark does not start on {master}: {reason} Spark's own message is above") from reason
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("FATAL")  # errors come back as exceptions: Java's stacks say nothing more
     return spark
@@ -358,7 +358,7 @@ def check_master(master: str) -> None:
     if remote:
         where = "--master" if remote == master else "SPARK_REMOTE"
         raise UsageError(
-            f"{where} {remote}: kdump runs in Spark's own driver, which Spark Connect keeps to itself: name the "
+            f"{where} {remote}: kdump needs Spark's own driver, and Spark Connect hides it: name the "
             'cluster\'s master; a session of Spark Connect has the source, spark.read.format("kdump")'
         )
     if _MASTER.fullmatch(master) is None:

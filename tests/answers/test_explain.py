@@ -248,8 +248,8 @@ def test_compacted_for_a_newer_record_of_its_key(tmp_path):
     checkpoint(tmp_path / "cleaner-offset-checkpoint", ("orders", 0, 4))
     check(one(0, tmp_path), "compacted", "deleted-file")
     assert "offset 5 has the newest record of its key" in one(0, tmp_path)["because"]
-    assert "a tombstone that is gone" in one(1, tmp_path)["because"]
-    assert "a tombstone whose time was over" in one(2, tmp_path)["because"]
+    assert "a tombstone that is removed too" in one(1, tmp_path)["because"]
+    assert "an expired tombstone" in one(2, tmp_path)["because"]
 
 
 def test_an_aborted_newer_record_supersedes_nothing(tmp_path):

@@ -224,7 +224,7 @@ def test_a_value_that_a_broker_refuses_is_refused(key, taken, refused):
     for value in taken:
         assert given_config(f"*:{key}={value}").value == value
     for value in refused:
-        with pytest.raises(UsageError, match=rf"is no value of {key}: a broker takes "):
+        with pytest.raises(UsageError, match=rf"is not a value of {key}: a broker accepts "):
             given_config(f"*:{key}={value}")
 
 

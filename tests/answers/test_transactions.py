@@ -125,7 +125,7 @@ def test_without_all_coordinators_nothing_hangs(tmp_path, numbers):
         write(tmp_path, f"__transaction_state-{number}", {0: state(0, f"tx-{number}")})
     found = only(tmp_path)
     assert (found["state"], found["transactionalId"], found["abort"]) == ("open", None, None)
-    assert "whether it hangs is not known" in found["why"]
+    assert "it is unknown whether it hangs" in found["why"]
 
 
 def test_the_topics_asked_leave_coordinators_in(tmp_path):
@@ -267,7 +267,7 @@ def test_nothing_hangs_whose_end_may_be_in_bytes_that_cannot_be_read(tmp_path, f
         os.truncate(log, log.stat().st_size - 5)
     found = only(tmp_path, status=1 if fault == "unread" else 3)
     assert (found["state"], found["abort"], found["startOffset"]) == ("open", None, 0)
-    assert found["why"] == "bytes of orders-0 after its beginning cannot be read: whether it has ended is not known"
+    assert found["why"] == "bytes of orders-0 after its beginning cannot be read: it is unknown whether it has ended"
 
 
 def test_damage_casts_no_doubt_on_what_a_later_snapshot_or_marker_settles(tmp_path):

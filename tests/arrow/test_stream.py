@@ -69,7 +69,7 @@ def test_columns_are_those_that_are_named():
     found = rows(BROKER / "__transaction_state-0", columns=["decoded", "offset"])
     assert found.column_names == ["decoded", "offset"]
     assert '"transactionalId":"tx-' in found.column(0)[0].as_py()
-    for wrong, words in ((["ofset"], "did you mean 'offset'"), (["xyzzy"], "is no column")):
+    for wrong, words in ((["ofset"], "did you mean 'offset'"), (["xyzzy"], "is not a column")):
         with pytest.raises(UsageError, match=words):
             kdump.open(BROKER).to_arrow(wrong)
 

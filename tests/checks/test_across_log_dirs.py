@@ -39,10 +39,10 @@ def test_sound_ids_are_no_finding(tmp_path):
     [
         (None, "absent", "it is missing: a broker of KRaft does not start without it"),
         ("", "property", "it cannot be read: the file holds no property"),
-        (f"{IDS}directory.id=nonsense\n", "property", "it cannot be read: directory.id is none that a broker takes"),
-        (f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAAA\n", "property", "it cannot be read: directory.id is none that"),
-        (f"{IDS}directory.id=\n", "property", "it cannot be read: directory.id is none that a broker takes"),
-        (f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAA*zg\n", "property", "it cannot be read: directory.id is none that"),
+        (f"{IDS}directory.id=nonsense\n", "property", "it cannot be read: a broker does not accept directory.id"),
+        (f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAAA\n", "property", "it cannot be read: a broker does not accept"),
+        (f"{IDS}directory.id=\n", "property", "it cannot be read: a broker does not accept directory.id"),
+        (f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAA*zg\n", "property", "it cannot be read: a broker does not accept"),
     ],
 )
 def test_ids_that_keep_a_broker_from_starting(tmp_path, properties, check, text):

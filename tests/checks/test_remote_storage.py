@@ -168,7 +168,7 @@ def test_a_segment_of_another_size(tmp_path, held):
 def test_without_metadata_nothing_is_known(tmp_path, held):
     ((kind, text),) = Stage(tmp_path, *held).check([])
     assert kind == "unlisted"
-    assert "nothing says what should be there" in text
+    assert "the list of remote segments is unknown" in text
 
 
 def test_of_a_partition_that_another_partition_of_the_metadata_lists_there_is_a_remark(tmp_path, held):

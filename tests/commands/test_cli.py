@@ -38,7 +38,7 @@ def test_bare_kdump_shows_how_it_is_used():
         (["--frobnicate", "--files", "x.log"], b"No such option"),
         (["--files", "x.log", "--max-bytes", "many"], b"Invalid value"),
         (["--compat", "0.7", "--files", "x.log"], b"older than"),
-        (["--compat", "new", "--files", "x.log"], b"no Kafka release"),
+        (["--compat", "new", "--files", "x.log"], b"not a Kafka release"),
         (["no-such-command"], b"No such command"),
         (["-o", "jsonl", "check", "x"], b"No such option '-o'. Options of check follow its name."),
         (["dump", "--from", "3", "x"], b"No such option '--from'. Did you mean '--since'?"),

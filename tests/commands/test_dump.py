@@ -115,8 +115,8 @@ def test_head_and_tail_count_in_each_partition(folder, offsets):
     ("args", "says"),
     [
         (["--offset", "9..5"], "ends before it begins"),
-        (["--offset", ".."], "is no range of offsets"),
-        (["--since", "yesterday"], "is no time"),
+        (["--offset", ".."], "is not a range of offsets"),
+        (["--since", "yesterday"], "is not a time"),
         (["--since", "2026-01-02", "--until", "2026-01-01"], "is not before"),
         (["--grep", "("], "--grep"),
         (["--key", "hex:xyz"], "utf8:hex:xyz"),
@@ -124,16 +124,16 @@ def test_head_and_tail_count_in_each_partition(folder, offsets):
         (["--fields", "ofset", "-o", "jsonl"], "did you mean 'offset'?"),
         (["--fields", "offset"], "add -o jsonl, json, csv or table"),
         (["--format", "%q"], "%q"),
-        (["--format", "\\q"], "no escape"),
+        (["--format", "\\q"], "not an escape"),
         (["-f", "%o", "-o", "csv"], "--format"),
         (["-o", "raw", "--batches"], "batches have none"),
         (["--head", "1", "--tail", "1"], "--head cannot be combined with --tail"),
         (["--redact"], "KDUMP_REDACT_KEY"),
         (["--redact-key", "x"], "--redact"),
-        (["--partition", "3-1"], "'3-1' is no partition: 1-3 is"),
+        (["--partition", "3-1"], "'3-1' is not a partition: write 1-3"),
         (["--topic", ""], "names a topic without letters"),
         (["--topic", "a,,b"], "names a topic without letters"),
-        (["--partition", "a"], "is no partition"),
+        (["--partition", "a"], "is not a partition"),
         (["--jobs", "2", "-o", "json"], "--jobs"),
         (["--follow", "--count"], "--follow"),
         (["--count", "-o", "jsonl"], "--count prints one number"),
@@ -584,7 +584,7 @@ def test_a_time_without_an_offset_lies_in_the_zone_asked_for(zone, text, value):
 
 @pytest.mark.parametrize("name", ["Nowhere/Land", "", "+2", "../etc"])
 def test_a_zone_that_is_none(name):
-    with pytest.raises(UsageError, match="is no time zone"):
+    with pytest.raises(UsageError, match="is not a time zone"):
         option_values.zone(name)
 
 
@@ -701,7 +701,7 @@ def as_cell(value):
     [
         (["--fields", "value.tax"], b"--fields value.tax is a field of a decoded payload: add --decode auto"),
         (["--fields", "value.tax", "--decode", "auto", "--keys-only"], b"--keys-only and --no-payload leave that out"),
-        (["--fields", "valu.tax", "--decode", "auto"], b"'valu.tax' is no column"),
+        (["--fields", "valu.tax", "--decode", "auto"], b"'valu.tax' is not a column"),
         (["--fields", "value.\x1b[m", "--decode", "auto"], rb"--fields 'value.\x1b[m': a name holds a character"),
         (["--fields", "value.\udcff", "--decode", "auto"], rb"--fields 'value.\udcff': a name holds a character"),
     ],

@@ -55,7 +55,7 @@ def test_some_columns_in_their_order(tmp_path):
     assert bare.schema.names == [name for name in names if name not in {"key", "value", "headers"}]
     done = kdump("dump", BROKER, "-o", "arrow", "--fields", "keyEncoding")
     assert done.returncode == 2
-    assert b"'keyEncoding' is no column" in done.stderr
+    assert b"'keyEncoding' is not a column" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_one_subject_gives_columns_of_its_types(registries, tmp_path):
     [
         (["-o", "jsonl", "--subject", "evolve-value"], b"--subject works only with -o parquet and arrow"),
         (["-o", "arrow", "--subject", "evolv-value"], b"did you mean 'evolve-value'?"),
-        (["-o", "arrow", "--subject", "evolve-value", "--fields", "keyDecoded"], b"'keyDecoded' is no column"),
+        (["-o", "arrow", "--subject", "evolve-value", "--fields", "keyDecoded"], b"'keyDecoded' is not a column"),
         (["-o", "arrow", "--subject", "evolve-value", "--no-payload", "--fields", "valueDecoded"], b"leave that out"),
     ],
 )

@@ -117,7 +117,7 @@ def test_damage_is_said_with_exit_status_3(tmp_path):
 def test_a_wrong_length_of_time_is_wrong_usage(tmp_path):
     done = kdump("groups", tmp_path, "--offsets-retention", "soon")
     assert done.returncode == 2
-    assert b"no length of time" in done.stderr
+    assert b"not a length of time" in done.stderr
 
 
 def test_absent_partitions_of_the_groups_are_said(tmp_path):

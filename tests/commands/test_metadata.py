@@ -198,8 +198,8 @@ def test_a_quorum_that_would_never_elect_is_refused(tmp_path):
         ("2@c2:9093", b"no meta.properties of node 2"),
         ("1@c1:9093:BBBBBBBBBBBBBBBBBBBBBA", b"has directory.id=AAAAAAAAAAAAAAAAAAAAZA"),
         ("1@c1:9093,1@c2:9093", b"id 1 is given twice"),
-        ("c1:9093", b"is no ID@HOST:PORT"),
-        ("1@c1:0", b"0 is no port"),
+        ("c1:9093", b"is not of the form ID@HOST:PORT"),
+        ("1@c1:0", b"0 is not a port"),
         (",", b"names no voter"),
     ):
         done = kdump("metadata", *dirs, "--write-snapshot", out, "--voters", voters)

@@ -109,7 +109,7 @@ def test_old_messages_and_a_limit(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--grep-in", "headers"], "give that too"),
+        (["--grep-in", "headers"], "--grep-in needs --grep"),
         (["--grep", "x", "--grep-in", "header"], "did you mean 'headers'"),
         (["--stats", "--follow"], "--stats cannot be combined"),
         (["--stats", "--jobs", "2"], "--stats cannot be combined"),

@@ -1,4 +1,4 @@
-"""What a partition remembers of its producers."""
+"""The producers of a partition, with their epochs and sequences."""
 
 import pytest
 

@@ -69,7 +69,7 @@ def test_chunks_of_several_sizes(sizes):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ([], "no JSON object"),
+        ([], "not a JSON object"),
         ({**FIXED, "version": "2"}, "unknown version"),
         ({**FIXED, "chunkIndex": None}, "chunkIndex is missing"),
         ({**FIXED, "compression": "no"}, "compression is missing"),
@@ -78,8 +78,8 @@ def test_chunks_of_several_sizes(sizes):
         ({**FIXED, "chunkIndex": {**FIXED["chunkIndex"], "originalFileSize": True}}, "originalFileSize is missing"),
         ({**FIXED, "chunkIndex": {**FIXED["chunkIndex"], "type": "odd"}}, "unknown type"),
         ({**FIXED, "encryption": {"dataKey": "key1", "aad": ""}}, "dataKey is missing"),
-        ({**FIXED, "encryption": {"dataKey": "key1:?", "aad": ""}}, "no base64"),
-        (variable("?"), "no base64"),
+        ({**FIXED, "encryption": {"dataKey": "key1:?", "aad": ""}}, "not base64"),
+        (variable("?"), "not base64"),
         (variable("AAAA"), "transformedChunks is broken"),
         (variable(tiered.packed_sizes([1, 2])), "other chunks than its sizes"),
         (variable(b64encode(zstandard.compress(b"\0\0\0\3\0\0\0\0\1\1\1\0")).decode()), "another size"),

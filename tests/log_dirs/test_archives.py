@@ -85,7 +85,7 @@ def test_links_out_of_the_archive_and_in_circles_are_left_out(tmp_path, kind, ta
 def test_devices_and_pipes_are_left_out(tmp_path, kind):
     done = values(archive(tmp_path, header(type=kind), SOUND))
     assert (done.returncode, done.stdout) == (0, b"sound\n")
-    assert b"is no file" in done.stderr
+    assert b"is not a file" in done.stderr
 
 
 def test_the_last_of_two_members_of_one_name_counts(tmp_path):
@@ -284,7 +284,7 @@ def test_a_broken_pax_header_is_an_unreadable_archive(tmp_path):
     done = peak_in_child("check", archive(tmp_path, pax(DIGITS), SOUND))
     assert done.status == 1
     assert b"a.tar: the archive is broken" in done.stderr
-    assert b"begins no record of a PAX header" in done.stderr
+    assert b"does not begin a record of a PAX header" in done.stderr
 
 
 @pytest.mark.parametrize("keyword", [b"comment", b"SCHILY.xattr.user.x", b"GNU.sparse.unknown"])
@@ -596,7 +596,7 @@ def test_compressed_files_of_something_else_are_no_damage(tmp_path, command):
     path.write_bytes(gzip.compress(b"a text about something that is no log at all\n"))
     done = kdump(command, path)
     assert done.returncode == 1
-    assert b"it is text, and no file of Kafka's" in done.stderr
+    assert b"it is text, not a file of Kafka's" in done.stderr
     path = tmp_path / f"{LOG}.gz"
     path.write_bytes(gzip.compress(RECORD))
     assert kdump(command, path).returncode == 0
@@ -647,5 +647,5 @@ def test_another_process_opens_an_archive_again(tmp_path, kind):
     data = pickle.dumps(partition)
     del partition, carried
     path.unlink()
-    with pytest.raises(UnreadableError, match="is no archive that this machine has"):
+    with pytest.raises(UnreadableError, match="is not an archive on this machine"):
         pickle.loads(data)

@@ -398,7 +398,7 @@ def test_what_holds_no_records_says_what_reads_it(tmp_path):
     _, notes, _ = found(tmp_path / "t-0" / "0.snapshot", tmp_path / "t-0" / "leader-epoch-checkpoint")
     assert [note.partition(" is left out: ")[2] for note in notes] == [
         "it holds no records (kdump --files prints it)",
-        "it holds no records (kdump check holds it against the log)",
+        "it holds no records (kdump check compares it with the log)",
     ]
 
 

@@ -327,11 +327,11 @@ def test_records_after_a_broken_chunk_are_read(tmp_path):
 
 
 def test_what_is_no_private_key_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="holds no private key"):
+    with pytest.raises(UsageError, match="does not hold a readable private key"):
         PrivateKey(b"odd", "file.pem")
     local(tmp_path / "logs", 0, end=1)
     for given, says in (
-        (("--remote-key", "key1=x"), b"--remote-key is for what --remote names"),
+        (("--remote-key", "key1=x"), b"--remote-key needs --remote"),
         (("--remote", tmp_path, "--remote-key", "key1"), b"is not NAME=FILE"),
     ):
         done = kdump("dump", tmp_path / "logs", *given)

@@ -255,7 +255,7 @@ def test_a_system_that_starts_no_more_processes_is_reported(monkeypatch, capfdbi
     open_before = len([*Path("/proc/self/fd").iterdir()])
     monkeypatch.setattr(os, "fork", limited)
     with pytest.raises(
-        KdumpError, match=r"starts no more processes \(Resource temporarily unavailable\): --jobs 1 reads"
+        KdumpError, match=r"starts no more processes \(Resource temporarily unavailable\): use --jobs 1"
     ):
         run(3, range(9), counted, 0, lambda _: None)
     assert len([*Path("/proc/self/fd").iterdir()]) == open_before

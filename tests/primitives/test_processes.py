@@ -131,7 +131,9 @@ def test_a_system_that_starts_no_more_processes_is_reported(monkeypatch):
 
     monkeypatch.setattr(os, "fork", no_more)
     open_before = len([*Path("/proc/self/fd").iterdir()])
-    with pytest.raises(KdumpError, match=r"starts no more processes \(Resource temporarily unavailable\): --jobs 1"):
+    with pytest.raises(
+        KdumpError, match=r"starts no more processes \(Resource temporarily unavailable\): use --jobs 1"
+    ):
         list(Processes(2).results(abs, [1, 2, 3]))
     assert len([*Path("/proc/self/fd").iterdir()]) == open_before
 

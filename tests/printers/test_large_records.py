@@ -133,7 +133,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("letter", [b"\xff", b'"'], ids=["no UTF-8", "quote"])
+@pytest.mark.parametrize("letter", [b"\xff", b'"'], ids=["not UTF-8", "quote"])
 def test_a_value_just_below_the_limit_takes_two_and_a_half_times_the_limit(tmp_path, command, letter):
     limit = 32 * MIB
     folder = packed(tmp_path, forge.record(None, letter * (limit - MIB)))

@@ -110,7 +110,7 @@ def test_times_as_text_and_several_keys(folder):
     assert offsets(folder, since="1970-01-01") == everything
     assert offsets(folder, until="1970-01-01T00:00:00Z") == []
     assert offsets(folder, key=[b"k7", b"k9"]) == [7, 9]
-    with pytest.raises(UsageError, match="is no time in ISO 8601"):
+    with pytest.raises(UsageError, match="is not an ISO 8601 time"):
         kdump.open(folder, since="yesterday")
 
 
@@ -297,7 +297,7 @@ def test_an_answer_as_a_table():
     assert answer.table("difference").num_rows == 0
     assert kdump.offsets(BROKER, topic="nosuch").to_arrow().schema.names[:2] == ["topic", "partition"]
     assert pa.types.is_string(kdump.events(BROKER).to_arrow().schema.field("details").type)
-    with pytest.raises(UsageError, match="no kind"):
+    with pytest.raises(UsageError, match="not a kind"):
         answer.table("offsets")
 
 

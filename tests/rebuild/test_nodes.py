@@ -44,12 +44,12 @@ def test_a_node_is_an_id_an_address_and_a_controller_port():
         (["1@h:1/2", "2@h:1/3"], "address h:1 is given twice"),
         (["1@h:1/1"], "address h:1 is given twice"),
         (["1@h:9092"], "no node is a controller: .* --node 1@h:9092/9093"),
-        (["h:9092"], "is no ID@HOST:PORT"),
-        (["1@h:0/1"], "0 is no port"),
+        (["h:9092"], "is not of the form ID@HOST:PORT"),
+        (["1@h:0/1"], "0 is not a port"),
         (["1@h:65536/1"], "65536 is more than 65535"),
         (["2147483648@h:1/2"], "is more than 2147483647"),
-        (["-1@h:1/2"], "is no ID@HOST:PORT"),
-        (["1@h i:1/2"], "is no ID@HOST:PORT"),
+        (["-1@h:1/2"], "is not of the form ID@HOST:PORT"),
+        (["1@h i:1/2"], "is not of the form ID@HOST:PORT"),
     ],
 )
 def test_nodes_that_cannot_be(texts, reason):

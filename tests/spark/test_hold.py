@@ -133,7 +133,7 @@ def test_who_was_held_to_be_dead_ends_before_anything_is_touched(spark, tmp_path
         return done
 
     monkeypatch.setattr(job.Work, "run", run)
-    with pytest.raises(KdumpError, match=r"out is held by kdump on far, .* now: this export was silent for too long"):
+    with pytest.raises(KdumpError, match=r"out is held by kdump on far, .* now, which took this export for dead"):
         job.run(job.Export(paths=(str(folder),), out=str(out), options={}, conf={}), QUIET)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.kdump-lock", "t-0"]
     assert json.loads(lock(output).read_text())["host"] == "far"

@@ -153,7 +153,7 @@ ONE = '{"a":{"0":5}}'
         ({"isolation": "read_committed", "kafka.isolation.level": "read_committed"}, "kafka.isolation.level sets it"),
         ({"maxRecordsPerTrigger": "5", "maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger sets it already"),
         ({"subscribe": " , "}, "no topic is named"),
-        ({"subscribe": "order*"}, "'order*' is no name of a topic (subscribePattern takes a pattern)"),
+        ({"subscribe": "order*"}, "'order*' is not a topic name (subscribePattern takes a pattern)"),
         ({"subscribePattern": " "}, "the pattern is empty"),
         ({"subscribePattern": "(a"}, "'(a' cannot be used: missing )"),
         ({"subscribePattern": "[a-z&&[^b]]"}, "cannot be used: Possible set"),

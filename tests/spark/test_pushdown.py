@@ -126,13 +126,13 @@ def test_in_a_session_rows_are_the_same_and_what_filters_leave_out_is_not_read(s
 
     expected = rows(condition)
     assert len(expected) == 17
-    with pytest.raises(PySparkException, match="mode FAILFAST ends here"):
+    with pytest.raises(PySparkException, match="mode FAILFAST stops here"):
         rows(condition, mode="FAILFAST")
     before = spark.conf.get(SWITCH)
     spark.conf.set(SWITCH, "true")
     try:
         assert rows(condition, mode="FAILFAST", pushdown="true") == expected
-        with pytest.raises(PySparkException, match="mode FAILFAST ends here"):
+        with pytest.raises(PySparkException, match="mode FAILFAST stops here"):
             rows(f"({condition}) OR topic = 'broken'", mode="FAILFAST", pushdown="true")
     finally:
         spark.conf.set(SWITCH, before)

@@ -544,5 +544,5 @@ def test_a_stream_ends_at_damage_unless_it_is_asked_to_go_on(tmp_path):
     reader = data_source.KdumpStreamReader(words.parse({"path": str(tmp_path)}))
     start = reader.initialOffset()
     partitions = reader.partitions(start, reader.latestOffset(start, None))
-    with pytest.raises(UnreadableError, match="mode FAILFAST ends here"):
+    with pytest.raises(UnreadableError, match="mode FAILFAST stops here"):
         [list(reader.read(partition)) for partition in partitions]

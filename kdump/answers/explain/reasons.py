@@ -221,14 +221,14 @@ def above_high_watermark(asked: Question) -> Cause | None:
         return Cause(
             "above-high-watermark",
             "log",
-            f"{says}: no consumer is given what follows until in-sync replicas have it",
+            f"{says}: consumers get no later records until the in-sync replicas have them",
             facts=(Fact(_checkpoint(asked, HIGH_WATERMARKS), None, says),),
         )
     return Cause(
         "above-high-watermark",
         "log",
-        f"{says} in the checkpoint: no consumer is given what follows until in-sync replicas have it; after an unclean "
-        "stop, or while the broker runs, the checkpoint lags by seconds",
+        f"{says} in the checkpoint: consumers get no later records until the in-sync replicas have them; "
+        "after an unclean stop, or while the broker runs, the checkpoint lags by seconds",
         facts=(Fact(_checkpoint(asked, HIGH_WATERMARKS), None, says),),
         alternatives=("visible",),
     )
@@ -353,7 +353,7 @@ def control_marker(asked: Question) -> Cause | None:
     seen = asked.seen
     if seen is None or not seen.batch.is_control:
         return None
-    because = f"it is a control record ({seen.marker}), which no consumer is given"
+    because = f"it is a control record ({seen.marker}): consumers do not get it"
     return Cause("control-marker", "log", because, facts=(_holds(seen),))
 
 
@@ -381,7 +381,7 @@ def open_transaction(asked: Question) -> Cause | None:
     elif asked.offset >= first:
         because = (
             f"a transaction of producer {producer} is open since offset {first}: read_committed consumers are given "
-            "nothing from there on (kdump transactions says more)"
+            "nothing from there on (see kdump transactions)"
         )
         reason = "behind-open-transaction"
     else:
@@ -402,13 +402,13 @@ def visible(asked: Question) -> Cause | None:
     if seen.transaction == "unknown":
         because = "it is there; the marker of its transaction cannot be read, so that it may be aborted"
         return Cause("visible", "log", because, True, None, (_holds(seen),), ("aborted-transaction",))
-    because = "it is in the log, and every consumer is given it"
+    because = "it is in the log, and every consumer gets it"
     facts: tuple[Fact, ...] = (_holds(seen),)
     damage = asked.block.log.damage_before(seen.batch)
     if damage is not None:
         at, reason = damage
         because = (
-            f"it is in the log, and a consumer that seeks to its batch is given it. One that reads from before the "
+            f"it is in the log, and a consumer that seeks to its batch gets it. One that reads from before the "
             f"damage at byte {at} ({reason}) stops there"
         )
         facts = (Fact(seen.batch.path, at, f"cannot be read: {reason}"), *facts)
@@ -431,7 +431,7 @@ def cleaned(asked: Question) -> Cause | None:
     if batch is not None and batch.is_control:
         because = "the log cleaner removed a transaction marker whose data were gone"
         return Cause("control-marker-cleaned", where, because, facts=facts)
-    because = "the log cleaner removed it: a newer record of its key, or a tombstone whose time was over"
+    because = "the log cleaner removed it: it had a newer record of its key, or was an expired tombstone"
     if batch is None:
         facts = (Fact(_folder(asked), None, "no batch of the log covers the offset"), *facts)
     if batch is not None and not batch.is_transactional:
@@ -464,9 +464,9 @@ def _cleaned_record(asked: Question, aside: Sighting, where: Whereabouts, facts:
     elif newest is not None and newest > asked.offset:
         because = f"the log cleaner removed it: offset {newest} has the newest record of its key"
     elif aside.is_tombstone:
-        because = "the log cleaner removed it: a tombstone whose time was over"
+        because = "the log cleaner removed it: it was an expired tombstone"
     else:
-        because = "the log cleaner removed it: a newer record of its key, or a tombstone that is gone too"
+        because = "the log cleaner removed it: it had a newer record of its key, or a tombstone that is removed too"
     return Cause("compacted", where, because, facts=facts, alternatives=alternatives)
 
 
@@ -474,7 +474,7 @@ def _lost_bytes(asked: Question) -> tuple[str, tuple[Reason, ...]] | None:
     """Return why a gap between batches means lost bytes, and other possible reasons; None if the cleaner made it."""
     partition = asked.block.partition
     policy = partition.history.config(partition.topic, "cleanup.policy")
-    missing = "no batch covers it, and leaders number without gaps: its bytes are lost"
+    missing = "no batch covers it, and a leader leaves no gaps in offsets: its bytes are lost"
     if partition.first_dirty is not None:
         if asked.offset < partition.first_dirty:
             return None

@@ -32,7 +32,7 @@ def parse_release(text: str) -> tuple[int, ...]:
     """Return "3.6.1" as (3, 6, 1). Raises UsageError for any other text."""
     parts = text.split(".")
     if not all(part.isdecimal() and len(part) < 10 for part in parts):
-        raise UsageError(f"{text!r} is no Kafka release: a release looks like 4.4, 3.9.2 or 0.8.2.1")
+        raise UsageError(f"{text!r} is not a Kafka release: a release looks like 4.4, 3.9.2 or 0.8.2.1")
     return tuple(int(part) for part in parts)
 
 

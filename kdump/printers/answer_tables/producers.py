@@ -49,7 +49,7 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     producers.sort(key=lambda one: one.current_transaction_start_offset is None)
     count = sum(one.current_transaction_start_offset is not None for one in producers)
     title = f"{counted(len(producers), 'producer')}, {count or 'none'} with an open transaction"
-    title += " (kdump transactions says more)" if count else ""
+    title += " (see kdump transactions)" if count else ""
     yield AnswerTable(title, COLUMNS, [_row(one) for one in producers], NUMBERS)
 
 

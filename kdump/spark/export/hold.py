@@ -176,7 +176,7 @@ class Hold:
         now = _read(self._place.read())
         if now is None or now.token != self._holder.token:
             who = "no process" if now is None else str(now)
-            raise KdumpError(f"{self._output.path} is held by {who} now: this export was silent for too long, and ends")
+            raise KdumpError(f"{self._output.path} is held by {who} now, which took this export for dead")
 
     def beat(self) -> None:
         self._place.touch(_text(self._holder))

@@ -261,7 +261,7 @@ class Output(Folder):
         try:
             manifest: dict[str, Any] = json.loads(self.read_text(name))
             if not isinstance(manifest["runs"], list):
-                raise TypeError("its runs are no list")
+                raise TypeError("its runs are not a list")
         except (ValueError, KeyError, TypeError) as reason:
             raise KdumpError(f"{self.path}/{name} is not one of kdump's: {reason}") from reason
         return manifest

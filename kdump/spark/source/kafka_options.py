@@ -278,7 +278,7 @@ def _topics(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     for name in names:
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
-            raise UsageError(f"option subscribe: {name!r} is no name of a topic (subscribePattern takes a pattern)")
+            raise UsageError(f"option subscribe: {name!r} is not a topic name (subscribePattern takes a pattern)")
     if not names:
         raise UsageError("option subscribe: no topic is named")
     return names

@@ -51,7 +51,7 @@ DAMAGED_BYTES: Final = 8 << 20
 """The most bytes of a row of the output ``damaged``: a longer range becomes several rows."""
 
 
-_FAILFAST_HINT: Final = "mode FAILFAST ends here; PERMISSIVE goes on, and the output damaged has the bytes"
+_FAILFAST_HINT: Final = "mode FAILFAST stops here; PERMISSIVE goes on, and the output damaged has the bytes"
 
 
 def refuse(error: UnreadableError, *, skip: bool) -> None:
