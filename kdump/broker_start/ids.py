@@ -34,7 +34,7 @@ class Ids(NamedTuple):
 
 
 class DirIds(NamedTuple):
-    """The ids of one log dir; None if the file is missing or unreadable for a broker, with the ``cause``."""
+    """The ids of one log dir. ``ids`` is None, with a ``cause``, if a broker finds no file or cannot read it."""
 
     log_dir: LogDirFiles
     ids: Ids | None
@@ -105,7 +105,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of all log dirs. ``metadata`` is the log dir of the metadata log, ``node_id`` from the configs."""
+    """Verify the ids of all log dirs. ``metadata`` is the log dir of the metadata log; the configs have ``node_id``."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id if node_id is not None else next((each.ids.node_id for each in there if each.ids), None)

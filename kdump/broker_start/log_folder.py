@@ -36,7 +36,7 @@ T = TypeVar("T")
 _INDEXES: Final = tuple(f".{suffix}" for suffix in file_names.INDEXES)
 _BY_STATE: Final = {
     file_names.DELETE_FOLDER: (StartOutcome.DELETED, Code.NAMED_DELETE, "the folder's name marks it for deletion"),
-    file_names.FUTURE_FOLDER: (StartOutcome.FUTURE, Code.NAMED_FUTURE, "a replica on its way from another log dir"),
+    file_names.FUTURE_FOLDER: (StartOutcome.FUTURE, Code.NAMED_FUTURE, "a replica that moves from another log dir"),
     file_names.STRAY_FOLDER: (StartOutcome.STRAY, Code.NAMED_STRAY, "the folder's name marks it as stray"),
 }
 
@@ -184,7 +184,7 @@ def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code
     if folder.log_dir.is_dangling(entry):
         if name == file_names.PARTITION_METADATA:  # the broker checks whether the file exists
             return None
-        raise StopsError(StartCause(code=code, file=shown, text="NoSuchFileException: a link to nowhere"), is_io=True)
+        raise StopsError(StartCause(code=code, file=shown, text="NoSuchFileException: a broken link"), is_io=True)
     if entry.is_folder:
         raise StopsError(StartCause(code=code, file=shown, text="Is a directory"), is_io=True)
     try:
@@ -212,7 +212,7 @@ def _check_names(folder: LogFolder) -> None:
 
 
 def _check_folders(folder: LogFolder) -> None:
-    """Raise StopsError for a folder with the name of an index file: at the latest, the first consumer fails."""
+    """Raise StopsError for a folder with the name of an index file: a broker fails at the first fetch or before."""
     for each in folder.partition.segments:
         stem, _, state = posixpath.basename(each.path).partition(f".{file_names.LOG}")
         for suffix in () if state else file_names.INDEXES:
@@ -278,7 +278,7 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
         yield StartCause(code=Code.CLEANED_DISCARDS_SWAP, file=name, text=text)
     if not has_logs:
         yield StartCause(
-            code=Code.NO_SEGMENT, file=folder.name, text="the folder holds no segment: an empty log is begun"
+            code=Code.NO_SEGMENT, file=folder.name, text="the folder holds no segment: a start begins an empty log"
         )
 
 

@@ -65,7 +65,7 @@ class Opening(NamedTuple):
     image: ClusterImage | None = None
 
     def image_at(self, end: int) -> ClusterImage | None:
-        """Return the known image of the log below ``end``; None if there is none or an older release must read it."""
+        """Return the known image of the log below ``end``, or None. An older release must read the records itself."""
         is_known = self.image is not None and self.sound_end == end == self.image.end_offset
         return self.image if is_known and self.release.is_newest else None
 
@@ -181,7 +181,7 @@ def _is_beyond(
 def _dropped(loaded: LogStart, segments: list[Segment], newest: SnapshotFile) -> LogStart:
     from kdump.recovery.segment_end import lost
 
-    text = f"{newest.name} ends at offset {newest.end_offset}, beyond the log: the log is dropped"
+    text = f"{newest.name} ends at offset {newest.end_offset}, beyond the log: a node deletes the log"
     cuts = tuple(lost(each, 0, text)._replace(code=Code.SNAPSHOT_AHEAD) for each in segments if each.size)
     return loaded._replace(
         outcome=StartOutcome.TRUNCATED if cuts or loaded.cuts else loaded.outcome,
@@ -224,7 +224,7 @@ def _replay(
                     break
     level = image.features.metadata_version
     if not broken and level > release.highest_level:
-        text = f"metadata.version is {level_name(level)}, which {release.name} does not know"
+        text = f"metadata.version is {level_name(level)}, which {release.name} does not support"
         broken.append(StartCause(code=Code.METADATA_TOO_NEW, file=folder.name, text=text))
     return image, broken
 

@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from kdump.findings.codes import Code
     from kdump.recovery.segment_end import Cut
 
-CONTROLLERS_HAVE_IT: Final = "the node takes the metadata from the controllers: its own copy does not reach as far"
-"""The reason why the metadata log of a node that is not a controller decides nothing."""
+CONTROLLERS_HAVE_IT: Final = (
+    "the node fetches the metadata from the controllers: its own copy may lack the newest records"
+)
+"""The reason why the metadata log of a node that is not a controller does not decide a start."""
 
 
 class StartOutcome(StrEnum):
@@ -29,7 +31,7 @@ class StartOutcome(StrEnum):
     DELETED = "deleted"
     """A ``-delete`` folder: removed after file.delete.delay.ms."""
     FUTURE = "future"
-    """A ``-future`` folder, loaded as one."""
+    """A ``-future`` folder that stays one."""
     OFFLINE = "offline"
     """Its log dir is not served."""
     IGNORED = "ignored"
@@ -89,7 +91,7 @@ class LogStart(NamedTuple):
         return self._replace(causes=(*causes, *self.causes))
 
     def not_served(self, outcome: StartOutcome | None) -> LogStart:
-        """Return the log with an outcome for which it has no offsets."""
+        """Return the log with this outcome and without offsets."""
         return self._replace(outcome=outcome, log_start_offset=None, log_end_offset=None)
 
 

@@ -69,7 +69,7 @@ class StartRelease(NamedTuple):
 
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:
-    """Return why a release cannot read a record; empty if it can. Type and version are the bytes 1 and 2."""
+    """Return the reason why a release cannot read a record, or an empty text. Bytes 1 and 2: type and version."""
     if len(value) < 3 or value[0] != FRAME or max(value[1:3]) > 0x7F:
         return ""
     number, version = value[1], value[2]

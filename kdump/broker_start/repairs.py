@@ -43,12 +43,12 @@ ADVICE: Final = {
     "begins empty.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two: a broker assigns a new id.",
-    Code.CLUSTER_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
-    Code.NODE_ID_DIFFERS: "Take the log dir that is not this broker's out of log.dirs.",
-    Code.TWO_FOLDERS: "Keep a copy of both; then move away the one of the log dir that failed.",
+    Code.CLUSTER_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
+    Code.NODE_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
+    Code.TWO_FOLDERS: "Keep a copy of both folders. Then move away the folder in the log dir that failed.",
     Code.METADATA_REPLAY_BROKEN: "Take the metadata log of another controller. Without one: begin with a snapshot of "
-    "what was decided before the record; {later}. "
-    "Where several controllers have it, kdump rebuild-cluster writes new log dirs without the record.",
+    "the records before it; {later}. "
+    "If several controllers have this record, kdump rebuild-cluster writes new log dirs without it.",
     Code.QUORUM_STATE_BROKEN: "Move the file away: without it the node asks the other controllers.",
     Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id of the metadata log.",
     Code.SWAPPED: "Move the .swap files of this base offset away before a broker starts.",
@@ -59,7 +59,7 @@ ADVICE: Final = {
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
 """Causes that end when ``meta.properties`` is written."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
-"""A shell word that makes the line of a new cluster id."""
+"""A shell word with a line for a new cluster id."""
 SOLE_NODE: Final = ": 'only for the sole node of a cluster, if its old cluster id is not found' && "
 """A shell command without effect: a label for a command that is wrong on one of several nodes."""
 
@@ -128,10 +128,10 @@ class Repairs:
         end = max((each for each in ends if each is not None), default=None)
         lists = "kdump metadata --events lists them"
         if end is None or cause.offset is None:
-            return f"later decisions are lost ({lists})"
+            return f"later records are lost ({lists})"
         count = max(end - cause.offset - 1, 0)
         if not count:
-            return "no record follows it in the metadata log, so no other decision is lost"
+            return "no record follows it in the metadata log, so no other record is lost"
         return f"{many(count, 'record follows', 'records follow')} it in the metadata log and are lost ({lists})"
 
     @property

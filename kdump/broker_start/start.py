@@ -42,7 +42,7 @@ METADATA_DIR: Final = "metadata.log.dir"
 CLEANER: Final = "log.cleaner.enable"
 INTERVAL: Final = "index.interval.bytes"
 NO_DIRECTORIES: Final = 100
-"""Directory ids below this number stand for no log dir (UNASSIGNED, LOST, MIGRATING)."""
+"""Directory ids below this number do not identify a log dir (UNASSIGNED, LOST, MIGRATING)."""
 UNASSIGNED: Final = bytes(16)
 """``DirectoryId.UNASSIGNED``."""
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED, None})
@@ -58,7 +58,7 @@ class StartOptions(NamedTuple):
 
 
 class BrokerDirs(NamedTuple):
-    """The log dirs of one broker, in order. ``is_complete``: it has no others."""
+    """The log dirs of one broker, in order. ``is_complete``: the broker has no other log dirs."""
 
     log_dirs: tuple[LogDirFiles, ...]
     is_complete: bool
@@ -67,9 +67,9 @@ class BrokerDirs(NamedTuple):
 def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[BrokerDirs]:
     """Return the log dirs grouped by broker.
 
-    With a node.id among the configs all are of one broker. Else those with the same node.id and cluster.id are. Log
-    dirs with the same directory.id that share a partition are copies of one, so each is a broker of its own. A log dir
-    without ids is a broker of its own too.
+    With a node.id in the configs, all log dirs belong to one broker. Without it, log dirs with the same node.id and
+    cluster.id belong together. Two log dirs with the same directory.id and a common partition are copies of one: each
+    counts as a broker. So does a log dir without ids.
     """
     dirs = [LogDirFiles(files, path) for files, path in places]
     if options.node_id is not None:
@@ -120,9 +120,8 @@ def dry_start(
 ) -> BrokerStart:
     """Return the result of one broker's start.
 
-    ``known`` has the next offset of logs that are known to be valid, by the shown path of the folder. ``image`` is the
-    image of a metadata log if all its records replay. An unreadable file is listed in ``unknown`` of the result. Raises
-    UsageError for a metadata.log.dir that is not among the log dirs.
+    ``known``: shown path of a folder -> the next offset of its log, for logs that a check found valid. ``image`` is the
+    image of a metadata log if all its records replay. An unreadable file is listed in ``unknown`` of the result.
     """
     return _BrokerRun(broker, options, known or {}, image).run()
 
@@ -180,7 +179,7 @@ class _BrokerRun:
         self.decides = not closed
         metadata: MetadataStart | None = None
         if not self.is_complete and metadata_log.FOLDER not in _names(self.metadata_dir):
-            text = "no metadata log is among these log dirs: which partitions the broker has is not known"
+            text = "no metadata log is in these log dirs: the partitions of the broker are unknown"
             bootstraps = (each for each in self.dirs if file_names.BOOTSTRAP_SNAPSHOT in _names(each))
             beside = next((each.shown(file_names.BOOTSTRAP_SNAPSHOT) for each in bootstraps), None)
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=beside, text=text))
@@ -189,7 +188,7 @@ class _BrokerRun:
             self._try(lambda: self.fatal.extend(metadata_log.bootstrap(self.metadata_dir)))
             metadata = self._metadata_log()
         elif not self.is_kraft:
-            text = "meta.properties is that of a broker with ZooKeeper: which partitions it has stands there"
+            text = "meta.properties is of a broker with ZooKeeper: only ZooKeeper has the list of its partitions"
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
             self.decides, starts = False, None
         before = set(self.offline)
@@ -337,7 +336,7 @@ class _BrokerRun:
             return {}
         try:
             found = checkpoints.read(log_dir.read(name))
-        except NumberDamageError:  # caught: as if the file were empty
+        except NumberDamageError:  # Kafka catches it: the checkpoint counts as empty
             return {}
         except DamageError as damage:
             if not late:
@@ -469,10 +468,10 @@ class _BrokerRun:
             name = f"{log.topic}-{log.partition}"
             beside = log_dir.entry(name)
             if any(other_dir is log_dir for _, other_dir, _ in current) or (beside and not beside.is_folder):
-                text = f"DirectoryNotEmptyException: {log_dir.shown(name)}: {folder.name} is to take its place"
+                text = f"DirectoryNotEmptyException: {log_dir.shown(name)}: {folder.name} would replace it"
                 self.fatal.append(StartCause(code=Code.FUTURE_BESIDE_CURRENT, file=log_dir.shown(name), text=text))
                 continue
-            text = f"it takes the place of {name}: the metadata assigns the partition to this log dir"
+            text = f"it replaces {name}: the metadata assigns the partition to this log dir"
             cause = StartCause(code=Code.PROMOTED, file=folder.name, text=text)
             self.loaded[number] = (log_dir, folder, log.with_causes(cause))
             for at, other_dir, other in current:
@@ -545,7 +544,7 @@ class _BrokerRun:
         beside = None if place is None else place.entry(name)
         if place is not None and beside is not None and not beside.is_folder:
             code = Code.FOLDER_IS_DANGLING if place.is_dangling(beside) else Code.FOLDER_IS_FILE
-            text = f"FileAlreadyExistsException: {place.shown(name)}: a log of {name} cannot be begun there"
+            text = f"FileAlreadyExistsException: {place.shown(name)}: the log of {name} cannot be created there"
             self.offline.setdefault(place, StartCause(code=code, file=place.shown(name), text=text))
             log = log.not_served(StartOutcome.OFFLINE)
         self.more.append(log._replace(log_dir=None if place is None else place.name))
@@ -555,7 +554,7 @@ class _BrokerRun:
 
         The first image makes the broker leader of its partitions, in the order of a HashMap. The first partition whose
         log dir is offline has no log: NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``, and
-        the broker does not learn of any later partition or follower. Then the controller marks the failed log dirs
+        the broker processes no later partition or follower. Then the controller marks the failed log dirs
         offline (``ReplicationControlManager.handleDirectoriesOffline``). Each of their partitions that loses its leader
         or an in-sync replica is now new to the broker, without a log dir (``TopicDelta.localChanges``). The broker
         creates an empty log for it (``Partition.createLogInAssignedDirectoryId``).
@@ -608,7 +607,7 @@ class _BrokerRun:
     def _begun_elsewhere(self, topic: Topic, number: int, live: LogDirFiles, failed: LogDirFiles) -> LogStart:
         name = f"{topic.name}-{number}"
         file = failed.shown(name) if failed.is_folder else failed.name
-        text = f"the log dir of {name} is offline: an empty log is begun in another one"
+        text = f"the log dir of {name} is offline: a start begins an empty log in another one"
         return LogStart(
             topic=topic.name,
             partition=number,

@@ -53,7 +53,7 @@ class LogEvidence(NamedTuple):
     evidence: Mapping[str, int] = {}
     """Kind of file -> the least end offset that it proves."""
     first: Mapping[str, int] = {}
-    """Kind of file -> the offset at or before which the log began, as it proves."""
+    """Kind of file -> the greatest offset at which the log can have begun."""
     base: int = 0
     """The base offset of the first segment."""
     is_reported: bool = False
@@ -138,7 +138,7 @@ class _StartFindings:
             yield self._absent(absent)
 
     def _counts(self, cause: StartCause) -> bool:
-        """Return False for a missing ``meta.properties`` that is normal: a broker of 0.8 has none, nor has a copy."""
+        """Return False for a missing ``meta.properties`` that is no fault: a broker of 0.8 or a copy has none."""
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 
@@ -223,7 +223,7 @@ class _StartFindings:
             f"no topics: {many_are(records, 'record')} then not served",
             loses=records,
             advice="Keep the broker stopped. Restore __cluster_metadata-0 from a backup or from another controller. "
-            "Where none has it, kdump rebuild-cluster writes new log dirs from all volumes that are left.",
+            "If none has it, kdump rebuild-cluster writes new log dirs from all volumes that are left.",
         )
 
     # partitions
@@ -254,7 +254,9 @@ class _StartFindings:
         cause = log.causes[0] if log.causes else None
         code = None if cause is None else cause.code
         others = self.by_partition[log.topic, log.partition]
-        is_second = any(other.outcome in SERVED for other in others)  # two replicas of one partition stop the broker
+        is_second = any(
+            other.outcome in SERVED for other in others
+        )  # two served folders of one partition would stop the broker
         wanted = not is_second and (log.is_assigned or (log.is_assigned is None and log.assigned_id is not None))
         served = f"{many_are(records, 'record')} then not served"
         becomes = f"a start renames {name} to {name}.UUID-stray"
@@ -266,13 +268,13 @@ class _StartFindings:
         commands: tuple[str, ...] = ()
         if is_second:
             text = f"another folder of {name} is served: {becomes}: {served}"
-            advice = f"Salvage it first where its records count: {salvage([shell_path(where)])}"
+            advice = f"If you need its records, salvage it first: {salvage([shell_path(where)])}"
         elif code is Code.NO_TOPIC_ID:
             text = f"it is missing: {becomes}" + (" and begins an empty log" if wanted else "") + f": {served}"
             advice = "Write the file before a broker starts."
         elif wanted:
             text = f"it has another topic id than the metadata log: {becomes} and begins an empty log: {served}"
-            advice = "Where the folder holds the data of this topic, write the id of the metadata log."
+            advice = "If the folder holds the data of this topic, write the id of the metadata log."
         else:
             text = f"{cause.text if cause is not None else 'it is not assigned here'}: {becomes}: {served}"
             rescue = salvage([shell_path(where)])
@@ -303,8 +305,7 @@ class _StartFindings:
                 level=Level.REMARK,
                 file=where,
                 kind=Code.STRAY_FOLDER,
-                text=f"a replica that was not assigned to this broker at a start, {many(records, 'record')}: "
-                "no broker serves or removes it",
+                text=f"a stray replica with {many(records, 'record')}: no broker serves or removes it",
                 advice="Compare it with the live replica before you remove it.",
             )
             return
@@ -325,7 +326,7 @@ class _StartFindings:
             text=f"this folder holds {many(records, 'record')} of {name}, and {name} itself {state}: "
             "no consumer gets them",
             missing=records,
-            advice="Keep this folder. With the broker stopped, give it its name back.",
+            advice="Keep this folder. With the broker stopped, rename it.",
             commands=tuple(commands),
         )
 
@@ -376,7 +377,7 @@ class _StartFindings:
             text=f"this folder holds {many(records, 'record')} of {name}, and {name} itself has no folder: a start "
             "deletes this one and begins an empty log",
             missing=records,
-            advice="Keep this folder. With the broker stopped, give it its name back.",
+            advice="Keep this folder. With the broker stopped, rename it.",
             commands=(f"mv {shell_path(where)} {shell_path(posixpath.join(posixpath.dirname(where), name))}",),
         )
 
@@ -425,8 +426,8 @@ class _StartFindings:
                 level=Level.LOG,
                 file=cut.replaced_by or cut.file,
                 kind=Code.SWAPPED,
-                text=f"a start puts this file in the place of {posixpath.basename(cut.file)}, unread: "
-                f"{many(cut.records, 'record')} of {name} would go, and the log would end at {log.log_end_offset}",
+                text=f"a start replaces {posixpath.basename(cut.file)} by this file without reading it: "
+                f"{many(cut.records, 'record')} of {name} would be lost, and the log would end at {log.log_end_offset}",
                 offset=cut.first_offset,
                 loses=cut.records,
                 advice=ADVICE[Code.SWAPPED],
@@ -473,11 +474,11 @@ class _StartFindings:
             file=posixpath.join(where, file_names.PARTITION_METADATA),
             kind=Code.BECOMES_STRAY,
             text=f"it has the id of another topic than {name}, and this broker has partition {log.partition} "
-            "of that topic too: a broker comes up, and may serve no partition at all",
+            "of that topic too: a broker starts, and may serve no partition",
             expected=None if log.assigned_id is None else f"topic_id: {id_text(log.assigned_id)}",
             found=None if log.topic_id is None else id_text(log.topic_id),
             loses=self._records(log),
-            advice="Where the folder holds the data of this topic, write the id of the metadata log.",
+            advice="If the folder holds the data of this topic, write the id of the metadata log.",
             commands=() if log.assigned_id is None else (metadata_command(where, id_text(log.assigned_id)),),
         )
 
@@ -503,8 +504,8 @@ class _StartFindings:
             level=Level.LOG if is_certain else Level.REMARK,
             file=log.path or "",
             kind=Code.RECORDS_MISSING,
-            text=f"{many_are(first - least, 'record')} missing: the log begins at offset {first}, and offsets from "
-            f"{least} were there ({said})" + ("" if is_certain else ", unless the topic is in remote storage"),
+            text=f"{many_are(first - least, 'record')} missing: the log begins at offset {first}, and it had "
+            f"offsets from {least} on ({said})" + ("" if is_certain else ", unless the topic is in remote storage"),
             offset=least,
             expected=f"{least} or before it",
             found=first,
@@ -520,7 +521,7 @@ class _StartFindings:
             file=posixpath.join(log.log_dir or "", file_names.LOG_STARTS),
             kind=Code.LOG_START_RAISED,
             text=f"log start offset {first} of {name} hides {many(first - least, 'record')}: its leader epochs begin "
-            f"at offset {least}, so no broker deleted what is below {first}",
+            f"at offset {least}, so no broker deleted the records below {first}",
             offset=least,
             expected=f"{least} or no line",
             found=first,
@@ -536,7 +537,7 @@ class _StartFindings:
         return f"sed -i.bak {shell_word(expression)} {shell_path(checkpoint)}"
 
     def _hidden(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the finding if an index makes a broker take a too low log end offset (LogSegment.readNextOffset)."""
+        """Yield the finding if an index gives a broker too low a log end offset (LogSegment.readNextOffset)."""
         hidden = next((cause for cause in log.causes if cause.code is Code.INDEX_BEYOND_LOG), None)
         if hidden is None or facts.recovers:
             return
@@ -547,8 +548,8 @@ class _StartFindings:
             level=Level.LOG,
             file=index,
             kind=Code.INDEX_BEYOND_LOG,
-            text=f"after the clean stop a start takes the log end from this index, whose newest entry points past the "
-            f"log: it would end at {log.log_end_offset}, and {many(records, 'record')} would not be served",
+            text=f"after the clean stop a start reads the log end from this index, and its newest entry points past the "
+            f"log: the log would end at {log.log_end_offset}, and {many(records, 'record')} would not be served",
             loses=records,
             advice="Move the indexes of the segment away: a broker rebuilds them.",
             commands=(aside(index), f"[ ! -e {shell_path(times)} ] || {{ {aside(times)}; }}"),

@@ -66,7 +66,7 @@ class Started:
         self.known = self.name
 
     def join(self, found: list[Finding]) -> list[Finding]:
-        """Return the findings that are not among ``found``. A fatal one there on the same file gets the commands."""
+        """Return the findings that are not in ``found``. A fatal one in ``found`` gets the commands of the same file."""
         new = []
         for one in self.findings:
             same = (at for at, held in enumerate(found) if one.fatal and held.fatal and held.file == one.file)
@@ -190,7 +190,7 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
     )
     text = (
         f"log dirs of {len(made)} brokers ({dirs}): a broker with all of them in log.dirs does not start. Check the "
-        "log dirs of one broker at a time, or say whose they are: --config node.id=N"
+        "log dirs of one broker at a time, or name their broker: --config node.id=N"
     )
     return [StartVerdict(text, (), is_safe=True), *made]
 

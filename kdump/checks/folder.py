@@ -38,7 +38,7 @@ DISCARDED: Final = (
 )
 LEFTOVERS: Final = {
     file_names.DELETE_FOLDER: "a replica that is to be deleted: a broker removes it when it starts",
-    file_names.FUTURE_FOLDER: "a replica on its way from another log dir",
+    file_names.FUTURE_FOLDER: "a replica that moves from another log dir",
     file_names.STRAY_FOLDER: "a replica that was not assigned to this broker: no broker serves or removes it",
 }
 NO_SNAPSHOT: Final = "A broker removes a broken producer snapshot, and reads the log instead."

@@ -78,7 +78,7 @@ class CheckedPartition(NamedTuple):
     reaches: Mapping[str, int] = {}
     """Kind of file beside the log -> the least end offset that it proves."""
     begins: Mapping[str, int] = {}
-    """Kind of file -> the offset at or before which the log began, as it proves."""
+    """Kind of file -> the greatest offset at which the log can have begun."""
 
 
 def check(

@@ -69,7 +69,7 @@ class Code(StrEnum):
     # a start: log dirs and their ids
     META_PROPERTIES_MISSING = ("meta-properties-missing", "log", "A log dir of a formatted node has no meta.properties.", _START, "MetaPropertiesEnsemble, LogManager")
     META_PROPERTIES_UNREADABLE = ("meta-properties-unreadable", "log", "meta.properties cannot be read, or lacks a line.", _START, "MetaPropertiesEnsemble, LogManager")
-    NODE_ID_MISSING = ("node-id-missing", "log", "meta.properties names no node id.", _START, "MetaPropertiesEnsemble, LogManager")
+    NODE_ID_MISSING = ("node-id-missing", "log", "meta.properties has no node id or no cluster id.", _START, "MetaPropertiesEnsemble, LogManager")
     NODE_ID_DIFFERS = ("node-id-differs", "log", "meta.properties names another node than the broker's configuration or its other log dirs.", _START, "MetaPropertiesEnsemble, LogManager")
     CLUSTER_ID_DIFFERS = ("cluster-id-differs", "log", "meta.properties names another cluster than the other log dirs.", _START, "MetaPropertiesEnsemble, LogManager")
     DIRECTORY_ID_TWICE = ("directory-id-twice", "log", "Two log dirs have one directory.id.", _START, "MetaPropertiesEnsemble, LogManager")

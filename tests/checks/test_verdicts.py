@@ -55,7 +55,7 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
         ("dangling", 3, NO_START, "mv d1/orders-0 d1.aside/"),
         ("zeroepoch", 3, NO_START, "it cannot be read: all bytes of a line are zero\n"),
         ("zeropm", 3, NO_START, "6QeQf_naTECEAdchox7m4Q"),
-        ("dup-topic", 3, NO_START, "no record follows it in the metadata log, so no other decision is lost"),
+        ("dup-topic", 3, NO_START, "no record follows it in the metadata log, so no other record is lost"),
         ("emptyepoch", 4, SAFE, "fencing by epochs"),
         ("torn-clean", 3, "broker 1 " + LOSES, "; 2,000 records are missing already: d1/sales-0\n"),
         ("clean-index-beyond-log", 3, LOSES + "5 records", ".index"),
