@@ -81,7 +81,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import what users of the library need when they ask for it: the command line starts without it."""
+    """Import a public name at its first use: the command line starts without these modules."""
     if name in _OF_API:
         from kdump import api
 

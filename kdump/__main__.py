@@ -5,7 +5,7 @@ import sys
 CTRL_C = 130
 """The exit status after Ctrl-C (128 + SIGINT, as in shells)."""
 MANY = 50_000
-"""New objects after which Python collects garbage: more than imports make, since those objects stay."""
+"""New objects after which Python collects garbage. Imports make fewer, and their objects stay."""
 
 MONITORS = 6
 """Maximum number of tools that may watch a Python."""
@@ -60,7 +60,7 @@ def run() -> None:
             sys.stderr.flush()
         except (OSError, ValueError):  # Python reports it
             sys.exit(status)
-        os._exit(status)  # to take all objects apart takes milliseconds
+        os._exit(status)  # to free all objects takes milliseconds
     sys.exit(status)
 
 

@@ -75,7 +75,7 @@ class LogBatch:
 
     @property
     def position(self) -> int:
-        """Where the batch starts in the file, in bytes."""
+        """The position of the batch in the file, in bytes."""
         return self.found.batch.position
 
     @property
@@ -620,7 +620,7 @@ def salvage(
 
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
-    """Return paths as one tuple; an argument may be several. Raises UsageError without any."""
+    """Return paths as one tuple; an argument is a path or several paths. Raises UsageError without any."""
     found = tuple(fspath(one) for path in paths for one in ((path,) if isinstance(path, str | PathLike) else path))
     if not found:
         raise UsageError("a path is missing")

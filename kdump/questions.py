@@ -217,7 +217,7 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
     )
     finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, Reporter(fail=say.fail))
     found = list(finder.find(inputs.paths))
-    if meant.is_choosy:  # a log without a name is of no selected topic
+    if meant.is_choosy:  # a log without a name has none of the selected topics
         found = [one for one in found if every or one.topic is not None]
     named = with_names(found, say.note, name=COPY if inputs.brokers else BY_PATH, every=every)
     kept = [
@@ -258,7 +258,7 @@ def _answer(
 
 
 def function_of(name: str) -> Callable[..., Answer[Any]]:
-    """Return a function for a question that has none here. Its arguments are the fields of the question's options."""
+    """Return a function for a question without one here. Its arguments are the fields of the question's options."""
 
     def function(
         *paths: Path | Iterable[Path],
@@ -340,7 +340,7 @@ def producers(
     at: Time | None = None,
     gaps: bool = False,
 ) -> Answer[ActiveProducer | SequenceBreak]:
-    """Return the producers that each partition remembers; with ``gaps`` where sequence numbers break.
+    """Return the producers that each partition remembers; ``gaps`` adds the breaks in their sequence numbers.
 
     >>> [line.producer_id for line in producers("golden/brokers/4.2.2", topic="idem").lines]
     [9, 10]

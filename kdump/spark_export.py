@@ -1,4 +1,4 @@
-"""The face of the export through Spark: what ``kdump spark-export`` calls (:mod:`kdump.spark.export`).
+"""The interface of the export through Spark, for ``kdump spark-export`` (:mod:`kdump.spark.export`).
 
 >>> from kdump import spark_export
 >>> export = spark_export.Export(paths=("backup",), out="lake", options={}, conf={})

@@ -1,4 +1,4 @@
-"""The face of the Spark source ``kdump``: :func:`register` makes it known to a session (:mod:`kdump.spark.source`)."""
+"""The interface of the Spark source ``kdump``: :func:`register` adds it to a session (:mod:`kdump.spark.source`)."""
 
 from kdump.spark.source import register
 

@@ -1,6 +1,6 @@
 """The answers to questions about log dirs, and the registry of the questions.
 
-Each front reads the registry: the command, the Python function, the output of the Spark source, the section of the
+Each interface reads the registry: the command, the Python function, the output of the Spark source, the section of the
 report, the views of SQL and the tool of the MCP server. A new question is one module with a
 :class:`~kdump.answers.question.LogQuestion`, and its line in :data:`QUESTIONS`.
 """
@@ -28,7 +28,7 @@ QUESTIONS: dict[str, str] = {
     "diff": "kdump.answers.replica_diff",
     "explain": "kdump.answers.explain.explanation",
 }
-"""The questions by name, in the order of every list; the module of each, where not ``QUESTION`` with the constant."""
+"""The questions by name, in the order of every list, and the module of each that has another name."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "offsets": ("offsets",),

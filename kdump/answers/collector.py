@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 
 class Needs(IntEnum):
-    """How much of a partition a collector must read: no batch, headers alone, or records too."""
+    """The part of a partition that a collector must read: no batch, only headers, or records too."""
 
     FILES = 0
     HEADERS = 1
@@ -38,7 +38,7 @@ class Needs(IntEnum):
 class Reading(NamedTuple):
     """The part of a partition that a collector needs: batches from the offset ``since`` on.
 
-    Some batches before it may come too.
+    A collector may also get some batches before it.
     """
 
     needs: Needs
@@ -102,9 +102,9 @@ class Place(NamedTuple):
 class Collector:
     """Gathers the facts of one question. Subclasses override the methods that they need.
 
-    The pass calls for each partition ``begin``. If that asks for more than FILES: for each segment ``turn_to``, then
-    ``add`` for valid batches and ``lose`` for each damaged range or truncated batch, in the order of the file; then
-    ``end``. A collector may get more than it asked for when others are fed too.
+    The pass calls ``begin`` for each partition. If it returns more than FILES, the pass calls ``turn_to`` for each
+    segment. Then it calls ``add`` for valid batches and ``lose`` for each damaged range or truncated batch, in file
+    order. At last it calls ``end``. A collector may get more than it requested if other collectors need more.
     """
 
     takes_control_runs: ClassVar[bool] = False
@@ -143,7 +143,7 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``; of two values with one key that of the greater rank stays, or the first."""
+    """Add ``others`` to ``best``; of two values with one key the one of greater rank stays, else the first."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value
@@ -172,7 +172,7 @@ def _keys(of: Any) -> tuple[tuple[str, str], ...]:
 
 
 _SIMPLE: Final = frozenset({int, str, bool, float, type(None)})
-"""Types of values that JSON holds as they are."""
+"""Types of values that JSON holds unchanged."""
 
 
 def _plain(value: object) -> object:

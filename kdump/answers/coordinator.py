@@ -1,4 +1,4 @@
-"""Which partition of an internal topic coordinates a group, a transactional id or a share partition.
+"""The partition of an internal topic that coordinates a group, a transactional id or a share partition.
 
 Source: ``partitionFor`` of GroupCoordinator, TransactionStateManager and ShareCoordinatorService in Kafka: the hash
 of the id, made positive by Utils.abs, modulo the number of partitions; unchanged from 0.8.2 to 4.3.

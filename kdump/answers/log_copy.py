@@ -164,7 +164,7 @@ class LogCopy:
 
     @property
     def fresh(self) -> bool:
-        """Whether no record of the batch is taken yet."""
+        """Whether no record of the batch has been read yet."""
         return self._next == 0
 
     @property
@@ -220,7 +220,7 @@ def same_batch(left: LogCopy, right: LogCopy) -> bool:
 def skip_equal(left: LogCopy, right: LogCopy) -> None:
     """Move both copies past equal and whole batches. Raises UnreadableError.
 
-    Only the equal bytes decide where that is: it does not matter which copy is left.
+    The result depends on the equal bytes only, not on the order of the copies.
     """
     while left.segment is not None and right.segment is not None:
         one, other = left.left, right.left

@@ -1,4 +1,4 @@
-"""The question ``offsets``: those that ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` give, from files.
+"""The question ``offsets``: the offsets that ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` return, from files.
 
 Source of the look-up by time: KIP-79 and Kafka's classes UnifiedLog (``fetchOffsetByTimestamp``), LogSegment
 (``findOffsetByTimestamp``) and FileRecords (``searchForTimestamp``). A broker searches only the first segment whose
@@ -153,7 +153,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 class Offsets(Collector):
     """Gathers the offsets of partitions, and looks up ``times`` (ms).
 
-    Of several replicas the one counts whose log end has the greatest leader epoch, then the greatest offset.
+    The replica whose log end has the greatest leader epoch, then the greatest offset, counts.
     """
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:

@@ -199,7 +199,7 @@ class ProducerReplay:
         for snapshot in self._later:
             end = f"the log ends at {self.end_offset}"
             self._note(f"{snapshot.path}: it is of offset {snapshot.offset}, {end}: not used")
-        self._note = discard  # what it says goes nowhere after the partition
+        self._note = discard  # no notes after the partition
         self._later.clear()
 
     def _take(self, snapshot: ProducerSnapshot) -> None:

@@ -47,7 +47,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class SequenceBreak:
-    """A batch with an unexpected sequence. ``what``: gap, repeat (of an appended batch), epoch (an older one wrote)."""
+    """A batch with an unexpected sequence. ``what``: gap, repeat (of an appended batch), epoch (of an older epoch)."""
 
     kind: ClassVar[str] = "sequence"
     topic: str
@@ -125,7 +125,7 @@ class SequenceCheck:
         ahead = 0 if expected is None or forgotten else (first - expected) % COUNT
         if ahead >= COUNT // 2:
             self._say(batch, expected or 0, first, "repeat")
-            if (follows - (expected or 0)) % COUNT >= COUNT // 2:  # nothing new is in it
+            if (follows - (expected or 0)) % COUNT >= COUNT // 2:  # all of it was appended before
                 follows = expected or 0
         elif ahead > self._missing - known.missing:
             self._say(batch, expected or 0, first, "gap")
@@ -154,7 +154,7 @@ class ActiveProducer:
 class Producers(Collector):
     """Gathers the producers of partitions; with ``gaps`` also breaks in their sequences, which needs every batch.
 
-    Of several replicas the one counts whose log end has the greatest leader epoch, then the greatest offset.
+    The replica whose log end has the greatest leader epoch, then the greatest offset, counts.
     """
 
     def __init__(self, *, gaps: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""The declaration of a question, which all fronts share, and the state of one question that is being answered.
+"""The declaration of a question, which all interfaces share, and the state of one question that is being answered.
 
 A question has its options as one frozen dataclass. :func:`option` makes each field with its help and the kind of its
-value: a front has one parser per kind. The name of a field is the argument in Python; ``flag`` is the option of the
-command, and in camelCase the option of the Spark source.
+value: an interface has one parser per kind. The name of a field is the argument in Python; ``flag`` is the option of
+the command, and in camelCase the option of the Spark source.
 """
 
 from __future__ import annotations

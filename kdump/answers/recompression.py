@@ -1,4 +1,4 @@
-"""The sizes of topics in other codecs: batches are compressed again, of large partitions a sample.
+"""The sizes of topics in other codecs: kdump compresses all batches again, or a sample of a large partition.
 
 The checksums of batches decide the sample, so that every run and any number of processes give the same answer. The
 bytes of a partition are estimated by the ratio of its sample. The error is 1.96 standard errors of the ratio, plus the
@@ -125,7 +125,8 @@ class Sample:
     def unseen(self) -> float:
         """Bytes that batches unlike those of the sample may add.
 
-        They are at most 3 in the number of sampled batches (95%: the rule of three), and do not compress at all.
+        At 95% confidence they are at most 3 in the number of sampled batches (the rule of three). They are assumed
+        to be incompressible.
         """
         if self.taken == self.batches or not self.taken:
             return 0.0

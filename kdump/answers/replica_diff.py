@@ -206,7 +206,7 @@ def compare(
 
 
 def _truncation(left: Lineage, right: Lineage) -> tuple[Side | None, int | None]:
-    """Return the side with the older history, and the offset to which it truncates; both None if nothing goes."""
+    """Return the side with the older history, and the offset to which it truncates; both None without a truncation."""
     cut = left.truncation(right)
     if cut is not None:
         return "left", cut

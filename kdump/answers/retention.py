@@ -60,7 +60,7 @@ _KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TopicRetention:
-    """The configs of a topic that decide; ``from_`` has the source of each.
+    """The configs of a topic that decide about deletion; ``from_`` has the source of each.
 
     If ``known`` is false, they are Kafka's defaults and decide nothing.
     """
@@ -80,7 +80,7 @@ class TopicRetention:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRetention:
-    """A segment, and whether a check at the time in question deletes it, and why. Times are in ms.
+    """A segment: whether a check at the given time deletes it, and why. Times are in ms.
 
     ``deletable`` is None if the topic's configs decide it and are unknown. ``blocks`` is the number of due segments
     that stay because this one does, ``blocks_bytes`` their size.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SchemaReference:
-    """A schema that another one refers to: ``name`` is its name there."""
+    """A schema that another schema refers to by ``name``."""
 
     name: str
     subject: str
@@ -58,7 +58,7 @@ class SchemaLine:
 
 @dataclass(frozen=True)
 class SubjectLine:
-    """A subject: the state of its least deleted version, the versions in that state, its own config and mode."""
+    """A subject: the state of its least deleted version, the versions in this state, its own config and mode."""
 
     kind: ClassVar[str] = "subject"
     subject: str

@@ -76,7 +76,7 @@ class _CoordinatorLog:
 class TransactionalIds(Collector):
     """Gathers the last state of each transactional id.
 
-    Of several replicas the one counts whose log end has the greatest leader epoch, then the greatest offset.
+    The replica whose log end has the greatest leader epoch, then the greatest offset, counts.
     """
 
     def __init__(self) -> None:
@@ -159,8 +159,8 @@ class TransactionalIds(Collector):
 class KnownIds:
     """All transactional ids by producer id.
 
-    ``is_whole``: every partition of ``__transaction_state`` is there. ``condition`` is the assumption of this if no
-    metadata log has their number.
+    ``is_whole``: every partition of ``__transaction_state`` is in the paths. ``condition`` is the assumption in
+    words if no metadata log has their number.
     """
 
     def __init__(

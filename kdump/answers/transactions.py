@@ -107,7 +107,7 @@ class PartitionTransaction:
     terminate: str | None = None
     """The command that ends a transaction of a coordinator past its timeout, or without a timeout."""
     two_phase: bool = False
-    """Whether it has no timeout, since a decision outside of Kafka ends it (KIP-939)."""
+    """Whether it has no timeout, because a coordinator outside of Kafka ends it (KIP-939)."""
     last_transactional_id: str | None = None
     """The id whose current, previous or next producer id this is, even if it does not name the partition."""
     held_back: int = 0

@@ -548,7 +548,7 @@ class _StartFindings:
             level=Level.LOG,
             file=index,
             kind=Code.INDEX_BEYOND_LOG,
-            text=f"after the clean stop a start reads the log end from this index, and its newest entry points past the "
+            text="after the clean stop a start reads the log end from this index, and its newest entry points past the "
             f"log: the log would end at {log.log_end_offset}, and {many(records, 'record')} would not be served",
             loses=records,
             advice="Move the indexes of the segment away: a broker rebuilds them.",

@@ -66,7 +66,7 @@ class Started:
         self.known = self.name
 
     def join(self, found: list[Finding]) -> list[Finding]:
-        """Return the findings that are not in ``found``. A fatal one in ``found`` gets the commands of the same file."""
+        """Return the findings that are not in ``found``, and add commands to a fatal one there on the same file."""
         new = []
         for one in self.findings:
             same = (at for at, held in enumerate(found) if one.fatal and held.fatal and held.file == one.file)

@@ -1,1 +1,1 @@
-"""The checks: they take regions and yield findings."""
+"""Checks of logs and of the files beside them. Their results are findings."""

@@ -1,4 +1,4 @@
-"""Offsets that the files beside a log prove: it began at or before one offset, and reached at least another."""
+"""The greatest start offset and the least end offset that a log can have, by the files beside it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
 
 
 def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the offset at or before which the log began, as each kind of file proves.
+    """Return the greatest offset at which the log can have begun, by each kind of file.
 
     A broker that deletes segments or records raises the first epoch with the log start offset
     (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames the log file of a
@@ -76,9 +76,9 @@ def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
 
 
 def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:
-    """Yield each offset that a group has committed, with its topic and partition; of a share group the start offset.
+    """Yield each committed offset of a group (of a share group its start offset), with its topic and partition.
 
-    ``partition`` is one of ``topic``, the topic of a coordinator. ``names``: topic id -> name. Unreadable records are
+    ``partition`` belongs to ``topic``, a coordinator's topic. ``names``: topic id -> name. Unreadable records are
     skipped.
     """
     for record in _records(topic, partition):

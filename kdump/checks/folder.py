@@ -1,4 +1,4 @@
-"""Checks the files beside the segments of a partition folder: each is read, and problems are findings."""
+"""Reads and checks the files beside the segments of a partition folder."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class IndexCheck:
     """Checks the indexes of one segment against its batches, which are passed in order."""
 
     def __init__(self, files: SegmentFiles, partition: PartitionState | None = None) -> None:
-        """``partition`` is the state after the segments before, if they were read."""
+        """``partition`` is the state after the previous segments, if they were read."""
         self.files = files
         self.partition = partition or PartitionState()
         base = files.base_offset
@@ -230,7 +230,7 @@ class IndexCheck:
         return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Yield a remark on two sizes that no broker leaves: it preallocates and trims both indexes together.
+        """Yield a remark on two sizes that a broker does not leave: it preallocates and trims both indexes together.
 
         An empty ``.index`` with several time entries is normal: each clean stop writes one (LogSegment.close).
         """

@@ -75,11 +75,10 @@ class LogCheck:
 
     ``findings`` has the findings on single segments, :meth:`finish` yields those on the whole log.
 
-    ``records``: also the records in batches are checked; those of one of Kafka's own topics are decoded too. ``epochs``
-    are those of leader-epoch-checkpoint, or None without one. ``cleaned``: compaction may have left gaps; None if no
-    file shows it. ``first_dirty`` is the offset from which on no cleaner has removed records. It is known only for
-    partitions with one replica, since a follower copies the gaps of its leader. ``at`` is now in ms: later timestamps
-    are in the future.
+    ``records``: check the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
+    leader-epoch-checkpoint, or None without the file. ``cleaned``: compaction may have left gaps; None if no file shows
+    it. ``first_dirty``: no cleaner has removed records from this offset on. It is known only for partitions with one
+    replica, since a follower copies the gaps of its leader. ``at`` is the current time in ms.
     """
 
     def __init__(
@@ -130,7 +129,7 @@ class LogCheck:
 
     @property
     def may_share(self) -> bool:
-        """Whether other processes can check the records: the kernel does, except for Kafka's own topics."""
+        """Whether other processes can check the records: only with the kernel, and not of Kafka's own topics."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
@@ -225,7 +224,7 @@ class LogCheck:
         self.next_offset = self._base = base_offset
 
     def end(self, region: Damage | Trailing | Padding) -> None:
-        """Add the finding on a region that is no batch."""
+        """Add the finding on a region that is not a batch."""
         self.wants_recovery = True
         self._producers.clear()
         if isinstance(region, Damage):
@@ -585,7 +584,7 @@ class LogCheck:
         )
 
     def _around(self, batch: RecordBatch) -> str:
-        """Return the advice on such a batch: the commands that copy the batches before and after it."""
+        """Return the advice on a batch that stops consumers: the commands that copy the batches before and after it."""
         if METADATA_LOG in self._file:
             return "It was written so: the replay of the metadata breaks at it. Take the log of another controller."
         try:

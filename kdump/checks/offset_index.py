@@ -310,7 +310,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the number of the first of two or more last entries that all point past the log; ``count`` if none do."""
+    """Return the number of the first entry after which all (two or more) point past the log; ``count`` if none do."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -318,7 +318,7 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
 
 
 def and_all_after(slot: int, lost: int, count: int) -> str:
-    """Return the end of the message on entry ``lost``, which covers all later entries too; else an empty text."""
+    """Return the end of the message on an entry: a text on all later entries for entry ``lost``, else empty."""
     if slot != lost:
         return ""
     return f", as do all {count - slot - 1} after it: the log lost its end, or they are of another log"

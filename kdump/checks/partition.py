@@ -265,7 +265,7 @@ class _IndexPass:
             self._is_over = not self._takes(batches)
 
     def end(self, region: Damage | Padding | Trailing) -> None:
-        """Continue at the first region that is no batch with Kafka's reader: it may hold batches with a wrong CRC."""
+        """Continue with Kafka's reader at a region that is not a batch: it may hold batches with a wrong CRC."""
         if self._is_over:
             return
         self._is_over = True

@@ -76,7 +76,7 @@ class _TieredPartition(NamedTuple):
         return posixpath.join(self.shown, name) if stored is None else stored.name
 
     def may_hold(self, listed: RemoteSegment) -> bool:
-        """Return whether a segment may exist that was not found, because it or a folder above it is unreadable."""
+        """Return whether a segment that was not found may exist: it, or a folder above it, is unreadable."""
         if listed.id in self.unread.segments or (self.remote is None and self.unread.folders):
             return True
         return any(f"{self.shown}/".startswith(f"{one.rstrip('/')}/") for one in self.unread.folders)

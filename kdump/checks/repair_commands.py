@@ -32,7 +32,7 @@ def aside(path: str) -> str:
 def swaps_aside(path: str) -> str:
     """Return the shell command that moves a ``.log.swap`` file and the index ``.swap`` files of its base offset.
 
-    Without the latter a start would replace the log's index files by them.
+    If only the log moved, a start would replace the index files of the log by the index ``.swap`` files.
     """
     stem = path.removesuffix(f".{file_names.LOG}.{file_names.SWAP}")
     return aside(path) if stem == path else aside(path).replace(shell_path(path), f"{shell_path(stem)}.*.swap")

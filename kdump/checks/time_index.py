@@ -93,7 +93,7 @@ class TimeIndexCheck(IndexFileCheck):
             self._previous_last = last
 
     def free(self, run: Run, row: int, until: int) -> int:
-        """Return the first row from ``row`` on whose batch an entry may name, or ``until`` if there is none before."""
+        """Return the first row between ``row`` and ``until`` whose batch an entry may name; ``until`` without one."""
         if row == until or run.greatest("last_offset", row, until) < self.next_offset:
             return until
         return next(at for at in range(row, until) if run.field("last_offset", at) >= self.next_offset)

@@ -290,7 +290,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the result of a start. ``would``: as remarks, for a start that is not the next one."""
+    """Yield the findings on the result of a start. ``would``: as remarks, because the next start differs."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         yield Finding(

@@ -138,7 +138,7 @@ class Answering:
         if self._named == self.asked.topics:
             self._absent(self.asked.missing(finder.met, where))
         every = self.asked.every_folder
-        if self.asked.is_choosy:  # a log without a name is of no selected topic
+        if self.asked.is_choosy:  # a log without a name has none of the selected topics
             found = [one for one in found if one.topic is not None]
         named = with_names(found, self.session.note, name=loose, every=every)
         if every:

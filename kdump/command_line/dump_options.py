@@ -132,7 +132,7 @@ class DumpOptions:
             raise UsageError("--fields needs a format with columns: add -o jsonl, json, csv or table")
         if (self.no_payload or self.keys_only) and plain:
             raise UsageError("--no-payload and --keys-only cannot be combined with -o raw or -f; --redact can")
-        self.columns  # noqa: B018  it refuses what is no column
+        self.columns  # noqa: B018  it refuses an unknown column
         if self.jobs is not None and self.jobs > 1 and self.output in WHOLE:
             raise UsageError(f"--jobs cannot be combined with -o {self.output}, which is one document: try -o jsonl")
         self._refuse_proof()

@@ -79,7 +79,7 @@ class ChunkStart(NamedTuple):
     """The byte at which a part of a segment starts; see :class:`kdump.parallel.costs.SegmentPart`."""
 
     reached: int = 0
-    hops: int = BUDGET
+    skips_left: int = BUDGET
     is_over: bool = False
 
 
@@ -161,7 +161,7 @@ class PieceWork:
 
         turn.when_come(hear)
         found, records, has_reported = False, 0, False
-        part.start, part.hops, part.is_over = (0, part.hops, False) if is_first else start
+        part.start, part.skips_left, part.is_over = (0, part.skips_left, False) if is_first else start
         if part.is_over or part.start >= part.stop:
             part.reached = part.start
         else:
@@ -171,7 +171,7 @@ class PieceWork:
             has_reported = is_first or not before.has_reported
             if has_reported:
                 self._reader.note_lost(segment, part.lost)
-        after = ChunkStart(part.reached, part.hops, part.is_over)
+        after = ChunkStart(part.reached, part.skips_left, part.is_over)
         said = self._said(turn)
         return PrintedPiece(
             said, found, records, piece.size, after, turn.has_written, has_reported, ends_segment=piece.ends_segment

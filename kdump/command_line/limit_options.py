@@ -94,7 +94,7 @@ def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> 
 PATHS: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH, callback=_log_dirs)
 """The paths that a command reads. One argument may have several log dirs with commas, as in ``log.dirs``."""
 ONE_EACH: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH)
-"""The same, but each argument stays unchanged: it has the log dirs of one broker."""
+"""Paths; each argument stays unchanged, and has the log dirs of one broker."""
 
 
 def in_paths(text: str, *, required: bool = True) -> Callable[[FC], FC]:

@@ -21,9 +21,9 @@ FLAGS: Final = {
 
 
 def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
-    """Return the arguments of :func:`classic` for a command line that holds --files and flags alone, as most do.
+    """Return the arguments of :func:`classic` for a command line with only --files and flags; None for any other.
 
-    None for any other. To import click takes as long as the dump of a small file.
+    To import click takes as long as the dump of a small file.
     """
     files: list[str] = []
     flags: dict[str, Any] = {}

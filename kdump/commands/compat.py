@@ -18,12 +18,12 @@ WIDTH: Final = 100
 """Columns of a line in a pipe or file."""
 
 
-@click.command(short_help="List the outputs that --compat chooses from.")
+@click.command(short_help="List the outputs that --compat can print.")
 @click.argument("release", required=False)
 def command(release: str | None) -> None:
-    """List the outputs that --compat chooses from: the first release of each, and what changed there.
+    """List the outputs that --compat can print: the first release of each, and its changes.
 
-    With RELEASE (such as 3.6.1), show only the one that holds it.
+    With RELEASE (such as 3.6.1), show only the output of this release.
     """
     for change in releases.CHANGES if release is None else [releases.find(release)]:
         click.echo(line(change))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MANY: Final = 3
-"""Partitions that are named where there may be many."""
+"""The most partitions that a message lists."""
 
 
 @click.command("diff")
@@ -49,10 +49,10 @@ def command(*, records: bool, **options: Any) -> int:
                loses the records after it
     different  records differ within one leader epoch: one side is damaged
 
-    Borders of segments, indexes, snapshots and the log start offset are no differences. Leader epochs come from
-    leader-epoch-checkpoint, or from the batches where that lags. Without epochs (before Kafka 0.11) truncateTo is null.
+    Segment boundaries, indexes, snapshots and log start offsets are not compared. Leader epochs come from
+    leader-epoch-checkpoint, or from the batches if it lags. Without epochs (before Kafka 0.11) truncateTo is null.
 
-    Exit status: 0 whatever differs, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only
+    Exit status: 0 compared, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only
     derived files are wrong.
     """
     run = Answering(options)

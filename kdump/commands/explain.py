@@ -48,9 +48,9 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
       kdump explain orders-0@1234 --in /var/kafka --remote /var/tiered
       kdump explain orders-0@1234 --in /broker1/kafka --in /broker2/kafka
 
-    OFFSET is one offset, or A..B (both included): offsets of one reason make one
-    line. Log dirs with another node.id in meta.properties are other brokers': the first
-    broker's log is explained, the others are its replicas. Topics, their deletion
+    OFFSET is one offset, or A..B (both included): offsets with the same reason are
+    one line. Log dirs with another node.id belong to other brokers: the log of the
+    first broker is explained, the others are its replicas. Topics, their deletion
     and configs come from __cluster_metadata, if the paths have it.
 
     \b
@@ -77,7 +77,7 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
     brokers are in no log dir: retention is computed from topic configs and dynamic
     broker configs.
 
-    Exit status: 0 whatever the reason, 1 something cannot be read, 2 wrong usage,
+    Exit status: 0 explained, 1 something cannot be read, 2 wrong usage,
     3 a log is damaged, 4 only derived files are wrong.
     """
     ranges = [_range(text) for text in asked]

@@ -86,11 +86,11 @@ def command(
       kdump get orders-0@1234 --in /var/kafka --remote /var/tiered
       kdump get @1234 --in segment-of-a-customer.log
 
-    @1234 alone means that offset of every partition in PATH. A segment that is named itself counts as the
-    partition asked for where its folder has no partition's name.
+    @1234 alone means that offset of every partition in PATH. A segment as PATH counts as the requested
+    partition if its folder is not named like a partition.
 
-    Exit status: 0 found, 1 something cannot be read, 2 wrong usage, 3 damage was met (a batch with a wrong crc is shown
-    as such; of a record that cannot be read --batch and --hexdump show the batch), 5 the files do not hold the record.
+    Exit status: 0 found, 1 something cannot be read, 2 wrong usage, 3 damage was met (a batch with a wrong crc is
+    marked; --batch and --hexdump show the batch of an unreadable record), 5 the files do not hold the record.
     """
     found = re.fullmatch(r"(?:(.+)-(\d+))?@(\d+)", what, re.ASCII)
     if found is None:
@@ -157,7 +157,7 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the partitions that are meant: all where ``topic`` is None; loose segments where none has the name."""
+    """Return the selected partitions: all without a ``topic``; segments without a topic if no partition matches."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
@@ -241,7 +241,7 @@ def show(
     hexdump: bool,
     output: str,
 ) -> None:
-    """Print the record of ``offset``, or the whole batch where that is None."""
+    """Print the record of ``offset``, or the whole batch without one."""
     if hexdump:
         out.write(f"{item.file.name}\n".encode("utf-8", "backslashreplace"))
         try:
@@ -336,7 +336,7 @@ def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[st
 
 
 def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | None, DamageError | None]:
-    """Return the batch that covers an offset, and why its record cannot be read: None if the cleaner took it."""
+    """Return the batch that covers an offset, and the error of its record; None if the cleaner removed the record."""
     for item in _near(partitions, offset):
         if item.base_offset <= offset <= item.batch.last_offset:
             try:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RESET: Final = "reset-csv"
 _GLOB: Final = re.compile(r"[*?\[]")
 _MANY: Final = 5
-"""Absent partitions that are named where there may be many."""
+"""The most absent partitions that a message lists."""
 
 
 @click.command("groups", help=HELP)

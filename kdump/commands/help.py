@@ -26,7 +26,7 @@ MADE: Final = {
 }
 """Topics whose pages are made from the options."""
 REFERENCE: Final = ("five-minutes", "container", "exit-codes", "finding-codes", "paths", "records")
-"""Topics that are about no incident."""
+"""Topics that are not incidents."""
 INCIDENTS: Final = {
     "the broker does not start, or a disk is in doubt": "kdump check /var/kafka",
     "batches are damaged": "kdump salvage /broker1 /broker2 --out /mnt/rescue",

@@ -37,7 +37,7 @@ ONLY: Final = {
     "sql": {"param"},
     "sql_schema": set(),
 }
-"""The options of tools that have not all of their command."""
+"""The options of tools that lack some options of their command."""
 _COMMON: Final = {"paths", "topics", "partitions", "at"}
 _FORM: Final = {"output", "quiet", "no_pager", "as_json", "verbose", "folder", "import_script", "show_secrets"}
 _HOW: Final = {"jobs", "master", "conf", "packages", "cache", "max_batch_bytes", "remote", "remote_keys", "configs"}

@@ -94,16 +94,16 @@ def command(**options: Any) -> int:
     The value of a config is hidden unless Kafka knows its name and its type is not PASSWORD. SCRAM salts and keys are
     hidden too. --show-secrets shows them. --write-snapshot always writes them.
 
-    Where the replay breaks (a record for a topic that is not there, an unknown type, damage, a gap), standard error
-    names offset and record. That record is left out, and the rest is answered.
+    If the replay breaks (a record for an absent topic, an unknown type, damage, a gap), standard error names the
+    offset and the record. The answer leaves this record out.
 
-    Several PATHs are copies of one quorum's log: they are merged by offset and leader epoch. Where the files do not
+    Several PATHs are copies of one quorum's log: they are merged by offset and leader epoch. If the files do not
     prove that a record is committed, "committed" of an event is null.
 
-    No record says who asked for a change: principals stand in ACLs, SCRAM users and tokens alone. The history begins
-    where the log does. Client defaults and configs of properties files are in no record.
+    No record has the principal that made a change: only ACLs, SCRAM users and tokens have principals. The history
+    begins with the log. Client defaults and configs of properties files are in no record.
 
-    --definitions is for a cluster that takes no log dirs: a script of kafka-topics.sh, kafka-configs.sh and
+    --definitions is for a cluster without access to its log dirs: a script of kafka-topics.sh, kafka-configs.sh and
     kafka-acls.sh, or KafkaTopic and KafkaUser resources. No file has the passwords of SCRAM users: the script asks for
     new ones, and keeps mechanism and iterations.
 
@@ -112,7 +112,7 @@ def command(**options: Any) -> int:
     --voters gives the snapshot another quorum, when most controllers are lost and the brokers are whole. PATHs are the
     metadata log dirs of all controllers and brokers that are left: the snapshot ends beyond each copy, so that brokers
     load it. A voter whose meta.properties is not there needs its directory id: 1@controller1:9093:DIRECTORYID.
-    Controllers that are gone are not registered in it. Standard error says where the file goes.
+    Other controllers are not registered in it. Standard error prints where to put the file.
 
     Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met, or the replay breaks.
     """

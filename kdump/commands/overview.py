@@ -1,6 +1,6 @@
 """``kdump PATH``: the contents, a check of the headers, and the commands to run next.
 
-The log is read where it has at most CHECKED bytes: a check of the headers of 1 GiB takes about a second.
+A log of at most CHECKED bytes is checked: a check of the headers of 1 GiB takes about a second.
 """
 
 from __future__ import annotations

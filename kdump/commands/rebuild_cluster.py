@@ -88,12 +88,12 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     damaged ones. They are opened read-only. Brokers of ZooKeeper are read, too; the new cluster is one of KRaft.
 
     DIR gets a log dir node-ID for each node, with all topics, configs, ACLs, SCRAM users, quotas, offsets and
-    transactions that are left; node-ID.properties with the lines that server.properties needs; account.json with all
-    that was taken, merged, left out or lost; lost+found with what has no place.
+    transactions that are left; node-ID.properties with the lines that server.properties needs; account.json with the
+    copied, merged, omitted and lost offsets; lost+found with the omitted bytes.
 
-    Of each partition the copy of the newest leader epoch counts, then the longest. Every batch is verified; a damaged
-    one is taken from another copy. Topics that were deleted and created again are distinguished by their ids. A
-    partition that no volume has is empty and begins at the highest offset that was committed or checkpointed.
+    Each partition is taken from the copy with the newest leader epoch, then the highest end offset. Every batch is
+    verified; a damaged one is taken from another copy. Topics that were deleted and created again are distinguished by
+    their ids. A partition that no volume has is empty and begins at the highest committed or checkpointed offset.
 
     Without a metadata log topics come from folders, and --release is needed. Their configs, ACLs and users are lost.
 

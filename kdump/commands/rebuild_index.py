@@ -48,10 +48,9 @@ def command(
       kdump rebuild-index /var/kafka --topic orders --out fresh
       kdump rebuild-index 00000000000000000064.log --out new --entry-offset first
 
-    PATH is a segment, a partition's folder, a log dir or a glob. The new files have the segment's name; those of a
-    folder stand in a folder of its name in DIR. Before they are put beside a log, the broker must be stopped. Earlier
-    segments are read where transactions of a segment may have begun there. Without aborted transactions there is no
-    .txnindex, as with a broker.
+    PATH is a segment, a partition's folder, a log dir or a glob. The new files have the segment's name. Those of a
+    folder are in a folder of its name in DIR. Stop the broker before you move them to a log. Earlier segments are read
+    if transactions may have begun there. Without aborted transactions there is no .txnindex, as with a broker.
 
     Exit status: 0 fine, 1 something cannot be read or written, 2 wrong usage, 3 a log is damaged (nothing is written
     for that segment, and for later ones of its folder).

@@ -77,19 +77,19 @@ def command(
       kdump report /var/kafka --text
       kdump report /var/kafka --json | jq '.answers.du.lines[]'
 
-    The page has a verdict with what to do next; bytes by topic and partition; what came in over time; a map of damage;
-    what retention deletes on the coming days; codecs and batches; transactions, groups, replicas and metadata events.
-    It is one file that asks nothing of a network, and holds no keys and values of records. Each part names the command
-    that repeats its numbers. The page needs Jinja2 and vl-convert-python: pip install 'kdump[report]'.
+    The page has a verdict with the next commands; bytes by topic and partition, and over time; a map of damage; the
+    segments that retention deletes on the next days; codecs and batches; transactions, groups, replicas and metadata
+    events. It is one file that needs no network, without keys and values of records. Each part names the command that
+    prints its numbers. The page needs Jinja2 and vl-convert-python: pip install 'kdump[report]'.
 
     --json prints one object: "answers" has the lines of each command as -o jsonl prints them, and the command line.
     -o jsonl prints the same lines, each with "answer" first.
 
     All files are read in one pass, batches by their headers and checksums; records are not decompressed. Log dirs of
-    several brokers (by meta.properties) are compared, which reads them once more. What retention deletes is shown of
+    several brokers (by meta.properties) are compared, which reads them once more. Retention is shown for
     topics whose configs __cluster_metadata of the given paths has, or --config gives, as in kdump retention.
 
-    Exit status: 0 made, 1 something cannot be read, or a topic or partition that was asked for is not there, 2 wrong
+    Exit status: 0 made, 1 something cannot be read, or a requested topic or partition is absent, 2 wrong
     usage, 3 a log is damaged, a broker would not start, or records are missing or would be lost, 4 only derived files
     are wrong.
     """
@@ -102,7 +102,7 @@ def command(
             raise UsageError("--out writes the page: leave out --json and -o, or --out")
     elif overwrite:
         raise UsageError("--overwrite needs --out")
-    from kdump.report import gathering  # every answer there is: --help does without
+    from kdump.report import gathering  # all answers: --help does without
 
     run = Answering({**options, "output": output}, leftovers=True, every_folder=True, also=gathering.ALSO, judges=True)
     report = _made(run, around, given)

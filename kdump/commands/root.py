@@ -63,7 +63,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "More": {
         "help": "Explain a command, an incident or a topic; without one, list them.",
-        "compat": "List the outputs that --compat chooses from.",
+        "compat": "List the outputs that --compat can print.",
         "completion": "Print the completion script of a shell.",
     },
 }
@@ -104,7 +104,7 @@ def _releases(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
 
 
 class Once(click.Option):
-    """An option that may be given once only, as in the original."""
+    """An option that may be given only once, as in the original."""
 
     def __init__(self, names: list[str], /, **rest: Any) -> None:
         default = rest.pop("default", None)

@@ -141,10 +141,10 @@ def command(
       kdump spark-export hdfs://node:8020/logs --out hdfs://node:8020/lake
       kdump spark-export backup --out lake --master spark://host:7077
 
-    PATH is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). DIR/_damaged holds the bytes
-    that are damaged, DIR/_manifest.json accounts for every byte of the input. Rows are counted before
-    and after: the export fails when one is missing. DIR appears, or is replaced, when all is written: whenever an
-    export is killed, run it again. One export at a time writes into DIR.
+    PATH is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). DIR/_damaged holds the damaged bytes,
+    DIR/_manifest.json accounts for every byte of the input. Rows are counted before and after: the export fails if
+    one is missing. DIR appears, or is replaced, when all is written: if an export is killed, run it again. One export
+    at a time writes into DIR.
 
     Exit status: 0 all is well, 1 something cannot be read or written, 2 wrong usage, 3 damage was met.
     """

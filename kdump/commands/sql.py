@@ -37,7 +37,7 @@ FORMS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
 MEMORY: Final = 128 << 20
 """Bytes of memory that DuckDB may take, by default."""
 BESIDE: Final = 1 << 30
-"""Bytes beside that: DuckDB does not count constants and lists, which would take all memory of a machine."""
+"""Additional bytes: DuckDB does not count constants and lists, which could take all memory of a machine."""
 MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'"
 
 
@@ -107,8 +107,9 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
       kdump sql --schema
 
     Each kind of line that a command prints with -o jsonl is a view: records, batches, damage, offsets, transactions,
-    groups, stats and more. Conditions on topic, partition, offset, timestamps, key and producerId choose what is read.
-    Only SELECT and EXPLAIN run; a query opens no file and changes nothing. PATHs alone, on a terminal, open a prompt.
+    groups, stats and more. Conditions on topic, partition, offset, timestamps, key and producerId limit the
+    reading. Only SELECT and EXPLAIN run; a query opens no file and changes nothing. PATHs alone, on a terminal, open a
+    prompt.
 
     Exit status: 0 answered, 1 something cannot be read or the query fails, 2 wrong usage or a wrong query, 3 damage
     was met, 4 only derived files are wrong.

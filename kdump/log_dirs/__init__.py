@@ -1,1 +1,1 @@
-"""Where files come from: folders, archives and object stores as partitions with their segments."""
+"""Finds partitions and their segments in folders, archives and object stores."""

@@ -99,7 +99,7 @@ class LocalFile:
     watch: ClassVar[Watch | None] = None
     """With ``--cache drop``: the object that evicts pages after reads, for all files of the process."""
     meter: ClassVar[Meter | None] = None
-    """Counts the bytes of all reads, where it is set."""
+    """Counts the bytes of all reads, if it is set."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)

@@ -79,7 +79,7 @@ def seconds() -> float:
 class Retries:
     """Retries the operations of one store. Ctrl-C ends a pause.
 
-    After an operation has failed in all its tries, other operations get one try each. After an error of transport that
+    After an operation has failed in all its tries, other operations get one try each. After an error of transport this
     ends with the next answer of the store; after a denial of access it does not end. Before the first answer a denial
     is not retried, because keys that never worked are wrong.
     """

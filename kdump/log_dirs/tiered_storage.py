@@ -2,13 +2,13 @@
 
 Below ``<prefix>/<topic>-<topic id>/<partition>`` Aiven's remote storage manager writes for each segment a ``.log``, an
 ``.indexes`` and a ``.rsm-manifest`` (:mod:`kdump.formats.rsm_manifest`). :class:`TieredFiles` lists them as a
-decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txnindex``. It leaves out the producer snapshot:
-that has the state at the segment's end, one in a log dir the state at its start. Files without a manifest, such as
-plain copies by other managers, are listed unchanged.
+decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txnindex``. It leaves out the producer snapshot,
+which has the state at the end of the segment; a snapshot in a log dir has the state at the start. Files without a
+manifest, such as plain copies by other managers, are listed unchanged.
 
 A broker deletes local segments that are copied. The log then begins in remote storage and ends on the broker's disk,
 and some segments are in both places: the local ones are read. Remote segments overlap each other after a change of
-leader, because the new leader copies segments with other borders. Each offset is read once, from the later epoch.
+leader, because the new leader copies segments with other offsets. Each offset is read once, from the later epoch.
 """
 
 from __future__ import annotations

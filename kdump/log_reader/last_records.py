@@ -135,7 +135,7 @@ AT_ONCE: Final = 1 << 12
 def backwards(segment: Segment) -> Iterator[SegmentPart]:
     """Yield the parts of a segment from the last to the first. Each starts at a valid batch or at byte 0.
 
-    A segment that is no local file is one part. Raises UnreadableError.
+    A segment that is not a local file is one part. Raises UnreadableError.
     """
     with segment.open() as source:
         stop, size = source.size, FIRST

@@ -1,7 +1,7 @@
 """Reads the batches that a running broker appends to a partition.
 
-A broker appends to the last segment, and then starts a new one. Bytes at the end that are no valid batch may still be
-being written: they are damage if the next poll finds the same position and file size.
+A broker appends to the last segment, and then starts a new one. Bytes at the end that are not a valid batch may be
+part of an unfinished write: they are damage if the next poll finds the same position and file size.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The reader of partitions: batches and records that a filter takes, in offset order, and damaged ranges.
+"""The reader of partitions: the batches and records that a filter selects, in offset order, and damaged ranges.
 
-Segments and bytes that cannot hold what is wanted are skipped (:mod:`kdump.log_reader.segment_choice`).
+It skips segments and bytes that cannot hold selected records (:mod:`kdump.log_reader.segment_choice`).
 """
 
 from __future__ import annotations

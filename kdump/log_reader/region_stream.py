@@ -66,9 +66,9 @@ def part_of(
     first = segment.base_offset if part.start == 0 else None
     kinds = _kinds(source, runs=runs, packed=packed)
     reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=kinds)
-    for region in reader.read_part(part.stop, part.hops):
+    for region in reader.read_part(part.stop, part.skips_left):
         yield region, None
-    part.reached, part.hops = reader.reached, reader.hops
+    part.reached, part.skips_left = reader.reached, reader.skips_left
 
 
 def batches_of(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region, None, None]:

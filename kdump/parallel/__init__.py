@@ -1,1 +1,1 @@
-"""Work that several threads or processes share: the engine for chunks, and what several workers cost and gain."""
+"""Distributes work over threads and processes, and chooses their number."""

@@ -72,7 +72,7 @@ UNPACKING: Final = 8
 """The cost of a compressed byte divided by that of an uncompressed one."""
 
 BUDGET: Final = 1 << 16
-"""Records that a search through damage may skip in vain, beyond those that the size of the file allows."""
+"""Records that a search through damage may skip without success, in addition to those that its progress allows."""
 UNKNOWN: Final = -(1 << 63)
 """Stands for the last offset before a part until it is known. Any offset after it is a gap."""
 
@@ -102,15 +102,15 @@ class SegmentPart:
     """A part of a segment: from the batch at ``start`` to the first one at ``stop`` or after it (bytes).
 
     The other attributes are results of the reader. ``reached`` is the position of the first batch after the part.
-    ``is_over`` is whether later parts are not needed. ``hops`` is the rest of the budget for damage
+    ``is_over`` is whether later parts are not needed. ``skips_left`` is the rest of the budget for damage
     (:class:`kdump.segments.resync.ResyncReader`), ``lost`` the number of bytes that the file lost while it was read.
     """
 
-    __slots__ = ("hops", "is_over", "lost", "reached", "start", "stop")
+    __slots__ = ("is_over", "lost", "reached", "skips_left", "start", "stop")
 
     def __init__(self, start: int, stop: int) -> None:
         self.start, self.stop = start, stop
-        self.hops = BUDGET
+        self.skips_left = BUDGET
         self.reached = self.lost = 0
         self.is_over = False
 

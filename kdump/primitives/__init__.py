@@ -1,1 +1,1 @@
-"""Types of the wire, checksums, compression, Java's text: what everything else is built of."""
+"""Kafka's primitive types, checksums, compression, Java's text, processes and the terminal."""

@@ -10,7 +10,7 @@ A batch has its codec in the lowest three bits of its attributes (KIP-98; zstd: 
 * zstd: RFC 8878 frames, one after the other.
 
 Libraries are imported on first use. The streams of usual clients are decompressed in one call; any other stream is read
-in steps, which find damage. isal decompresses gzip twice as fast as zlib, where it is installed. zlib reports damage.
+in steps, which find damage. isal, if it is installed, decompresses gzip twice as fast as zlib. zlib reports damage.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _ZSTD_AT_ONCE: Final = 4 << 20
 _ZSTD_SOURCE: Final = 131075
 """Bytes that zstd-jni reads at a time. It accepts a truncated frame if a complete one ends in the same read."""
 _GZIP_STEP: Final = 1 << 14
-"""Bytes given to zlib at a time. The unused rest after a member is copied, so that steps must be small."""
+"""Bytes given to zlib at a time. The unused rest after a member is copied, so steps must be small."""
 _GZIP_PLAIN_HEADER: Final = b"\x1f\x8b\x08" + bytes(7)
 _GZIP_HEADER_CRC, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT, _GZIP_RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
 """Flags in the fourth byte of a gzip header (RFC 1952)."""

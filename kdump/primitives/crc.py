@@ -22,8 +22,8 @@ class Checksum(Protocol):
 def _fastest() -> Checksum:
     """Return the CRC-32C of the package crc32c, or else the slower one of crcmod.
 
-    Only the compiled module of crc32c is loaded if possible: the package's import takes longer than reading a small
-    file.
+    If possible only the compiled module of crc32c is loaded: the import of the package takes longer than reading a
+    small file.
     """
     if (
         (package := find_spec("crc32c"))

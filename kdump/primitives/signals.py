@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that ask a program to end."""
 BY_SIGNAL: Final = 128
-"""A shell's exit status for a program that a signal ended is this plus the signal's number."""
+"""A shell adds this to the number of a signal for the exit status of a program that the signal ended."""
 _PR_SET_PDEATHSIG: Final = 1
 
 

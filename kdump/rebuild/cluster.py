@@ -1,4 +1,4 @@
-"""Decide everything about a rebuilt cluster before anything is written."""
+"""Plan the whole rebuilt cluster before anything is written."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def prepare(
     writer: PlanWriter | None = None,
     done: Callable[[PartitionPlan], None] = discard,
 ) -> RebuiltCluster:
-    """Read the volumes, and decide everything about the new cluster. ``done`` is called after each partition.
+    """Read the volumes, and plan the new cluster. ``done`` is called after each partition.
 
     ``writer`` writes each partition as soon as it is planned. Raises UsageError for an option that does not fit the
     volumes.

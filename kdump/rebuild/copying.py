@@ -68,7 +68,7 @@ class CopiedFile(NamedTuple):
 
 
 def room(placed: Iterable[PlacedPartition]) -> int:
-    """Return an estimate of the disk space for the partition folders, in bytes: too much rather than too little."""
+    """Return an upper estimate of the disk space for the partition folders, in bytes."""
     needed = 0
     for one in placed:
         count = len(one.plan.segments) + SMALL_FILES

@@ -137,7 +137,7 @@ class PartitionPlan:
     """The path of the producer snapshot at the base offset of the first segment, or None if not needed."""
     highest_producer_id: int = -1
     newest_ms: tuple[tuple[str, int], ...] = ()
-    """Of each copy that was read the path of the last segment, and the newest time of a record in it, in ms."""
+    """The path of the last segment of each copy that was read, and the newest time of a record in it, in ms."""
     has_transactions: bool = False
     """Whether a copy has a batch of a transaction."""
     is_tiered: bool = False

@@ -75,7 +75,7 @@ class Message(RecordBatch):
     ) -> None:
         """Read the message in ``data``, which is without log overhead; ``position`` is that of its entry in the file.
 
-        ``newest`` is the newest magic (0 or 1) of the release whose reader is imitated: it reads others as that magic.
+        ``newest`` is the newest magic (0 or 1) of the imitated release: its reader reads any other magic as this one.
         """
         self.position = position
         self.size = LOG_OVERHEAD.size + len(data)
@@ -343,7 +343,7 @@ class Message(RecordBatch):
     def inner_base(self, last_inner: int) -> int:
         """Return the number to add to inner offsets, which are relative in magic 1 (KIP-31).
 
-        It is 0 in magic 0, and for a wrapper with offset 0: its producer left the offset to the broker.
+        It is 0 in magic 0, and for a wrapper with offset 0, which the producer did not set.
         """
         if self._magic == 0 or self._offset == 0:
             return 0

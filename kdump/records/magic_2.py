@@ -44,7 +44,7 @@ AHEAD: Final = 16 << 20
 CHUNK: Final = 1000
 """Most records that the kernel reads per call."""
 _HELD: Final = 1 << 16
-"""Most records of a compressed batch that are held in memory. Of a larger batch they are read twice."""
+"""Most records of a compressed batch that are held in memory. The records of a larger batch are read twice."""
 _HELD_BYTES: Final = 4 << 20
 """The same limit in bytes: a record header of 3 bytes takes about 110 bytes as an object."""
 

@@ -228,7 +228,7 @@ class RecordBatch(Batches):
 def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | None:
     """Return the error for the first record whose offset does not follow the one before it, or None.
 
-    ``offsets`` are those of the records in order. It is None for a batch from which the cleaner removed records.
+    ``offsets`` are those of the records in order. The result is None if the cleaner removed records.
     """
     if not batch.is_whole:
         return None
@@ -252,7 +252,7 @@ class RecordBytes(NamedTuple):
 
 
 def end_of_lz4_chunks(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
-    """Return the position at which Kafka from 3.6 on stops while it reads ``records``; None if it reads them all.
+    """Return the position at which Kafka from 3.6 on stops reading ``records``; None if it reads them all.
 
     It reads LZ4 through a ChunkedBytesStream, for which an empty block may be the end (KAFKA-14633). ``empty`` are the
     rising positions of empty blocks (:class:`kdump.primitives.compression.UnpackedLz4`).
@@ -265,7 +265,7 @@ def end_of_lz4_chunks(empty: list[int], records: Iterable[RecordBytes]) -> int |
 
 
 def end_of_lz4_bytes(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
-    """Return the position at which Kafka before 3.6 stops while it reads ``records`` of magic 2; None for no stop."""
+    """Return the position at which Kafka before 3.6 stops reading ``records`` of magic 2; None if it reads them all."""
     end = None
     for record in records:
         end = record.end

@@ -1,4 +1,4 @@
-"""A dry run of loading a partition's log when a broker starts: which segments it recovers, truncates or deletes.
+"""A dry run of loading a partition's log when a broker starts: the segments that it recovers, truncates or deletes.
 
 First the broker finishes an interrupted swap. A ``.swap`` file replaces the segments whose offsets it covers,
 without a check of its content. A ``.cleaned`` file of a lower or equal base offset shows that the ``.swap`` file is
@@ -205,7 +205,7 @@ class _Start:
                 segments = self._split(segments, error)  # the broker recovers again
 
     def _recover_once(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
-        """Do the same once. Raises OffsetOverflowError at a segment that must be split."""
+        """Recover once, without a split. Raises OffsetOverflowError at a segment that must be split."""
         below = [number for number, each in enumerate(segments) if base_of(each) <= recovery_point]
         for number in range(below[-1] if below else 0, len(segments)):
             each = segments[number]

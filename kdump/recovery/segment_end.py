@@ -1,4 +1,4 @@
-"""Where one segment ends for a broker that starts, and the records that are lost if it is truncated.
+"""The end of one segment for a broker that starts, and the records that are lost if it is truncated.
 
 Source: Kafka's class LogSegment (``readNextOffset``, ``translateOffset``) as of 4.2.
 """

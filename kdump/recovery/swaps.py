@@ -83,7 +83,7 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
     if not all(_is_of(gone, swap) for swap in swaps):
         return cuts
     kept = sum(_count(each) for each in swaps) - sum(_count(each) for each in gone) + sum(cut.records for cut in cuts)
-    for number, cut in enumerate(cuts):  # records that the swap files hold too, elsewhere
+    for number, cut in enumerate(cuts):  # the swap files hold some of the records elsewhere
         stays = max(0, min(kept, cut.records))
         kept -= stays
         cuts[number] = cut._replace(records=cut.records - stays)
@@ -129,7 +129,7 @@ def _count(each: Segment) -> int:
 
 
 MOST_KEYS: Final = 1 << 18
-"""The most keys that are searched. With more keys, records of keys count as lost."""
+"""The most keys that are searched. With more keys, all records with keys count as lost."""
 
 
 def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:

@@ -44,8 +44,8 @@ def draw(specs: list[dict[str, Any]]) -> list[str]:
 def _held(library: str) -> int:
     """Release the pages of the library's file; return the private bytes of this process, 0 if unknown.
 
-    The pages come back from the page cache in some milliseconds. Otherwise a process must end after fewer charts to
-    stay below 100 MiB: six charts take 2.7 s instead of 1.7 s.
+    The pages come back from the page cache in some milliseconds. Without this a process would have to end after fewer
+    charts to stay below 100 MiB: six charts take 2.7 s instead of 1.7 s.
     """
     import ctypes
 

@@ -2,7 +2,7 @@
 
 A policy in its head (CSP) forbids all requests, and all scripts but the one with a given checksum. Jinja2 escapes every
 text; control characters and those that change the text direction are escaped before. The document is embedded as JSON,
-compressed with gzip, in base64: no character of it means anything to a browser.
+compressed with gzip, in base64: it has no character with a meaning in HTML.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class Column(NamedTuple):
 
 
 # fmt: off
-CONTROL_TYPE: Final = Column("controlType", "string", "state.control_type", "What a control record says, such as ABORT or COMMIT.", optional=True)
-KIND: Final = Column("kind", "string", "state.kind", "What the line is: record, batch or damage.")
+CONTROL_TYPE: Final = Column("controlType", "string", "state.control_type", "The type of a control record, such as ABORT or COMMIT.", optional=True)
+KIND: Final = Column("kind", "string", "state.kind", "The kind of the line: record, batch or damage.")
 _TOPIC: Final = Column("topic", "string", "file.topic", "The topic, from the folder's name.", nullable=True)
 _PARTITION: Final = Column("partition", "int", "file.partition", "The partition, from the folder's name.", nullable=True)
 _FILE: Final = Column("file", "string", "file.name", "The path of the segment.")
@@ -57,21 +57,21 @@ _BATCH: Final = (
     Column("magic", "int", "batch.magic", "The version of the batch format: 0, 1 or 2."),
     Column("codec", "codec", "batch.codec", "none, gzip, snappy, lz4 or zstd."),
     Column("crc", "long", "batch.crc", "The checksum of the batch as stored, unsigned."),
-    Column("crcValid", "boolean", "batch.crc_valid", "Whether it is right; of a message inside a wrapper, whether both are."),
+    Column("crcValid", "boolean", "batch.crc_valid", "Whether the checksum is right. For a message inside a wrapper: whether both checksums are right."),
     Column("leaderEpoch", "int", "batch.partition_leader_epoch", "The epoch of the leader that appended the batch; -1 for none, null below magic 2.", nullable=True),
     Column("producerId", "long", "batch.producer_id", "The producer's id; -1 for none, null below magic 2.", nullable=True),
     Column("producerEpoch", "int", "batch.producer_epoch", "Its epoch; -1 for none, null below magic 2.", nullable=True),
 )
 _TRANSACTION: Final = (
     Column("isTransactional", "boolean", "batch.is_transactional", "Whether the batch belongs to a transaction."),
-    Column("isControl", "boolean", "batch.is_control", "Whether it holds control records, which no consumer is given."),
-    Column("transactionState", "string", "state.transaction", "committed, aborted or open, where isTransactional; none elsewhere; null if unknown.", nullable=True),
-    Column("deleteHorizonMs", "long", "batch.delete_horizon_ms", "When the cleaner may remove the batch's tombstones or markers, in ms; null when it has not been set.", nullable=True),
+    Column("isControl", "boolean", "batch.is_control", "Whether it holds control records, which consumers do not get."),
+    Column("transactionState", "string", "state.transaction", "committed, aborted or open for a transactional batch, else none; null if unknown.", nullable=True),
+    Column("deleteHorizonMs", "long", "batch.delete_horizon_ms", "The time from which the cleaner may remove the batch's tombstones or markers, in ms; null if it is not set.", nullable=True),
     Column("batchAttributes", "int", "batch.attributes", "The attribute bits of the batch as stored."),
 )
 _MARKS: Final = (
-    Column("aboveHighWatermark", "boolean", "state.above_high_watermark", "True at or above the high watermark of replication-offset-checkpoint: no consumer has been given it. Below it false in Arrow, SQL and Python, and left out of JSON lines; null and left out where no checkpoint has one.", optional=True),
-    Column("belowLogStart", "boolean", "state.below_log_start", "True below log-start-offset-checkpoint: deleted for consumers, still in the file. At or above it false in Arrow, SQL and Python, and left out of JSON lines; null and left out where no checkpoint has one.", optional=True),
+    Column("aboveHighWatermark", "boolean", "state.above_high_watermark", "True at or above the high watermark of replication-offset-checkpoint: consumers have not got it. Below it: false in Arrow, SQL and Python, absent in JSON lines. Without a checkpoint: null, and absent in JSON lines.", optional=True),
+    Column("belowLogStart", "boolean", "state.below_log_start", "True below log-start-offset-checkpoint: deleted for consumers, still in the file. At or above it: false in Arrow, SQL and Python, absent in JSON lines. Without a checkpoint: null, and absent in JSON lines.", optional=True),
 )
 
 RECORD: Final = (
@@ -83,14 +83,14 @@ RECORD: Final = (
     Column("timestamp", "timestamp", "record.timestamp", "The same in ISO 8601, UTC; null for -1 and outside the years 1 to 9999.", nullable=True),
     _TIMESTAMP_TYPE,
     Column("key", "binary", "record.key", "The key; null is Kafka's null, which is not the empty key.", nullable=True),
-    Column("keyEncoding", "string", "state.key_encoding", "How the key is written, unless utf8.", optional=True),
+    Column("keyEncoding", "string", "state.key_encoding", "The encoding of the key, unless utf8.", optional=True),
     Column("value", "binary", "record.value", "The value; null is a tombstone.", nullable=True),
-    Column("valueEncoding", "string", "state.value_encoding", "How the value is written, unless utf8.", optional=True),
-    Column("headers", "headers", "record.headers", "The headers in order, duplicates kept: key and value, and encoding where the value is not utf8."),
+    Column("valueEncoding", "string", "state.value_encoding", "The encoding of the value, unless utf8.", optional=True),
+    Column("headers", "headers", "record.headers", "The headers in order, duplicates kept: key and value, and encoding if the value is not utf8."),
     _FILE,
-    Column("position", "long", "batch.position", "Where the record's batch starts in the file, in bytes."),
+    Column("position", "long", "batch.position", "The position of the record's batch in the file, in bytes."),
     Column("batchSize", "int", "batch.size", "The size of that batch in bytes, its log overhead included."),
-    Column("baseOffset", "long", "batch.base_offset", "The first offset of the batch; of a wrapper of magic 0 or 1 that of its first message."),
+    Column("baseOffset", "long", "batch.base_offset", "The first offset of the batch. For a wrapper of magic 0 or 1: the offset of its first message."),
     *_BATCH,
     Column("sequence", "int", "record.sequence", "The record's sequence number; -1 for none, null below magic 2.", nullable=True),
     *_TRANSACTION,
@@ -134,8 +134,8 @@ def decoded_field(name: str) -> Column | None:
 TYPED: Final = (
     Column("keyDecoded", "json", "typed.key", "The key with the types of its subject; null if it has no such value."),
     Column("valueDecoded", "json", "typed.value", "The value with the types of its subject; null if it has no such value."),
-    Column("schemaId", "int", "typed.schema_id", "The schema id that the payload of the subject carries."),
-    Column("problem", "string", "typed.problem", "A short stable word for why a payload has no such value."),
+    Column("schemaId", "int", "typed.schema_id", "The schema id in the payload of the subject."),
+    Column("problem", "string", "typed.problem", "A short stable word for the reason why a payload has no such value."),
     Column("why", "string", "typed.why", "The reason as a sentence."),
 )
 """The columns that a subject adds after ``decoded``, in binary formats and SQL. The schema replaces ``json``."""
@@ -146,16 +146,16 @@ BATCH: Final = (
     _PARTITION,
     Column("baseOffset", "long", "batch.base_offset", "The first offset of the batch."),
     Column("lastOffset", "long", "batch.last_offset", "Its last offset."),
-    Column("count", "int", "batch.count", "The number of records it claims; null below magic 2.", nullable=True),
+    Column("count", "int", "batch.count", "The number of records in its header; null below magic 2.", nullable=True),
     Column("maxTimestampMs", "long", "batch.max_timestamp", "The greatest timestamp as stored, in ms; -1 for none."),
     Column("maxTimestamp", "timestamp", "batch.max_timestamp", "The same in ISO 8601, UTC; null for -1 and outside the years 1 to 9999.", nullable=True),
     _TIMESTAMP_TYPE,
     _FILE,
-    Column("position", "long", "batch.position", "Where the batch starts in the file, in bytes."),
+    Column("position", "long", "batch.position", "The position of the batch in the file, in bytes."),
     Column("batchSize", "int", "batch.size", "Its size in bytes, the log overhead included."),
     *_BATCH,
     Column("baseSequence", "int", "batch.base_sequence", "The sequence number of its first record; -1 for none, null below magic 2.", nullable=True),
-    Column("lastSequence", "int", "batch.last_sequence", "That of its last record.", nullable=True),
+    Column("lastSequence", "int", "batch.last_sequence", "The sequence number of its last record; -1 for none, null below magic 2.", nullable=True),
     *_TRANSACTION,
     *_MARKS,
 )
@@ -166,15 +166,15 @@ DAMAGE: Final = (
     _TOPIC,
     _PARTITION,
     _FILE,
-    Column("position", "long", "damage.position", "Where the damaged range starts in the file, in bytes."),
+    Column("position", "long", "damage.position", "The position of the damaged range in the file, in bytes."),
     Column("size", "long", "damage.size", "Its size in bytes."),
-    Column("damage", "string", "damage.kind", "A short stable word for what is wrong, such as crc or record size."),
+    Column("damage", "string", "damage.kind", "A short stable word for the damage, such as crc or record size."),
     Column("reason", "string", "damage.reason", "The same as a sentence."),
-    Column("at", "long", "damage.at", "Where the field stands that is wrong."),
-    Column("expected", "any", "damage.expected", "What should stand there.", optional=True),
-    Column("found", "any", "damage.found", "What does.", optional=True),
+    Column("at", "long", "damage.at", "The position of the wrong field in the file, in bytes."),
+    Column("expected", "any", "damage.expected", "The expected value of this field.", optional=True),
+    Column("found", "any", "damage.found", "The stored value of this field.", optional=True),
     Column("missingFrom", "long", "damage.missing_from", "The first offset that may be missing: the one after the last valid batch.", optional=True),
-    Column("missingUntil", "long", "damage.missing_until", "The first offset of the next valid batch: those in between are missing.", optional=True),
+    Column("missingUntil", "long", "damage.missing_until", "The first offset of the next valid batch: the offsets in between are missing.", optional=True),
 )
 """An unreadable range."""
 

@@ -130,7 +130,7 @@ def _control_type(found: SelectedBatch, record: Record | None) -> str | None:
         return None
     try:
         code = control.read_key(record.key).type
-    except DamageError:  # the row shows the key; ``kdump check`` says what is wrong with it
+    except DamageError:  # the row shows the key; ``kdump check`` reports the problem
         return None
     return control.TYPES.get(code, f"UNKNOWN({code})")
 

@@ -56,13 +56,13 @@ KEPT: Final = 16
 FORGOTTEN: Final = 1 << 16
 """Most stored checksums before the current position."""
 FRAMED: Final = 8
-"""Bytes of the file that allow one more record to be skipped in vain, beyond BUDGET."""
+"""Read bytes for which one more record may be skipped without success, in addition to BUDGET."""
 NEAR: Final = 1 << 21
 """Bytes after the start of a part in which a batch with the first batch's leader epoch is searched."""
 LOOKS: Final = 1024
 """Most positions that a guess examines."""
 HASHED: Final = 16 << 20
-"""Most bytes that a guess computes checksums of."""
+"""Most bytes whose checksums a guess computes."""
 BEFORE_EPOCH: Final = record_layout.BATCH_HEADER.offsets["partition_leader_epoch"]
 """The position of the leader epoch in a batch; the magic follows it."""
 
@@ -84,8 +84,8 @@ _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
 class RangeChecksum:
     """Computes checksums of many overlapping ranges of a source, and reads each byte about once.
 
-    A checksum of the bytes up to each multiple of SUM_BYTES is stored, from the first position on. Checksums far before
-    the current position are dropped. A position far after it starts again: the bytes between are not read.
+    The checksum of the bytes from the first position to each multiple of SUM_BYTES is stored. Checksums far before the
+    current position are dropped. At a position far after it the sums begin again: the bytes between are not read.
     """
 
     def __init__(self, source: Source, kind: Kind) -> None:
@@ -147,21 +147,21 @@ class ResyncReader:
         self._runs = runs
         self._stop: int | None = None
         self._origin = start
-        self.hops = BUDGET
-        """Records that may still be skipped in vain, beyond those that the position in the file allows."""
+        self.skips_left = BUDGET
+        """The number of records that may be skipped without success, in addition to those that FRAMED allows."""
         self.reached = end
         """The position of the first batch of the next part, or the end of the bytes."""
         self._claimed_end = start
         self._hashable: int | None = None
-        """Bytes that checksums may still be computed of; None for no limit."""
+        """The number of bytes whose checksums may still be computed; None for no limit."""
 
-    def read_part(self, stop: int, hops: int) -> Iterator[Region]:
+    def read_part(self, stop: int, skips_left: int) -> Iterator[Region]:
         """Yield the regions up to the first valid batch at ``stop`` or after it.
 
-        ``hops`` is what the readers of the parts before left of the budget of skipped records.
+        ``skips_left`` is the rest of the budget of skipped records after the previous parts.
         """
         self._window.narrow(self._start, stop)
-        self._stop, self._origin, self.hops = stop, 0, hops
+        self._stop, self._origin, self.skips_left = stop, 0, skips_left
         return self.read()
 
     def read(self) -> Iterator[Region]:
@@ -286,7 +286,7 @@ class ResyncReader:
         if header.attributes & record_layout.CODEC_MASK or header.records_count < 0:
             return None
         at = position + record_layout.BATCH_HEADER.size
-        budget = self.hops + (position - self._origin) // FRAMED
+        budget = self.skips_left + (position - self._origin) // FRAMED
         for _ in range(header.records_count):
             try:
                 size, used = read_varint(self._window.view(at, 5), 0)
@@ -298,11 +298,11 @@ class ResyncReader:
                 break
         else:
             return at
-        self.hops = budget - (position - self._origin) // FRAMED
+        self.skips_left = budget - (position - self._origin) // FRAMED
         return None
 
     def _goes_on(self, position: int, offset: int) -> bool:
-        """Return whether the log ends at ``position`` or continues there with this offset."""
+        """Return whether the log ends at ``position``, or continues there with this offset."""
         if position >= self._zeros:
             return True
         head = self._window.view(position, record_layout.UP_TO_MAGIC)

@@ -45,7 +45,7 @@ class _Before(NamedTuple):
     """The state after a part: see :class:`kdump.parallel.costs.SegmentPart`."""
 
     reached: int = 0
-    hops: int = BUDGET
+    skips_left: int = BUDGET
 
     @property
     def start(self) -> _Before:
@@ -180,8 +180,8 @@ class _PartWork(Generic[R]):
         first = None if piece.start else self._first_offset
         runs = DATA if source.limit >= compression.DEFAULT_LIMIT else None
         reader = ResyncReader(source, start.reached, source.size, "resync", first, limit=None, runs=runs)
-        made = self._make(readable(reader.read_part(piece.stop, start.hops)))
-        return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.hops))
+        made = self._make(readable(reader.read_part(piece.stop, start.skips_left)))
+        return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.skips_left))
 
     def carry(self, _: _Before, made: _MadeOfPart[R]) -> _Before:
         return made.carried

@@ -1,1 +1,1 @@
-"""Which transactions a log holds, and how they ended."""
+"""The transactions in a log, and their outcomes."""

@@ -122,7 +122,7 @@ class Outcomes:
         ]
         more = f" and at {len(spans) - 3} other places" if len(spans) > 3 else ""
         return (
-            f"transactions at offsets {', '.join(spans[:3])}{more} may have ended in what cannot be read; "
+            f"transactions at offsets {', '.join(spans[:3])}{more} may have ended in unreadable bytes; "
             "read_committed leaves their records there out"
         )
 
@@ -239,7 +239,7 @@ class TransactionFollower:
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:
-        """Add a region that is no batch. Markers may be in it, unless its headers are those of larger batches."""
+        """Add a region that is not a batch. It may hold markers, unless its headers are those of larger batches."""
         if isinstance(region, Padding):
             return
         for one in walk.walk(source, region.position, region.position + region.size):
@@ -300,7 +300,7 @@ def combined(results: Iterable[SegmentOutcomes], *, whole: bool = True) -> Outco
     for segment in results:
         if end is not None:
             doubt(end)
-        if doubts and doubts[-1].producer_id is None and segment.base is not None:  # what cannot be read ends here
+        if doubts and doubts[-1].producer_id is None and segment.base is not None:  # the unreadable range ends here
             doubts[-1] = doubts[-1]._replace(last_offset=min(doubts[-1].last_offset, segment.base - 1))
         for ended in segment.ended:
             if isinstance(ended, DamagedGap):

@@ -213,9 +213,7 @@ def test_what_may_have_ended_in_damage_is_not_known(folder):
     found, reported, notes = outcomes(folder, {0: [*log, data(7, 7), marker(8, 7, COMMIT)]})
     assert found == [None, None, "aborted", "open", "aborted", "committed", "committed", "committed"]
     assert (reported.last_stable_offset, notes) == (4, [])
-    assert reported.held_back[1].startswith(
-        "transactions at offsets 0 to 1, 1 to 1 may have ended in what cannot be read"
-    )
+    assert reported.held_back[1].startswith("transactions at offsets 0 to 1, 1 to 1 may have ended in unreadable bytes")
 
 
 def test_an_index_gives_what_was_aborted_before_and_after_damage(folder):

@@ -12,7 +12,7 @@ from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.primitives import compression
 from kdump.rows import columns as rows
 
-PAYLOAD = "A text, unless the encoding beside it says otherwise: hex, base64, or json for a JSON value as it is."
+PAYLOAD = "A text, unless the encoding beside it is hex, base64 or json (an unchanged JSON value)."
 STRING = {"type": "string"}
 BOUNDS = {"int": 31, "long": 63}
 
@@ -62,7 +62,7 @@ def build() -> dict:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"A line of kdump dump -o jsonl, version {rows.VERSION}",
-        "description": "Without --fields. Numbers are as stored: -1 stands where Kafka stores -1.",
+        "description": "Without --fields. Numbers are as stored: -1 is Kafka's -1.",
         "oneOf": [{"$ref": f"#/$defs/{name}"} for name in rows.KINDS],
         "$defs": {
             **{

@@ -278,7 +278,7 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """The offset to which this log is truncated when it follows the newest leader epoch; None if nothing goes."""
+        """The offset to which this log is truncated when it follows the newest leader epoch; None if it keeps all."""
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.answers.question import Asking
 
 AT_FIRST, AT_MOST = 1 << 10, 1 << 14
-"""Offsets that are examined together: few of a short range, more and more of a long one."""
+"""Offsets that are examined together: the first number, then more and more up to the second."""
 
 
 class OffsetRange(NamedTuple):

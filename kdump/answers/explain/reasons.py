@@ -91,7 +91,7 @@ class Question(NamedTuple):
 
 
 def topic_deleted(asked: Question) -> Cause | None:
-    """The topic of the partition's folder is gone from the metadata log, or no folder is there."""
+    """The metadata log lacks the topic of the folder, or the partition has no folder."""
     partition = asked.block.partition
     image = partition.history.image
     if partition.place is not None:
@@ -152,7 +152,7 @@ def damaged(asked: Question) -> Cause | None:
 
 
 def past_end(asked: Question) -> Cause | None:
-    """The log ends before the offset: a newer leader epoch cut it off, or it was never written."""
+    """The log ends before the offset: a newer leader epoch truncated it, or it was never written."""
     partition = asked.block.partition
     if asked.offset < partition.end:
         return None
@@ -187,7 +187,7 @@ def past_end(asked: Question) -> Cause | None:
 
 
 def replaced(asked: Question) -> Cause | None:
-    """A newer leader was elected without the record: this copy will cut it off."""
+    """A newer leader was elected without the record: this copy will truncate it."""
     partition, seen = asked.block.partition, asked.seen
     if seen is None or partition.cut_by is None or asked.offset < max(partition.cut_by[0], partition.log_start):
         return None
@@ -273,7 +273,7 @@ def _remote(asked: Question) -> Cause:
 
 
 def not_copied(asked: Question) -> Cause | None:
-    """The local segment is gone, and no finished copy of it is listed: a broker reads no other."""
+    """The local segment is gone, and no finished copy of it is listed: a broker reads no other copies."""
     partition = asked.block.partition
     local = partition.end if partition.local_start is None else partition.local_start
     if not (partition.remote and partition.is_remote and partition.log_start <= asked.offset < local):
@@ -395,7 +395,7 @@ def open_transaction(asked: Question) -> Cause | None:
 
 
 def visible(asked: Question) -> Cause | None:
-    """The record is there, and nothing holds it back."""
+    """The record is in the log, and all consumers get it."""
     seen = asked.seen
     if seen is None:
         return None
@@ -416,7 +416,7 @@ def visible(asked: Question) -> Cause | None:
 
 
 def cleaned(asked: Question) -> Cause | None:
-    """The log cleaner removed the record, or its bytes were lost: leaders number without gaps."""
+    """The log cleaner removed the record, or its bytes were lost: a leader leaves no gaps in offsets."""
     batch = asked.block.log.covering(asked.offset)
     where, facts = asked.bytes_left()
     if batch is not None:

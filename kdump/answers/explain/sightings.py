@@ -85,7 +85,7 @@ class Sightings:
     def add(self, found: Sighting) -> None:
         """Add a record; of two at one offset the later leader epoch's counts, as when a follower truncates (KIP-101).
 
-        Of one epoch the first counts, which a fetch finds first.
+        Of the same epoch the first record counts: a fetch finds it first.
         """
         held = self.records.get(found.offset)
         if held is not None:
@@ -335,7 +335,7 @@ def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[byte
                     continue
                 into = newest if producer is None else waiting.setdefault(producer, {})
                 into.update({r.key: r.offset for r in batch.records() if r.key is not None and r.key in keys})
-            except DamageError:  # the pass that looks at the offset itself says so where it matters
+            except DamageError:  # the pass at the offset itself reports it if it matters
                 continue
     return newest
 

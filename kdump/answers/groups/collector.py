@@ -93,7 +93,7 @@ class LogEnds(Collector):
         self.topic_ids = dict(topic_ids or {})
         """Topic id -> name, from the folders and as given."""
         self.passed_over: list[int] = []
-        """Bytes after the snapshot of each partition whose last stable offset was not read."""
+        """Bytes after the snapshot, for each partition whose last stable offset was not read."""
         self._key = ("", 0)
         self._end: StableEnd | None = None
         self._replay: ProducerReplay | None = None
@@ -118,7 +118,7 @@ class LogEnds(Collector):
             self._replay = replay
             return Reading(Needs.HEADERS, min(replay.since, end.offset - 1))
         self.passed_over.append(size)
-        return Reading(Needs.HEADERS, end.offset - 1)  # what cannot be read near the end is to be said
+        return Reading(Needs.HEADERS, end.offset - 1)  # unreadable bytes near the end are reported
 
     def add(self, batches: Batches) -> None:
         if self._replay is not None:

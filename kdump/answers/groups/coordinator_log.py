@@ -156,7 +156,7 @@ class SharePartition(NamedTuple):
     partition: int
     """A partition of ``__share_group_state``."""
     offset: int
-    """Of its last record."""
+    """The offset of its last record."""
 
 
 class ShareKey(NamedTuple):

@@ -88,7 +88,7 @@ class CommittedLine:
     recreated: bool
     """Whether the topic was deleted and created again since. There is no lag then."""
     delivery_complete_count: int | None
-    """Of a share partition: completed records from its start offset on."""
+    """The completed records of a share partition from its start offset on."""
     at: RecordPlace
     """For a share group in ``__share_group_state``."""
     problem: str | None = None
@@ -137,7 +137,7 @@ class WriterLine:
 
 @dataclass(frozen=True)
 class MissingLine:
-    """Lost records of a coordinator's partition: its groups may have done more than the answer shows."""
+    """Lost records of a coordinator's partition: its groups may have newer states than the answer shows."""
 
     kind: ClassVar[str] = "missing"
     topic: str

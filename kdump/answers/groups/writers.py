@@ -1,4 +1,4 @@
-"""The groups with the most records in ``__consumer_offsets``, deleted groups among them."""
+"""The groups with the most records in ``__consumer_offsets``, deleted groups included."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _same_place(one: RecordBatch, other: RecordBatch) -> bool:
 
 
 MOST_BREAKS: Final = 20
-"""Breaks that are reported one by one; of more their number."""
+"""Breaks that are reported one by one; of the others the number is reported."""
 
 
 def image_of(

@@ -27,7 +27,7 @@ class Break(NamedTuple):
 
     offset: int
     timestamp: int
-    """In ms, -1 without a readable batch."""
+    """The time of the batch in ms; -1 without a readable batch."""
     record: str
     """The name of the message, or empty."""
     reason: str
