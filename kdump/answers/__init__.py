@@ -7,7 +7,7 @@ report, the views of SQL and the tool of the MCP server. A new question is one m
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # a start imports this package for the names alone
+TYPE_CHECKING = False  # a start imports this package only for the names
 if TYPE_CHECKING:
     from typing import Any
 

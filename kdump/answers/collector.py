@@ -92,7 +92,7 @@ class Place(NamedTuple):
         """Return the earliest offset of a log whose first local segment begins with ``first``.
 
         The checkpointed log start may lie below that in a tiered topic: a broker checkpoints the log start of tiered
-        topics alone (LogManager.checkpointLogStartOffsetsInDir). ``is_remote`` None means unknown.
+        topics only (LogManager.checkpointLogStartOffsetsInDir). ``is_remote`` None means unknown.
         """
         if self.log_start is None:
             return first

@@ -116,7 +116,7 @@ class _Counts:
     same_epoch: int = 0
     loses: int = 0
     below_ends: bool = False
-    """Whether one side alone has an offset below both ends."""
+    """Whether only one side has an offset below both ends."""
 
     def add(self, one: Difference) -> None:
         if one.left is None:

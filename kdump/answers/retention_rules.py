@@ -3,7 +3,7 @@
 Source: Kafka's class UnifiedLog (``deleteOldSegments``; before 3.x Log). KIP-107 (log start, 0.11), KIP-405 (remote
 storage, 3.6), KAFKA-12177 (order, 3.0), KIP-33 (largest timestamps, 0.10.1).
 
-A broker decides from names, sizes and indexes alone. Source: Kafka's class LogSegment (``largestTimestamp``). The
+A broker decides only from names, sizes and indexes. Source: Kafka's class LogSegment (``largestTimestamp``). The
 largest timestamp of a segment is that of its last ``.timeindex`` entry. A starting broker reads batches instead in a
 segment without an ``.index``, and in the active one after an unclean stop.
 """

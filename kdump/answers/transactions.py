@@ -160,7 +160,7 @@ class _Replica:
 class Transactions(Collector):
     """Gathers transactional ids, and the open transactions of the partitions that ``asked`` selects.
 
-    Memory grows with their number alone. ``max_timeout`` is in ms; ``lines`` writes the commands that end a
+    Memory grows only with their number. ``max_timeout`` is in ms; ``lines`` writes the commands that end a
     transaction. ``coordinators`` is the number of partitions of ``__transaction_state``, None if unknown. ``ids`` are
     those gathered before.
     """

@@ -1,4 +1,4 @@
-"""A dry start: the actions of a broker on its log dirs when it starts, worked out from the files alone.
+"""A dry start: the actions of a broker on its log dirs when it starts, worked out only from the files.
 
 :func:`brokers` groups log dirs by broker, :func:`dry_start` works out the start of one. Neither reads the clock or
 writes anything. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,

@@ -511,7 +511,7 @@ class LogCheck:
         producer, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
         if producer < 0:
             # Brokers write sequence 0 in their own batches (offsets, groups), KafkaJS also epoch 0.
-            # DefaultRecordBatch.hasProducerId compares the id alone.
+            # DefaultRecordBatch.hasProducerId compares only the id.
             if producer != -1 or epoch not in {-1, 0} or sequence not in {-1, 0} or batch.is_transactional:
                 self._say(
                     Code.PRODUCER,

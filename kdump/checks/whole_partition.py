@@ -283,7 +283,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
         kind=Code.CLEAN_MARKER,
         text=f"this file makes a broker skip recovery, and {cut.file} is damaged at byte {cut.position}: new records "
         "would be appended after the damage, and consumers could not read past it",
-        advice="Move the marker away before a broker starts: it then truncates the damage alone.",
+        advice="Move the marker away before a broker starts: it then truncates only the damage.",
         loses=0,
         commands=(aside(marker),),
     )

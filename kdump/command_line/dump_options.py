@@ -181,7 +181,7 @@ class DumpOptions:
 
     def arrow_names(self, typed: TypedColumns | None) -> tuple[str, ...]:
         """Return the columns of Arrow or Parquet. Raises UsageError for one that they do not have."""
-        from kdump.arrow import stream  # for such files alone
+        from kdump.arrow import stream  # only for such files
 
         if self.fields:
             chosen = [column.name for column in self.columns]
@@ -213,7 +213,7 @@ class DumpOptions:
         known = self._known
         if self.decode != "none":
             has_columns = self.output in COLUMNAR or self.is_column_file
-            is_shown = (has_columns or self.ending == "text") and not self.count
+            is_shown = (has_columns or self.format_name == "text") and not self.count
             if self.batches or not (is_shown or self.filter.decoded):
                 raise UsageError(
                     "--decode shows records in text, jsonl, json, csv, table, parquet and arrow; in other formats and "
@@ -237,7 +237,7 @@ class DumpOptions:
         return tuple(column for column in known if column.name in names - hidden)
 
     @property
-    def ending(self) -> str:
+    def format_name(self) -> str:
         """The name of the output format in :data:`kdump.printers.output_formats.PRINTERS`."""
         return self.output if self.template is None else "format"
 
@@ -260,7 +260,7 @@ class DumpOptions:
         """The function that adds colours to lines, or None."""
         wanted = not self.count and colours.are_wanted(self.color, terminal=is_terminal())
         searched = () if self.redact else self.filter.greps
-        return colours.painter(self.ending, searched) if wanted else None
+        return colours.painter(self.format_name, searched) if wanted else None
 
     @property
     def stops_early(self) -> bool:
@@ -310,9 +310,9 @@ class DumpOptions:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:
             return Take.COUNT
-        if self.is_column_file or not kernel.COMPILED or (self.ending == "table" and is_terminal()):
+        if self.is_column_file or not kernel.COMPILED or (self.format_name == "table" and is_terminal()):
             return Take.RECORDS
-        is_left_to_printer = not (self.stops_early or self.follow or self.ending == "table")
+        is_left_to_printer = not (self.stops_early or self.follow or self.format_name == "table")
         return Take.UNCHECKED_RUNS if is_left_to_printer and self.filter.takes_runs else Take.RUNS
 
     @property
@@ -321,7 +321,7 @@ class DumpOptions:
         return self.output in COLUMNAR and any(column.name == "transactionState" for column in self.columns)
 
     @property
-    def asks_for_some(self) -> bool:
+    def excludes_records(self) -> bool:
         """Whether the options may exclude records."""
         none = 0 in (self.limit, self.head, self.tail)
         return bool(none or self.filter != Filter() or self.wanted.topics or self.wanted.partitions)

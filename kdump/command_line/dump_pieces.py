@@ -229,7 +229,7 @@ def _read_shared(dump: Dump, reader: PartitionReader, partitions: Sequence[Parti
 
 def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
     """Read the transactions of partitions, in several processes if there are several segments."""
-    from kdump.primitives.processes import Processes  # both for transactions of large partitions alone
+    from kdump.primitives.processes import Processes  # both only for transactions of large partitions
     from kdump.transaction_replay.outcomes import scan
 
     def one_of_several(segment: Segment) -> Scan:

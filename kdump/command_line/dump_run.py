@@ -94,7 +94,7 @@ class Dump:
 
     def printer(self, out: BinaryIO) -> Printer:
         """Return the printer that the options choose."""
-        printer = PRINTERS[self.options.ending](out, self.options.printing(self.redactor))
+        printer = PRINTERS[self.options.format_name](out, self.options.printing(self.redactor))
         return printer if self.options.show_secrets or self.options.batches else HidingPrinter(printer)
 
     def run(self, partitions: Iterable[Partition], out: BinaryIO) -> None:
@@ -149,8 +149,7 @@ class Dump:
         if self.options.count:
             out.write(b"%d\n" % counted)
         if not found and not self.session.met:
-            why = " that the options ask for" if self.options.asks_for_some else ": no record is there"
-            self.session.note(f"nothing was found{why}")
+            self.session.note("nothing matches the options" if self.options.excludes_records else "there is no record")
 
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
         """Print the records of ``partitions``, then those appended later, until Ctrl-C or the limit.

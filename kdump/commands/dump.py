@@ -175,7 +175,7 @@ def _print(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) ->
     options, run = dump.options, dump.session
     if not (sys.stdout.isatty() or options.follow or options.stops_early):
         partitions = run.watched(partitions)
-    in_pages = options.ending == "table" and not options.follow and not options.count
+    in_pages = options.format_name == "table" and not options.follow and not options.count
     with paged(wanted=in_pages), open_output(escape=not options.raw_output, paint=options.paint) as out:
         if options.follow:
             dump.follow(list(partitions), paths, out)

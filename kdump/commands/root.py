@@ -211,7 +211,7 @@ class Root(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command, or an option."""
-        from click.shell_completion import CompletionItem  # for shells alone
+        from click.shell_completion import CompletionItem  # only for shells
 
         found = [
             CompletionItem(name, help=short_help(name))

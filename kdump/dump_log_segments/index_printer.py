@@ -49,7 +49,7 @@ NEAR: Final = 1 << 18
 
 
 def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
-    """Return the end of a log and the largest accepted batch (bytes), for checks by batch headers alone.
+    """Return the end of a log and the largest accepted batch (bytes), for checks only by batch headers.
 
     The end is 0 if the release compares entries with more than the last offset of a batch.
     """

@@ -323,7 +323,7 @@ def _decoding(run: DumpRun, parser: Parser) -> Lines:
     def general(offset: int, key: bytes | None, value: bytes | None) -> bytes:
         return b"".join(parser(offset, key, value).parts(*run.fronts))
 
-    from kdump.dump_log_segments.decoders.kernel_texts import Fronts, payloads  # needed with such a switch alone
+    from kdump.dump_log_segments.decoders.kernel_texts import Fronts, payloads  # needed only with such a switch
 
     front, alone = run.fronts
     return payloads(parser, Fronts(f"{front}key: ", " payload: ", f"{alone}payload: "), general)

@@ -91,7 +91,7 @@ def is_deep(run: DumpRun) -> bool:
 
 
 def end_of(size: int, options: Options) -> int:
-    """Return the end of the printed bytes of a segment of ``size`` bytes; the largest --max-bytes is no limit."""
+    """Return the end of the printed bytes of a segment of ``size`` bytes; the largest --max-bytes means no limit."""
     return size if options.max_bytes == INT32_MAX else min(size, options.max_bytes)
 
 
@@ -290,7 +290,7 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
 
 
 def _share(run: DumpRun, printer: LogPrinter, source: LocalFile, pieces: list[SegmentPart], jobs: int) -> None:
-    from kdump.parallel.turns import Forks  # needed for large segments alone
+    from kdump.parallel.turns import Forks  # needed only for large segments
 
     run.out.flush()
     found: list[tuple[int, int]] = []

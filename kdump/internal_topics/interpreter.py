@@ -354,7 +354,7 @@ _LARGEST: Final = 0x7FFF
 def frame_number(reader: Reader, name: str) -> int:
     """Read a number of the frame of a message in ``__cluster_metadata`` or ``__remote_log_metadata``.
 
-    Three unsigned varints stand before the message: the version of the frame (0 in 2.8, 1 since 3.0), the type of the
+    Three unsigned varints precede the message: the version of the frame (0 in 2.8, 1 since 3.0), the type of the
     message, its version. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde`` (KIP-631).
     Raises PayloadError if the number is truncated or does not fit an int16.
     """

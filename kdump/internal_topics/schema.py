@@ -40,7 +40,7 @@ Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, V
 Values: TypeAlias = "dict[str, Value]"
 
 NEWEST: Final[Release] = (1 << 16,)
-"""Stands for the newest release."""
+"""The newest release."""
 
 SCALARS: Final[dict[str, Value]] = {
     "int8": 0,

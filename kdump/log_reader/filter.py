@@ -165,7 +165,7 @@ class Filter(NamedTuple):
             yield from (header.value for header in record.headers)
 
     def _is_found_in(self, parts: Iterable[bytes | None]) -> bool:
-        from kdump.log_reader.payload_search import search  # with --grep alone
+        from kdump.log_reader.payload_search import search  # only with --grep
 
         return any(search(grep, part) for part in parts if part for grep in self.greps)
 
@@ -198,7 +198,7 @@ class Prefilter:
     """
 
     def __init__(self, wanted: Filter) -> None:
-        from kdump.kernel.records import Picks  # needed with such a filter alone
+        from kdump.kernel.records import Picks  # needed only with such a filter
 
         values = wanted.types & {"data", "tombstone"}
         self._picks = Picks(
@@ -269,7 +269,7 @@ def _fast(grep: re.Pattern[bytes]) -> Expression:
     if all(_is_bounded(repeat) for repeat in repeats if repeat):
         return grep
 
-    from kdump.log_reader.payload_search import linear  # needed with such expressions alone
+    from kdump.log_reader.payload_search import linear  # needed only with such expressions
 
     return linear(grep) or grep
 

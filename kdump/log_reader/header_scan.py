@@ -123,7 +123,7 @@ class _AstrayError(Exception):
 def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
     """Return the survey of a segment, split into chunks of about ``split_bytes`` that start at valid batches.
 
-    Headers alone are read, unless one is invalid or ``checked`` is true. Then every checksum is verified, and reading
+    Only headers are read, unless one is invalid or ``checked`` is true. Then every checksum is verified, and reading
     continues after damage at the next valid batch. Raises UnreadableError.
     """
     with segment.open() as source:
@@ -143,7 +143,7 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
     """Return the survey of a segment. On a failing disk it is one chunk with unknown counts.
 
-    The ``.txnindex`` alone then shows the outcomes of transactions, and the task that reads the chunk raises the error.
+    Only the ``.txnindex`` then shows the outcomes of transactions, and the task that reads the chunk raises the error.
     Raises UnreadableError for any other cause: if the cause has gone when the chunk is read, outcomes would be missing.
     """
     try:

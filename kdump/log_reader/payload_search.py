@@ -44,7 +44,7 @@ def linear(pattern: re.Pattern[bytes]) -> Expression | None:
     if text is None:
         return None
     try:
-        import re2  # needed with --grep alone
+        import re2  # needed only with --grep
     except ImportError:
         return None
     options = re2.Options()

@@ -163,7 +163,7 @@ class PartitionReader:
             yield from batches
 
     def _silent(self) -> PartitionReader:
-        from copy import copy  # needed for the last records alone
+        from copy import copy  # needed only for the last records
 
         again = copy(self)
         again.report = Reporter(fail=self.report.fail)
@@ -251,7 +251,7 @@ class PartitionReader:
         if known is not None:
             return known
         if self._followed is None or self._followed[0] is not partition:
-            from kdump.transaction_replay.outcomes import follow  # needed for transactions alone
+            from kdump.transaction_replay.outcomes import follow  # needed only for transactions
 
             self._followed = (partition, follow(partition, self.report))
         return self._followed[1]

@@ -61,7 +61,7 @@ class EpochHistory:
     def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
         """Return this history with the older entries of other copies.
 
-        A history from batches alone lacks the epochs of remote segments, and epochs without a batch.
+        A history only from batches lacks the epochs of remote segments, and epochs without a batch.
         """
         if not self.entries:
             return EpochHistory(entry for other in others for entry in other.entries)

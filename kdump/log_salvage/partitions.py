@@ -62,7 +62,7 @@ class Replicas:
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
         """Return the entry of log-start-offset-checkpoint if the log starts after its first segment's base offset.
 
-        There is none if the log ends below it: a broker would delete such a log.
+        It is None if the log ends below it: a broker would delete the log.
         """
         topic, partition = self.parts[0].topic, self.parts[0].partition
         if topic is None or partition is None or self.log_start in {None, written.begin}:
@@ -125,7 +125,7 @@ class Salvaged(NamedTuple):
         gaps = self.account.gaps
         for gap in islice(gaps, SHOWN_GAPS):
             only = f"offset {gap.start} is" if len(gap) == 1 else f"offsets {gap.start} to {gap.stop - 1} are"
-            note(f"{name}: {only} not there")
+            note(f"{name}: {only} missing")
         if len(gaps) > SHOWN_GAPS:
             note(f"{name}: {many(len(gaps) - SHOWN_GAPS, 'more gap')}: account.json has them")
 

@@ -107,7 +107,7 @@ def _batches(
                 account.padding += one.size
             else:
                 yield one
-    except StoreError:  # another run may read all of it: an output now would look complete
+    except StoreError:  # another run may read the whole log: an output now would look complete
         raise
     except UnreadableError as error:  # a failing disk: the bytes before the error count, and so do other copies
         account.lost.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))

@@ -399,7 +399,7 @@ def _xxh32(data: Bytes) -> int:
 @cache
 def _of_thread() -> threading.local:
     """Return the storage for the decompressor of each thread."""
-    from threading import local  # needed for zstd alone
+    from threading import local  # needed only for zstd
 
     return local()
 

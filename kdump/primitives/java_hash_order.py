@@ -138,7 +138,7 @@ def _immutable_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[
 def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
     """Return the order of ``mutable.HashSet`` of Scala 2.13 after adding immutable sets one after the other.
 
-    A set of more than four keys resizes the table once, by the size of the set alone. Each key of a smaller set, even a
+    A set of more than four keys resizes the table once, only by the size of the set. Each key of a smaller set, even a
     repeated one, may double the table.
     """
     distinct: dict[Key, None] = {}

@@ -59,7 +59,7 @@ def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
     """Return the lines of a message in ``width`` columns. Commands and longer words are not broken."""
     if len(text) <= width or LEVEL.sub("", text, count=1).startswith(COMMANDS):
         return [text]
-    from textwrap import wrap  # for terminals alone
+    from textwrap import wrap  # only for terminals
 
     whole = re.sub(_TOGETHER, lambda found: found[0].replace(" ", _NO_BREAK), text)
     whole = LEVEL.sub(rf"\1:{_NO_BREAK}", whole, count=1)

@@ -213,7 +213,7 @@ def _styled(console: Quiet, text: str, style: str) -> str:
 
 def draw_page(page: str, out: IO[str]) -> None:
     """Draw a Markdown page in the width of sentences."""
-    from rich.markdown import Markdown  # needed for pages alone
+    from rich.markdown import Markdown  # needed only for pages
 
     page = re.sub(r"^```(\w*).*$", r"```\1", page, flags=re.MULTILINE)  # a title is for browsers
     Quiet(file=out, width=prose_width()).print(Markdown(page, hyperlinks=False, code_theme="ansi_dark"))

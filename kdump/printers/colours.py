@@ -41,7 +41,7 @@ def _in(colour: bytes, text: bytes) -> bytes:
 
 
 def _marked(text: bytes, searched: Sequence[re.Pattern[bytes]], around: bytes = b"") -> bytes:
-    """Return a text with coloured matches; ``around`` is the colour of the rest of it."""
+    """Return a text with coloured matches; ``around`` is the colour of the other text."""
     parts, done = [], 0
     for start, end in sorted(match.span() for one in searched for match in one.finditer(text)):
         if end > max(start, done):

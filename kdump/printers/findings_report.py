@@ -47,7 +47,7 @@ LOUD: Final = frozenset(
         Code.LIMIT,
     }
 )
-"""Notes that are printed without --notes too: healthy partitions have none of them."""
+"""Notes that are printed even without --notes: healthy partitions do not have them."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
 SHOWN: Final = 10
@@ -259,7 +259,7 @@ def finding_line(finding: Finding) -> dict[str, object]:
     """Return a finding or remark as a JSON object."""
     values = {field.name: getattr(finding, field.name) for field in fields(finding)}
     check = values.pop("kind")
-    del values["poison"]  # the advice says it
+    del values["poison"]  # the advice has it
     values["commands"] = [path_text(command) for command in finding.commands]
     kind = "remark" if finding.is_remark else "finding"
     line = {"kind": kind, "version": VERSION, "check": check, "code": finding.code, **values}

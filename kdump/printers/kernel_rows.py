@@ -286,7 +286,7 @@ class JsonRows(KernelRows):
                 continue
             decoder = item.file.decoder if column is rows.DECODED and self.redactor is None else None
             if decoder is not None and not values.has_words(item.file.topic):
-                if not parts:  # it may be empty, and a comma follows what is first
+                if not parts:  # it may be empty, and a comma follows the first field
                     return None
                 self._decoder = decoder, item.file.topic or ""
                 parts.append(_decoded_slot(item.file.topic or ""))

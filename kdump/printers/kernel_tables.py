@@ -43,7 +43,7 @@ class DrawnTable(Protocol):
 class TableRows(KernelRows):
     """Makes rows in the fixed column widths of a table."""
 
-    whole_batches = False  # a number that is too wide for its column is one row's alone
+    whole_batches = False  # a number too wide for its column affects only its row
 
     def __init__(
         self, columns: Sequence[Column], encoding: Encoding, table: DrawnTable, *, batches: bool = False

@@ -43,7 +43,7 @@ class RecordRows:
     def begin(self) -> None:
         """Do nothing: these formats have no first line."""
 
-    def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not mind which segment they are of
+    def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
         """Begin within a segment; there is no text before it."""
         return b""
 
@@ -91,7 +91,7 @@ class RecordRows:
     def _of_kernel(self) -> KernelRows:
         if self._kernel is None:
             self._kernel = self.kernel_rows()
-            self._kernel.kernel.memory = getattr(self.out, "room", None)  # of one of several processes
+            self._kernel.kernel.memory = getattr(self.out, "room", None)  # in one of several processes
         return self._kernel
 
     def lost(self, item: DamagedRange) -> None:
@@ -139,7 +139,7 @@ class Separated(RecordRows):
         self.out.write(b"\n")
 
     def kernel_rows(self) -> CsvRows:
-        from kdump.printers.kernel_rows import CsvRows  # for rows of the kernel alone
+        from kdump.printers.kernel_rows import CsvRows  # only for rows of the kernel
 
         return CsvRows(self.columns, self.encoding, self.redactor, batches=self.batches)
 
@@ -180,7 +180,7 @@ class Plain(RecordRows):
                 self.out.write(part.write(item, record))
 
     def kernel_rows(self) -> FormatRows:
-        from kdump.printers.kernel_rows import FormatRows  # for rows of the kernel alone
+        from kdump.printers.kernel_rows import FormatRows  # only for rows of the kernel
 
         return FormatRows(self.template, self.redactor)
 
@@ -216,7 +216,7 @@ class JsonLines(RecordRows):
                 self.long_line(self.shape.pieces(item, record))
 
     def kernel_rows(self) -> JsonRows:
-        from kdump.printers.kernel_rows import JsonRows  # for rows of the kernel alone
+        from kdump.printers.kernel_rows import JsonRows  # only for rows of the kernel
 
         return JsonRows(self.shape, self.redactor, self.around, batches=self.batches)
 

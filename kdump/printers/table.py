@@ -1,6 +1,6 @@
 """The output format ``table``: records or batches as a table for people, drawn by rich.
 
-Rows are drawn in groups, so that memory does not grow with the output. The first group decides the widths. A number is
+Rows are drawn in groups, so memory does not grow with the output. The first group decides the widths. A number is
 never cut: a longer one widens its column, with styles from its group on, without styles from its row on.
 """
 
@@ -110,7 +110,7 @@ class Tables:
     def begin(self) -> None:
         """Do nothing: the header waits for the first rows."""
 
-    def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not mind which segment they are of
+    def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
         """Begin within a segment; there is no text before it."""
         return b""
 
@@ -133,7 +133,7 @@ class Tables:
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel is None:
-            from kdump.printers.kernel_tables import TableRows  # for rows of the kernel alone
+            from kdump.printers.kernel_tables import TableRows  # only for rows of the kernel
 
             self._kernel = TableRows(self.columns, self.encoding, self, batches=self.batches)
         return self._kernel.print_rows(item)

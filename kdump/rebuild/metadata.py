@@ -10,7 +10,7 @@ Nodes of 3.9.2 to 4.4.0 require this of a snapshot (KIP-630, KIP-853, KIP-858):
 - The leader epoch of a partition must be above those of its batches. The leader must be set: none is elected.
 - From metadata.version 4.0-IV1 on a controller removes a broker from every ISR when it registers after an unclean stop
   (KIP-966). All new nodes are such brokers, so an ISR of several members would shrink, with new leaders, while they
-  register. So the ISR is the leader alone. The others, whose copies are equal, join it within seconds.
+  register. So the ISR has only the leader. The other replicas, whose copies are equal, join it within seconds.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class ReportVerdict:
 
 
 def verdicts(report: LogDirReport) -> list[ReportVerdict]:
-    """Return the verdict; without problems its first sentence says so."""
+    """Return the verdict; without problems its first sentence reports that."""
     found = [one for part in _PARTS for one in part(report)]
     order: list[Weight] = ["bad", "warn", "info", "good"]
     if not any(one.weight in {"bad", "warn"} for one in found):

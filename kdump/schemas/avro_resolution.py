@@ -150,7 +150,7 @@ class _Source(avro.ReaderSource):
         targets = {field.name: f"v{index}" for index, field in enumerate(reader.fields)}
         for field in writer.fields:
             wanted = sources.get(field.name)
-            if wanted is None:  # read as JSON has it, so that it is invalid where it is invalid for `decoded`
+            if wanted is None:  # read as JSON, so that both have the same invalid values as `decoded`
                 lines += self.value(field.type, "    ", "x")
             else:
                 within = shapes.get(wanted.name)
@@ -265,7 +265,7 @@ def _simple(name: str) -> str:
 
 
 def _match(writer: AvroType, reader: AvroType, *, promoted: bool) -> bool:
-    """Return whether values of one type can be read as another, without a look at the types inside them."""
+    """Return whether values of one type can be read as another, regardless of the types inside them."""
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
         if reader.kind != writer.kind and not (promoted and reader.kind in _PROMOTIONS.get(writer.kind, ())):
             return False

@@ -49,7 +49,7 @@ class Fixed:
 
 @dataclass(slots=True)
 class Enum:
-    """One of several symbols. ``default`` replaces a writer's symbol that the reader does not know."""
+    """One of several symbols. ``default`` replaces a writer's symbol that the reader lacks."""
 
     name: str
     symbols: tuple[str, ...]

@@ -29,7 +29,7 @@ _Node: TypeAlias = tuple[int, int, int, int, int]
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
     """Return the kernel's writer of payloads as JSON; None if it cannot write them. ``quote`` makes JSON strings."""
     if isinstance(schema, Primitive) and schema.kind == "bytes":
-        return None  # a payload of it has no length (AvroReader.read)
+        return None  # its payloads have no length (AvroReader.read)
     plan = _AvroPlan(quote)
     plan.node(schema)
     return None if plan.is_odd else AvroText(plan.nodes, plan.links, plan.texts, quote)

@@ -352,16 +352,16 @@ class ProtobufReader:
         return best
 
     def name(self, indexes: Sequence[int]) -> str | None:
-        """Return the full name of the first message that a path may mean."""
+        """Return the full name of the first message that a path may identify."""
         message = self.first_message(indexes)
         return None if message is None else message.full_name
 
     def first_message(self, indexes: Sequence[int]) -> MessageType | None:
-        """Return the first message that a path may mean. Payloads without unknown fields are of this one."""
+        """Return the first message that a path may identify. Payloads without unknown fields belong to it."""
         return next(self._messages(indexes), None)
 
     def names(self, indexes: Sequence[int]) -> list[str]:
-        """Return the full names of all messages that a path may mean."""
+        """Return the full names of all messages that a path may identify."""
         return [message.full_name for message in self._messages(indexes)]
 
     def read_message(self, name: str | None = None) -> ReadMessage | None:
@@ -370,7 +370,7 @@ class ProtobufReader:
         return None if message is None else ReadMessage(message, self)
 
     def _messages(self, indexes: Sequence[int]) -> Iterator[MessageType]:
-        """Yield the messages that a path may mean: counted with map entries, without them, with them last."""
+        """Yield the messages that a path may identify: counted with map entries, without them, with them last."""
         seen: set[int] = set()
         for reading in range(3):
             level, message = self._file.messages, None

@@ -23,7 +23,7 @@ FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JS
 
 
 class PayloadReader:
-    """The reader of a schema, or the reason why there is none."""
+    """The reader of a schema, or the reason why the schema has no reader."""
 
     def __init__(self, version: SchemaVersion, store: SchemaStore) -> None:
         self.version = version
@@ -124,7 +124,7 @@ def fingerprints(store: SchemaStore) -> dict[bytes, SchemaVersion]:
             try:
                 found.setdefault(avro_schema.fingerprint(avro_type(version, store)), version)
             except SchemaError:
-                continue  # a payload of it could not be decoded either
+                continue  # its payloads could not be decoded either
     return found
 
 

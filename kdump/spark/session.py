@@ -108,7 +108,7 @@ def start(master: str, settings: Mapping[str, str], output: SparkOutput | None =
     except PySparkException as reason:
         raise KdumpError(f"Spark does not start on {master}: {reason} Spark's own message is above") from reason
     if "spark.log.level" not in settings:
-        spark.sparkContext.setLogLevel("FATAL")  # errors come back as exceptions: Java's stacks say nothing more
+        spark.sparkContext.setLogLevel("FATAL")  # errors come back as exceptions: Java's stacks add nothing
     return spark
 
 
@@ -299,7 +299,7 @@ def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], No
 
 @contextmanager
 def interruptible(spark: SparkSession) -> Iterator[None]:
-    """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait until they end: else they go on writing.
+    """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait until they have stopped writing.
 
     PySpark's own handler calls Java in the middle of another call, which fails, and logs stacks of both.
     """

@@ -507,7 +507,7 @@ def _filter(bounds: conditions.Bounds) -> Filter:
         last_offset=last,
         since=since,
         until=None if until is None else until + 1,
-        out_of_order=since is None,  # an upper bound alone leaves out no segment: no file has its smallest timestamp
+        out_of_order=since is None,  # without a lower bound no segment is left out: no file has its smallest timestamp
         keys=keys if len(keys) <= MOST_TEXTS else frozenset(),
         producer_ids=bounds.get("producerId", everything).only or frozenset(),
         leader_epochs=bounds.get("leaderEpoch", everything).only or frozenset(),

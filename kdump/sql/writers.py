@@ -337,7 +337,7 @@ class TextTable:
         return ("  ".join(shown).rstrip() + "\n").encode("utf-8", "backslashreplace")
 
     def _one_by_one(self, first: list[list[str]], rows: Iterator[list[str]], out: IO[bytes]) -> int:
-        """Write a line for each column of each row if the names alone are wider than the terminal."""
+        """Write a line for each column of each row if even the names are wider than the terminal."""
         name_width = max(map(wide, self._names))
         room = max(8, (self._width or 0) - name_width - 2)
 

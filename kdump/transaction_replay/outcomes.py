@@ -280,7 +280,7 @@ class TransactionFollower:
         )
 
     def unread(self) -> SegmentOutcomes:
-        """Return the result of an unreadable segment by its ``.txnindex`` alone. Nothing may have been added."""
+        """Return the result of an unreadable segment, only by its ``.txnindex``. Nothing may have been added."""
         found = self.result()
         hole = self._hole()
         return found._replace(ended=(*found.ended, hole, Doubt(None, hole.offset, INT64_END)))
@@ -350,7 +350,7 @@ class Scan(NamedTuple):
 
 
 def scan(where: Segment) -> Scan:
-    """Return the outcomes of a segment. Those of an unreadable one are from its ``.txnindex`` alone."""
+    """Return the outcomes of a segment. Those of an unreadable one come only from its ``.txnindex``."""
     try:
         return Scan(_scan(where))
     except UnreadableError as error:

@@ -190,10 +190,10 @@ def test_damage_stands_in_the_output_of_formats_that_have_a_place_for_it(folder)
 def test_nothing_found_is_said(folder):
     done = kdump("dump", folder, "--key", "nobody")
     assert (done.returncode, done.stdout) == (0, b"")
-    assert b"nothing was found" in done.stderr
+    assert b"nothing matches the options" in done.stderr
     assert kdump("dump", folder, "--key", "nobody", "-q").stderr == b""
     (folder / "empty").touch()
-    assert kdump("dump", folder / "empty").stderr == b"note: nothing was found: no record is there\n"
+    assert kdump("dump", folder / "empty").stderr == b"note: there is no record\n"
 
 
 def test_csv_reads_back(tmp_path, dump):

@@ -433,7 +433,7 @@ def test_salvage_does_not_call_gaps_nothing(tmp_path):
     place = copy(tmp_path / "in", (0, one(0)), (2, one(2)))
     reported = kdump("salvage", place, "--out", tmp_path / "out").stderr
     assert (b"nothing is missing" in reported, b"1 offset missing in between" in reported) == (False, True)
-    assert b"orders-0: offset 1 is not there" in reported
+    assert b"orders-0: offset 1 is missing" in reported
     empty = copy(tmp_path / "empty", (0, b""))
     assert b"no batch was found" in kdump("salvage", empty, "--out", tmp_path / "out2").stderr
 

@@ -317,7 +317,7 @@ def _line(
     if not done.map_fits:
         why += f"; the map is full before offset {done.end}: this cleaning ends there"
     if done.damage is not None:
-        why = f"damage stops the cleaner, and it leaves the log alone until the broker starts again; {why}"
+        why = f"damage stops the cleaner, and it skips the log until the broker starts again; {why}"
     return PartitionCompaction(
         topic=key[0],
         partition=key[1],

@@ -66,7 +66,7 @@ def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
 class KeyFacts:
     """Facts of some records until :meth:`clear`: offset, size in bytes, digest of the key, whether there is a value.
 
-    The end of a batch is a fact with its last offset alone.
+    The end of a batch is a fact with only its last offset.
     """
 
     def __init__(self, part: KeyPart) -> None:

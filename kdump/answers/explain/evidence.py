@@ -234,7 +234,7 @@ class PartitionEvidence:
         """Whether older segments are in remote storage.
 
         Without the topic's config the files decide: its segments are listed in ``__remote_log_metadata``, or the
-        checkpointed log start lies below the local log, as of tiered topics alone
+        checkpointed log start is below the local log, as only for tiered topics
         (LogManager.checkpointLogStartOffsetsInDir).
         """
         enabled = self.history.config(self.topic, "remote.storage.enable")

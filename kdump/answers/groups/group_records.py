@@ -1,7 +1,7 @@
 """The type, state and members of a group, from its records, and the expiry of its offsets.
 
 States are those that a broker loads from these records; a rebalance of a classic group that is in progress, and
-heartbeats, are in the broker's memory alone. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``,
+heartbeats, are only in the broker's memory. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``,
 ``StreamsGroup`` and their members in ``org.apache.kafka.coordinator.group.modern``.
 
 Committed offsets expire (KIP-211; ``OffsetExpirationConditionImpl``). An expireTimestamp in the record (value version

@@ -123,7 +123,7 @@ def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
     from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 
     message, reader = MESSAGES[name], Reader(value, limited=dialect.limited)
-    try:  # as in Kafka, the message is read in version 0, whatever version it has
+    try:  # as in Kafka, the message is read in version 0 regardless of its version
         values = read_fields(message.struct(0, dialect.definitions), reader)
     except PayloadError as error:
         raise broken(error, f"{name} of a control record") from None

@@ -44,8 +44,8 @@ class Checkpoint:
     def open(self, *, skip_unreadable: bool = False) -> State:
         """Return the position of the output, after finishing the commits of a killed run and deleting the rest of it.
 
-        Raises UsageError if the folder is no such export, has other settings, or lacks bytes that an earlier run could
-        not read. With ``skip_unreadable`` such bytes are damage.
+        Raises UsageError if the folder is not such an export, has other settings, or lacks bytes that an earlier run
+        could not read. With ``skip_unreadable`` such bytes are damage.
         """
         output = self._output
         numbers = self._numbers()

@@ -8,7 +8,7 @@ such rename. It lists the files to remove and to add. They are moved one by one,
 the files of the output, so its readers see the old output or the new one at any moment.
 
 The journal (:data:`COMMIT`) stays until the run has reported its result. The next run completes a killed run that had a
-journal, and deletes the files of one that had none.
+journal, and deletes the files of a run without a journal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COMMIT: Final = "_commit.json"
 OLD: Final = ".old"
-"""Suffix of the folder that keeps an output while another one takes its place."""
+"""Suffix of the folder that keeps an output while another one replaces it."""
 _FIELDS: Final = {"request", "run", "staging", "replaces", "removes", "moves"}
 _NEVER_MOVED: Final = {MANIFEST, COMMIT}
 _MARKS: Final = {MANIFEST, COMMIT, "_SUCCESS", f"{DAMAGED}/_SUCCESS"}
@@ -119,7 +119,7 @@ def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
 def _finish(output: Output, staging: Folder, commit: Commit) -> None:
     """Complete a commit. The manifest moves last."""
     if staging.exists(MANIFEST):
-        if commit["replaces"]:  # without a manifest no reader takes the rest for a whole output
+        if commit["replaces"]:  # without a manifest no reader mistakes the rest for a whole output
             output.delete(MANIFEST)
         for name in commit["removes"]:
             output.delete(name)

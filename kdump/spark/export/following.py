@@ -242,7 +242,7 @@ def _has_changed(advance: streaming.Advance, planned: list[planning.Planned]) ->
     try:
         is_gone = any(one.segment.files.look(one.segment.path) is None for one in advance.taken)
         return is_gone or any(_has_file_changed(segment.splits) for segment in planned)
-    except StoreError:  # nothing is known of it
+    except StoreError:  # its facts are unknown
         return False
 
 

@@ -57,7 +57,7 @@ def _place() -> str:
     """Return an id of this machine since its last boot, and of its process namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115  it is no path
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115  it is not a path
     except OSError:  # not Linux
         return f"{socket.gethostname()} {uuid.getnode():x}"
 
@@ -101,7 +101,7 @@ class LocalLock:
         except FileNotFoundError:
             return None
 
-    def touch(self, text: str) -> None:  # noqa: ARG002  the file says it already
+    def touch(self, text: str) -> None:  # noqa: ARG002  the file has it already
         """Set the time of the lock to now."""
         os.utime(self._path)
 

@@ -163,7 +163,7 @@ def _is_free(folder: Path) -> bool:
 
 
 def _be_outside(export: Export) -> None:
-    """Raise UsageError if an output in a store lies in an input."""
+    """Raise UsageError if an output in a store is in an input."""
     out = _parts(export.out)
     for path in export.paths:
         read = _parts(path)

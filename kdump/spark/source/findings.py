@@ -91,7 +91,7 @@ def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
     yield from _batch(task.rows)
     dirs = LogDirs()
     said: set[str] = set()
-    found: set[Finding] = set()  # a file may be an input, and lie beside partitions
+    found: set[Finding] = set()  # a file may be an input, and may be beside partitions
 
     def fail(error: UnreadableError) -> None:
         refuse(error, skip=task.skip)

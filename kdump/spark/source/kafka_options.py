@@ -289,7 +289,7 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise UsageError("option subscribePattern: the pattern is empty")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", FutureWarning)  # [a&&[b]] is a set of sets in Java alone
+            warnings.simplefilter("error", FutureWarning)  # [a&&[b]] is a set of sets only in Java
             return re.compile(text, re.ASCII)
     except (re.error, FutureWarning) as error:
         raise UsageError(f"option subscribePattern: {text!r} cannot be used: {error}") from None

@@ -95,7 +95,7 @@ class SourceOptions:
     answer: tuple[tuple[str, Any], ...] = ()
     """The given options of a question, by the fields of its dataclass."""
     surveyed: bool = False
-    """Whether the headers must be read whatever the other options are."""
+    """Whether the headers must be read regardless of the other options."""
     kafka: KafkaQuery | None = None
     """The query by the options of Spark's Kafka source."""
     ignored: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ class SourceOptions:
 class Option(NamedTuple):
     """An option: its name, the parser of its text (which raises ValueError), the shape of the text, the meaning.
 
-    ``of`` are its outputs, if it is not for most of them.
+    ``of`` are its outputs, if it is not an option of most outputs.
     """
 
     name: str

@@ -255,7 +255,7 @@ def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], Non
 
 
 def prune(segments: Iterable[Segment], options: SourceOptions) -> list[Segment]:
-    """Return the segments that may hold the selected offsets and times, by names and time indexes alone."""
+    """Return the segments that may hold the selected offsets and times, only by names and time indexes."""
     known = list(segments)
     kept = []
     for number, segment in enumerate(known):

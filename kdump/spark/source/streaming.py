@@ -239,7 +239,7 @@ def _lacking(
     def is_there(key: str) -> bool:
         try:
             return _is_there(key, options)
-        except UnreadableError:  # nothing is known of it: listing it has failed, too
+        except UnreadableError:  # its facts are unknown: listing it has failed, too
             return True
 
     return listings.compare(found, marks, is_there)
@@ -251,7 +251,7 @@ def partitions(
     fail: Fail = raise_it,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Partition]:
-    """Return the partitions of the inputs. A folder without any is no error: a broker may create them later."""
+    """Return the partitions of the inputs. A folder without any is not an error: a broker may create them later."""
 
     def fail_unless_empty(error: UnreadableError) -> None:
         if error.reason != NO_SEGMENT:
