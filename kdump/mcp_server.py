@@ -344,7 +344,6 @@ class ChildRun:
 
     @property
     def status(self) -> int:
-        """The exit status."""
         return self._process.wait()
 
     def texts(self) -> list[str]:

@@ -201,7 +201,6 @@ def ask(name: str, inputs: Inputs, say: Reporter, **options: Any) -> Iterator[An
 
 
 def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
-    """Return a question with the partitions of its inputs."""
     every, also = asked.every_folder, asked.also
     names = Wanted(topics=inputs.topics, partitions=inputs.partitions)
     choice = names if asked.takes_names and not asked.only else Wanted(topics=asked.only)

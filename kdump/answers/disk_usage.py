@@ -288,7 +288,6 @@ def _other_folder(partition: Partition) -> _OtherFolder:
 
 
 def _above(path: str) -> Iterator[str]:
-    """Yield a path and the folders above it."""
     while path:
         yield path
         above = posixpath.dirname(path)

@@ -203,7 +203,6 @@ class Asking:
         self.states = LogDirStates(report) if states is None else states
 
     def takes(self, partition: Partition) -> bool:
-        """Return whether a partition is selected."""
         return self.asked.takes(Name(partition.topic, partition.partition))
 
     def meant(self, *also: str) -> list[Partition]:

@@ -35,7 +35,6 @@ class ArrowField(NamedTuple):
 
 
 def fields(columns: Iterable[rows.Column]) -> tuple[ArrowField, ...]:
-    """Return the Arrow fields of columns."""
     return tuple(ArrowField(column.name, _TYPES[column.type]) for column in columns)
 
 

@@ -52,7 +52,6 @@ class DirIds(NamedTuple):
 
 
 def read(log_dir: LogDirFiles) -> DirIds:
-    """Read the ids of one log dir."""
     shown = log_dir.shown(file_names.META_PROPERTIES)
     if not log_dir.exists:
         text = f"No `meta.properties` found in {log_dir.name}: there is no such folder"

@@ -132,7 +132,6 @@ class PieceWork:
         return None if reached is None else ChunkStart(reached)
 
     def make(self, piece: Piece, start: ChunkStart, turn: OutputTurn[PrintedSoFar]) -> PrintedPiece:
-        """Print a piece."""
         read_ahead.start_no_threads()
         self._session.before, self._session.said = turn.take, SaidSoFar()
         if self._printer is None and not self._dump.options.count:

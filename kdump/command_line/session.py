@@ -247,7 +247,6 @@ class Session:
 
     @property
     def status(self) -> int:
-        """The exit status."""
         return next((status for status in _MET if status in self.met), 0)
 
     def _cannot(self, text: str, hint: str = "") -> None:

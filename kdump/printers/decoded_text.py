@@ -37,7 +37,6 @@ class DecodedText:
         """(Side, prefix) -> the text before the data, and the writer of the data; None for the general path."""
 
     def is_of(self, decoder: PayloadDecoder, topic: str) -> bool:
-        """Return whether it is for records of this topic, and this decoder."""
         return decoder is self._decoder and topic == self._topic
 
     def member(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:

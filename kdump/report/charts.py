@@ -382,7 +382,6 @@ class _Range(NamedTuple):
 
 
 def _damaged_ranges(report: LogDirReport, files: Sequence[Line]) -> dict[str, list[_Range]]:
-    """Return the damaged ranges of each file."""
     found: dict[str, list[_Range]] = {line["file"]: [] for line in files}
     sizes = {line["file"]: max(1, line["size"]) for line in files if line["parts"] is None}
     for line in report.lines("damage", "damage"):

@@ -200,7 +200,6 @@ class RunRecords(LazyRecords):
         return self.stop - self.row
 
     def batches(self) -> Iterator[BatchRecords]:
-        """Yield the records of each batch."""
         for row in range(self.row, self.stop):
             batch = self.run.batch(row)
             yield BatchRecords(batch, *batch.payload())

@@ -48,7 +48,6 @@ class Values(NamedTuple):
         return in_range and (self.only is None or value in self.only)
 
     def both(self, other: Values) -> Values:
-        """Return the values that are in both."""
         low, high = _best(max, self.low, other.low), _best(min, self.high, other.high)
         if self.only is None and other.only is None:
             return Values(low, high)

@@ -56,7 +56,6 @@ def tables(text: str, names: Iterable[str]) -> list[str]:
 
 
 def without_comments(text: str) -> str:
-    """Return a query without comments."""
     pieces = (" " if piece[0].startswith(("--", "/*")) else piece[0] for piece in _PIECE.finditer(text))
     return "".join(pieces)
 

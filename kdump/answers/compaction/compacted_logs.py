@@ -149,7 +149,6 @@ def _last_stable(place: Place, end: int) -> _Limit:
 
 
 def _batches(segment: Segment) -> Iterator[Batches]:
-    """Yield the valid batches of a segment."""
     with segment.open() as source:
         for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
             if isinstance(region, Batches):

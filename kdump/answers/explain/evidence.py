@@ -160,7 +160,6 @@ class PartitionEvidence:
 
     @cached_property
     def topic_id(self) -> bytes | None:
-        """The topic id in the folder, or None."""
         return None if self.place is None else self.place.partition.topic_id(self.place.report.damage)
 
     @cached_property
