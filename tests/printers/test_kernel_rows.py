@@ -70,7 +70,7 @@ ENDINGS = [JsonLines, JsonArray, Separated, text, without_values, without_payloa
 def printed(
     path, *, unread, runs=None, take=Take.RUNS, kind=JsonLines, columns=rows.RECORD, mark=None, out=None, **options
 ):
-    """Return the output for a file, and how many batches were left to the kernel."""
+    """Return the output for a path or the partitions found there, and how many batches were left to the kernel."""
     out = io.BytesIO() if out is None else out
     reader = PartitionReader(
         take=take if unread else Take.RECORDS,
@@ -79,7 +79,7 @@ def printed(
     )
     printer = kind(out, columns, **options)
     taken = 0
-    for partition in Finder().find([str(path)]):
+    for partition in path if isinstance(path, list) else found(path):
         for item, made in reader.read_making(partition, printer.make):
             if hasattr(item, "damage"):
                 printer.lost(item)
@@ -92,8 +92,13 @@ def printed(
     return out.getvalue(), taken
 
 
+def found(path):
+    return list(Finder().find([str(path)]))
+
+
 def same(path, **options):
     """Print both ways; return how many batches the kernel may have printed."""
+    path = found(path)
     got, taken = printed(path, unread=True, **options)
     want, none = printed(path, unread=False, **options)
     assert got == want
@@ -103,6 +108,7 @@ def same(path, **options):
 
 def same_in_runs(path, **options):
     """Print both ways, many batches in one go; return how many runs the kernel may have printed."""
+    path = found(path)
     got, taken = printed(path, unread=True, runs=True, **options)
     unchecked, _ = printed(path, unread=True, runs=True, take=Take.UNCHECKED_RUNS, **options)
     want, none = printed(path, unread=False, runs=False, **options)
