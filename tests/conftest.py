@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -70,6 +71,12 @@ def pytest_collection_modifyitems(config, items):
         from tests.helpers.scheduling import in_order
 
         items[:] = in_order(items)
+
+
+def pytest_collection_finish():
+    """Keep the garbage collector, also that of forked processes, from what lives until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
