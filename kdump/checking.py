@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.outcome import BrokerStart
+    from kdump.broker_start.start import BrokerDirs, StartOptions
     from kdump.broker_start.started import Started
     from kdump.checks.log_dir import LogDirs
     from kdump.checks.whole_partition import CheckedPartition, CheckOptions
@@ -40,6 +41,8 @@ class CheckedPaths(NamedTuple):
     configs: Mapping[str, str]
     whole: ClusterImage | None = None
     """The image of the only metadata log, if all its records replay."""
+    brokers: Sequence[BrokerDirs] = ()
+    """The brokers whose log dirs are among the paths."""
 
     def steps(
         self, checked: Iterable[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
@@ -52,7 +55,8 @@ class CheckedPaths(NamedTuple):
         for one in checked:
             results.append(one)
             yield one
-        yield list(across_log_dirs.check(self.partitions, dirs))
+        is_one = node_id(self.configs) is not None
+        yield list(across_log_dirs.check(self.partitions, dirs, is_one_broker=is_one))
         try:
             yield from self._starts(results)
         except StoreError as error:  # an error of a disk is a cause in the result instead
@@ -60,12 +64,11 @@ class CheckedPaths(NamedTuple):
 
     def _starts(self, results: Sequence[CheckedPartition]) -> Iterator[Started]:
         """Yield the result of the next start of each broker among the paths."""
-        places = log_dirs(self.paths, self.partitions, self.configs)
-        if places:
+        if self.brokers:
             from kdump.broker_start import started  # many modules, for few runs
 
             known = started.known(results)
-            found = starts(places, self.release, self.configs, known, self.wanted, self.whole)
+            found = _starts(self.brokers, self.release, self.configs, known, self.wanted, self.whole)
             yield from started.started(found, self.partitions, results, self.image, self.configs, self.wanted)
 
 
@@ -80,6 +83,12 @@ def prepared(
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
     """Return the input and options of a check, with facts from the metadata log; ``fail`` receives errors of stores."""
+    brokers: Sequence[BrokerDirs] = ()
+    try:
+        brokers = _brokers(log_dirs(paths, partitions, configs or {}), release, configs or {}, wanted)
+    except StoreError as error:
+        fail(error)
+    how = how._replace(dispensable=frozenset(each.name for one in brokers for each in one.dispensable))
     image = None
     wrong: list[str] = []
     if any(part.topic == CLUSTER_METADATA for part in partitions):
@@ -94,7 +103,7 @@ def prepared(
         image = metadata_image(partitions, unread, wrong.append)
         how = how._replace(compacted=compacted_topics(image), alone=_alone(image), ids=_ids(image))
     whole = None if wrong else image
-    return CheckedPaths(paths, partitions, wanted, image, release, configs or {}, whole), how
+    return CheckedPaths(paths, partitions, wanted, image, release, configs or {}, whole, brokers), how
 
 
 def found(
@@ -245,13 +254,38 @@ def starts(
     ``name`` is the release, None for the newest. ``known``: shown path of a folder -> next offset of its valid log.
     ``image`` is that of the one metadata log in the paths, if all of it replays.
     """
-    if not places:
-        return
-    from kdump.broker_start import release  # only log dirs need it
-    from kdump.broker_start.start import StartOptions, brokers, dry_start
+    yield from _starts(_brokers(places, name, configs, wanted), name, configs, known, wanted, image)
 
-    options = StartOptions(release.of(name or release.NEWEST), configs, node_id(configs), wanted.max_batch_bytes)
-    for broker in brokers(places, options):
+
+def _brokers(
+    places: Sequence[tuple[Files, str]], name: str | None, configs: Mapping[str, str], wanted: Wanted
+) -> Sequence[BrokerDirs]:
+    if not places:
+        return ()
+    from kdump.broker_start.start import brokers  # only log dirs need it
+
+    return brokers(places, _options(name, configs, wanted))
+
+
+def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted) -> StartOptions:
+    from kdump.broker_start import release  # only log dirs need it
+    from kdump.broker_start.start import StartOptions
+
+    return StartOptions(release.of(name or release.NEWEST), configs, node_id(configs), wanted.max_batch_bytes)
+
+
+def _starts(
+    brokers: Sequence[BrokerDirs],
+    name: str | None,
+    configs: Mapping[str, str],
+    known: Mapping[str, int],
+    wanted: Wanted,
+    image: ClusterImage | None,
+) -> Iterator[BrokerStart]:
+    from kdump.broker_start.start import dry_start  # only log dirs need it
+
+    options = _options(name, configs, wanted)
+    for broker in brokers:
         found = dry_start(broker, options, known, image)
         if wanted.is_choosy:
             found = found._replace(

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.metadata.image import image_of
-from kdump.broker_start import ids, log_folder, metadata_log
+from kdump.broker_start import log_folder, metadata_log
 from kdump.broker_start.start import NO_DIRECTORIES, StartOptions, brokers
 from kdump.checks.evidence import committed, epochs_of, evidence_of
 from kdump.errors import SILENT, DamageError, UnreadableError, many_are
@@ -135,7 +135,7 @@ class _BrokerShortfalls:
     def __init__(self, broker: BrokerDirs, known: Mapping[str, Partition], takes: Callable[[str, int], bool]) -> None:
         self.dirs = broker.log_dirs
         self._known, self._takes = known, takes
-        self._ids = {each: found for each in self.dirs if (found := ids.read(each).ids) is not None}
+        self._ids = {each.log_dir: each.ids for each in broker.ids if each.ids is not None}
         self._node = next((each.node_id for each in self._ids.values()), None)
         self._folders: dict[tuple[str, int], list[log_folder.LogFolder]] = {}
         for each in self.dirs:

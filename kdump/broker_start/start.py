@@ -57,11 +57,48 @@ class StartOptions(NamedTuple):
     limit: int = DEFAULT_LIMIT
 
 
-class BrokerDirs(NamedTuple):
-    """The log dirs of one broker, in order. ``is_complete``: the broker has no other log dirs."""
+class BrokerDirs:
+    """The log dirs of one broker, in order, with their ids. ``is_complete``: the broker has no other log dirs."""
 
-    log_dirs: tuple[LogDirFiles, ...]
-    is_complete: bool
+    def __init__(self, found: Sequence[ids.DirIds], options: StartOptions, *, is_complete: bool) -> None:
+        self.ids, self.is_complete = tuple(found), is_complete
+        self._is_configured = METADATA_DIR in options.configs
+        self.metadata_dir = self._configured(options.configs.get(METADATA_DIR)) or next(
+            (each for each in self.log_dirs if not is_complete and metadata_log.FOLDER in _names(each)),
+            self.log_dirs[0],
+        )
+
+    def _configured(self, given: str | None) -> LogDirFiles | None:
+        if given is None:
+            return None
+        path = posixpath.normpath(given)
+        found = next((each for each in self.log_dirs if posixpath.normpath(each.path) == path), None)
+        if found is None:
+            found = LogDirFiles(self.log_dirs[0].files, given)
+            self.ids = (*self.ids, _ids(found))
+        return found
+
+    @property
+    def log_dirs(self) -> tuple[LogDirFiles, ...]:
+        return tuple(each.log_dir for each in self.ids)
+
+    @property
+    def is_kraft(self) -> bool:
+        """Whether any log dir is of a KRaft broker."""
+        return any(each.ids is not None and each.ids.version > 0 for each in self.ids)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the broker has a log dir that is not among the given ones: that of its metadata log."""
+        is_known = self.is_complete or self._is_configured or metadata_log.FOLDER in _names(self.metadata_dir)
+        return self.is_kraft and not is_known
+
+    @property
+    def dispensable(self) -> list[LogDirFiles]:
+        """The log dirs without which the broker starts."""
+        if self.has_others:
+            return list(self.log_dirs)
+        return [each for each in self.log_dirs if each is not self.metadata_dir]
 
 
 def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[BrokerDirs]:
@@ -71,10 +108,10 @@ def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[
     cluster.id belong together. Two log dirs with the same directory.id and a common partition are copies of one: each
     counts as a broker. So does a log dir without ids.
     """
-    dirs = [LogDirFiles(files, path) for files, path in places]
+    dirs = [_ids(LogDirFiles(files, path)) for files, path in places]
     if options.node_id is not None:
-        return [BrokerDirs(tuple(dirs), is_complete=True)] if dirs else []
-    found: list[tuple[object, list[LogDirFiles]]] = []
+        return [BrokerDirs(dirs, options, is_complete=True)] if dirs else []
+    found: list[tuple[object, list[ids.DirIds]]] = []
     for each in dirs:
         key = _broker_of(each)
         mine = next(
@@ -84,32 +121,40 @@ def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[
             found.append((key, [each]))
         else:
             mine.append(each)
-    return [BrokerDirs(tuple(held), is_complete=False) for _, held in found]
+    return [BrokerDirs(held, options, is_complete=False) for _, held in found]
 
 
-def _broker_of(log_dir: LogDirFiles) -> object:
+def _ids(log_dir: LogDirFiles) -> ids.DirIds:
     try:
-        there = ids.read(log_dir).ids
+        return ids.read(log_dir)
     except StoreError:
         raise
-    except UnreadableError:
-        return None
-    if there is None or there.node_id is None:
-        return None
-    return log_dir.files, there.node_id, there.cluster_id
+    except UnreadableError as error:
+        if error.is_denied:
+            return ids.DirIds(log_dir, None, log_folder.unreadable(error))
+        cause = StartCause(code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"it cannot be read: {error.reason}")
+        return ids.DirIds(log_dir, None, cause)
 
 
-def _copies(held: Sequence[LogDirFiles], other: LogDirFiles) -> bool:
-    return any(bool(_partitions(each) & _partitions(other)) and _directory(each) == _directory(other) for each in held)
+def _broker_of(one: ids.DirIds) -> object:
+    if one.ids is None or one.ids.node_id is None:
+        return None
+    return one.log_dir.files, one.ids.node_id, one.ids.cluster_id
+
+
+def _copies(held: Sequence[ids.DirIds], other: ids.DirIds) -> bool:
+    return any(
+        bool(_partitions(each.log_dir) & _partitions(other.log_dir)) and _directory(each) == _directory(other)
+        for each in held
+    )
 
 
 def _partitions(log_dir: LogDirFiles) -> set[str]:
     return {name for name, entry in log_dir.entries.items() if entry.is_folder and file_names.parse_folder(name)}
 
 
-def _directory(log_dir: LogDirFiles) -> bytes | None:
-    there = ids.read(log_dir).ids
-    return None if there is None else there.directory_id
+def _directory(one: ids.DirIds) -> bytes | None:
+    return None if one.ids is None else one.ids.directory_id
 
 
 def dry_start(
@@ -130,9 +175,9 @@ class _BrokerRun:
     def __init__(
         self, broker: BrokerDirs, options: StartOptions, known: Mapping[str, int], image: ClusterImage | None
     ) -> None:
-        self.dirs, self.is_complete = broker.log_dirs, broker.is_complete
+        self.broker = broker
+        self.dirs, self.is_complete, self.metadata_dir = broker.log_dirs, broker.is_complete, broker.metadata_dir
         self.options, self.known = options, known
-        self.metadata_dir = self._metadata_dir()
         self.fatal: list[StartCause] = []
         self.offline: dict[LogDirFiles, StartCause] = {}
         self.unknown: list[StartCause] = []
@@ -148,19 +193,8 @@ class _BrokerRun:
         self.is_kraft = True
         """Whether the metadata log and partition.metadata determine which folders are stray."""
 
-    def _metadata_dir(self) -> LogDirFiles:
-        given = self.options.configs.get(METADATA_DIR)
-        if given is None:
-            holds = (each for each in self.dirs if not self.is_complete and metadata_log.FOLDER in _names(each))
-            return next(holds, self.dirs[0])
-        found = next((each for each in self.dirs if posixpath.normpath(each.path) == posixpath.normpath(given)), None)
-        if found is None:
-            found = LogDirFiles(self.dirs[0].files, given)
-            self.dirs = (*self.dirs, found)
-        return found
-
     def run(self) -> BrokerStart:
-        found = [self._ids(each) for each in self.dirs]
+        found = self.broker.ids
         verified = ids.verify(found, self.metadata_dir, self.options.node_id)
         self.node_id = verified.node_id
         is_old = not self.is_complete and all(
@@ -172,9 +206,7 @@ class _BrokerRun:
         self.unknown += closed
         self.offline |= verified.offline
         directories = {each.log_dir: each.ids.directory_id for each in found if each.ids is not None}
-        self.is_kraft = any(each.ids is not None and each.ids.version > 0 for each in found) or bool(
-            closed or self.fatal
-        )
+        self.is_kraft = self.broker.is_kraft or bool(closed or self.fatal)
         starts: bool | None = None if closed else True
         self.decides = not closed
         metadata: MetadataStart | None = None
@@ -219,19 +251,6 @@ class _BrokerRun:
             unknown=tuple(dict.fromkeys(self.unknown)),
             clean=frozenset(each.name for each in self.clean),
         )
-
-    def _ids(self, log_dir: LogDirFiles) -> ids.DirIds:
-        try:
-            return ids.read(log_dir)
-        except StoreError:
-            raise
-        except UnreadableError as error:
-            if error.is_denied:
-                return ids.DirIds(log_dir, None, log_folder.unreadable(error))
-            cause = StartCause(
-                code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"it cannot be read: {error.reason}"
-            )
-            return ids.DirIds(log_dir, None, cause)
 
     def _metadata_log(self) -> MetadataStart | None:
         """Open the metadata log; set whether its image determines the start."""
@@ -645,9 +664,9 @@ class _BrokerRun:
                     self.offline.setdefault(each, StartCause(code=code, file=each.shown(name), text=str(damage)))
 
     def _fail_whole(self) -> None:
-        if self.metadata_dir in self.offline:
-            self.fatal.append(self.offline[self.metadata_dir])
-        if self.offline and all(each in self.offline for each in self.dirs):
+        dispensable = self.broker.dispensable
+        self.fatal += (cause for each, cause in self.offline.items() if each not in dispensable)
+        if not self.broker.has_others and self.offline and all(each in self.offline for each in self.dirs):
             self.fatal += self.offline.values()
 
     def _shown(self, log_dir: LogDirFiles, folder: log_folder.LogFolder, log: LogStart) -> LogStart:

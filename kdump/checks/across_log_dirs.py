@@ -5,6 +5,7 @@ Sources: Kafka's classes MetaPropertiesEnsemble (3.7, KIP-858) and LogManager.
 
 from __future__ import annotations
 
+import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 
-def check(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
-    """Yield the contradictions between the log dirs of ``parts``.
+def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
+    """Yield the contradictions between the log dirs of ``parts``; with ``is_one_broker`` all are of one broker.
 
     A partition in two log dirs is only a remark before 3.7: they may be copies of one log dir, and no file shows it.
     """
     parts = list(parts)
-    yield from _contradicting_ids(parts, dirs)
+    yield from _contradicting_ids(parts, dirs, is_one_broker=is_one_broker)
     met: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
     for part in parts:
         properties = dirs.facts(part, discard).properties
@@ -72,7 +73,7 @@ class _Ids(NamedTuple):
     partitions: set[str]
 
 
-def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Finding]:
+def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool) -> Iterator[Finding]:
     """Yield the reasons why a broker does not start on these log dirs together, and missing ``meta.properties``."""
     found: dict[str, _Ids] = {}
     missing: set[str] = set()
@@ -80,7 +81,7 @@ def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Fi
         if part.topic is None:
             continue
         state, path = dirs.facts(part, discard), part.log_dir
-        shown = part.files.shown(part.path_beside(file_names.META_PROPERTIES))
+        shown = part.files.shown(posixpath.join(path, file_names.META_PROPERTIES))
         if state.properties is not None:
             found.setdefault(path, _Ids(path, shown, state.properties, set())).partitions.add(part.name)
         elif (
@@ -95,7 +96,7 @@ def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs) -> Iterator[Fi
         if ids.properties.broker_id is not None:
             brokers[ids.properties.broker_id].append(ids)
     for of_one in brokers.values():
-        yield from _clusters(of_one)
+        yield from _clusters(of_one, is_one_broker=is_one_broker)
         yield from _directories(of_one)
 
 
@@ -115,19 +116,20 @@ def _missing(part: Partition, shown: str) -> Finding:
     )
 
 
-def _clusters(of_one: list[_Ids]) -> Iterator[Finding]:
+def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
+    """Yield the log dirs of another cluster than the first: each may be of a broker of its own, which starts."""
     first, *others = of_one
     for other in others:
         if other.properties.cluster_id != first.properties.cluster_id:
             yield Finding(
-                level=Level.DERIVED,
+                level=Level.DERIVED if is_one_broker else Level.LOG,
                 file=other.file,
                 kind=Code.CLUSTER_ID,
                 text=f"it names another cluster than {first.file}: a broker does not start with both in log.dirs",
                 expected=first.properties.cluster_id,
                 found=other.properties.cluster_id,
                 advice="Find out which of the two log dirs belongs to this broker, and take the other out of log.dirs.",
-                fatal=True,
+                fatal=is_one_broker,
             )
 
 

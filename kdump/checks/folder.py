@@ -6,11 +6,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks import log_dir
-from kdump.checks.log_dir import HALF_WRITTEN, broken
+from kdump.checks.log_dir import HALF_WRITTEN, REFUSED, broken
 from kdump.errors import DamageError, UnreadableError, many, raise_it
 from kdump.findings import Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
+from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import SEGMENT_NAME, is_sibling, leftover_state
 from kdump.log_dirs.files import read_file
@@ -45,12 +46,11 @@ NO_SNAPSHOT: Final = "A broker removes a broken producer snapshot, and reads the
 READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
     file_names.LEADER_EPOCHS: (
         leader_epoch.read,
-        "A broker that cannot read it does not start. Move the file away: no record is lost, and a broker writes a new "
-        "one.",
+        f"{REFUSED} Move the file away: no record is lost, and a broker writes a new one.",
     ),
     file_names.PARTITION_METADATA: (
         partition_metadata.read,
-        "A broker that cannot read it does not start. Write it with the topic id that kdump metadata prints.",
+        f"{REFUSED} Write it with the topic id that kdump metadata prints.",
     ),
     file_names.QUORUM_STATE: (
         quorum_state.read,
@@ -58,6 +58,7 @@ READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
     ),
 }
 """File name -> its reader, and the advice if reading fails."""
+ENDS: Final = "A broker that reads it does not start."
 KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.format is None)
 
 
@@ -155,6 +156,8 @@ def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], 
         read(read_file(partition.files, entry.path))
     except DamageError as damage:
         fatal = leftover_of(partition) is None
+        if isinstance(damage, NumberDamageError):
+            advice = advice.replace(REFUSED, ENDS)
         yield broken(partition.files.shown(entry.path), damage, advice, fatal=fatal)
 
 

@@ -10,6 +10,7 @@ from kdump.errors import SILENT, StoreError, UnreadableError, raise_it
 from kdump.findings import Finding, Level, remark, text_of
 from kdump.findings.codes import Code
 from kdump.formats import clean_shutdown, meta_properties
+from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.log_dirs import file_names, log_dir_state
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -36,6 +37,8 @@ READERS: Final = {
     file_names.CLEAN_SHUTDOWN: clean_shutdown.read,
 }
 REFUSED: Final = "A broker that cannot read it does not start."
+LEFT_OUT: Final = "A broker that cannot read it starts without this log dir."
+NO_NUMBER: Final = "A broker starts as if the file had no entries."
 ADVICE: Final = {
     file_names.META_PROPERTIES: f"{REFUSED} Write it again with the ids of the cluster and of this broker.",
     file_names.CLEAN_SHUTDOWN: "What counts for a broker is that it is there; from 3.7 on it holds the broker's epoch.",
@@ -105,7 +108,10 @@ class LogDirs(LogDirStates):
         """Add the finding on a broken file, once: a file may be named by the user and be in a log dir too."""
         if path not in self._wrong_files:
             self._wrong_files.add(path)
-            self._news.append(broken(path, damage, ADVICE[name], fatal=ADVICE[name].startswith(REFUSED)))
+            advice = ADVICE[name]
+            if isinstance(damage, NumberDamageError):
+                advice = advice.replace(REFUSED, NO_NUMBER)
+            self._news.append(broken(path, damage, advice, fatal=advice.startswith(REFUSED)))
 
 
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
@@ -146,6 +152,18 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
                 fatal=True,
                 advice="Move the folder out of the log dir, or let log.dirs name a folder below the mount point.",
             )
+
+
+def of_a_dispensable(finding: Finding) -> Finding:
+    """Return a finding in a log dir without which the broker starts: an unreadable file takes it offline.
+
+    Some contents of ``meta.properties`` stop the broker all the same: the dry start reports them.
+    """
+    if not finding.advice.startswith(REFUSED):
+        return finding
+    is_of_ids = finding.file.endswith(file_names.META_PROPERTIES)
+    advice = finding.advice.replace(REFUSED, "" if is_of_ids else LEFT_OUT).lstrip()
+    return replace(finding, fatal=False, advice=advice)
 
 
 HALF_WRITTEN: Final = "a broker stopped while it wrote this file: the file of the same name without .tmp counts"

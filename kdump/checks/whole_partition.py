@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.checks import evidence, folder, kraft_snapshot, partition
+from kdump.checks import evidence, folder, kraft_snapshot, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, remark, salvage
@@ -55,6 +55,8 @@ class CheckOptions(NamedTuple):
     """The topics with one replica, by the metadata log."""
     ids: Mapping[str, str] = {}
     """Topic name -> id in base64, by the metadata log."""
+    dispensable: frozenset[str] = frozenset()
+    """The shown paths of log dirs without which their broker starts."""
 
 
 class CheckedPartition(NamedTuple):
@@ -112,6 +114,9 @@ def check(
         start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
         end = log.check.next_offset if log.live else None
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
+    of_dir = part.folder if part.topic is None else part.log_dir
+    if (part.files.shown(of_dir) or ".") in options.dispensable:
+        findings = list(map(log_dir.of_a_dispensable, findings))
     findings = [_with_command(finding, part, options) if finding.fatal else finding for finding in findings]
     if part.topic in options.alone:
         findings = [of_one_replica(finding) for finding in findings]

@@ -25,8 +25,11 @@ OPEN: Final = Code.METADATA_ELSEWHERE
 """The kind with which the result of a start is unknown."""
 HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The kind of missing records that a stray folder holds: commands bring them back."""
-STOPS: Final = frozenset({Code.METADATA_LOG_MISSING})
-"""Kinds with which a broker starts and serves nothing."""
+FORGOTTEN: Final = Code.METADATA_LOG_MISSING
+"""The kind with which a broker starts and serves no partition."""
+NOT_BEFORE: Final = "; do not start it before the metadata log is restored"
+OF_SEVERAL: Final = Code.CLUSTER_ID
+"""The kind on log dirs of several brokers: each of them starts."""
 
 
 class StartVerdict(NamedTuple):
@@ -50,7 +53,8 @@ def verdict(
     """
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
-    fatal = [finding for finding in findings if finding.fatal or finding.code in STOPS]
+    findings = [finding for finding in findings if finding.code != OF_SEVERAL or finding.fatal]
+    fatal = [finding for finding in findings if finding.fatal]
     if fatal:
         others = len({finding.file for finding in fatal}) - 1
         more = f" (and {many(others, 'other reason')})" if others else ""
@@ -60,7 +64,8 @@ def verdict(
     missing = [finding for finding in findings if finding.missing is not None and finding.code != HELD]
     held = [finding for finding in findings if finding.missing is not None and finding.code == HELD]
     if loses or missing or held:
-        return StartVerdict(f"{broker} starts, but {_lost(loses, missing, held)}", commands, False)
+        advice = NOT_BEFORE if any(finding.code == FORGOTTEN for finding in loses) else ""
+        return StartVerdict(f"{broker} starts, but {_lost(loses, missing, held)}{advice}", commands, False)
     unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:
         return StartVerdict(f"do not start {broker} yet: {unsure.file}: {unsure.text}", commands, False)

@@ -447,3 +447,67 @@ def test_a_second_folder_of_a_served_partition_is_not_made_a_replica(broker, dat
     done = kdump("check", str(broker / "d1"), str(broker / "d2"), "--config", "node.id=1")
     assert (done.returncode, b"topic_id" in done.stdout) == (status, False)
     assert (b"another folder of plain-0 is served" in done.stdout) == bool(data)
+
+
+@pytest.mark.parametrize(
+    ("file", "data"),
+    [
+        ("idem-0/leader-epoch-checkpoint", bytes(10)),
+        ("idem-0/partition.metadata", b"garbage"),
+        ("recovery-point-offset-checkpoint", b"0\n7\n"),
+        ("log-start-offset-checkpoint", b"garbage\n"),
+        ("replication-offset-checkpoint", b"0\n7\n"),
+        ("meta.properties", b"version=7\n"),
+    ],
+)
+@pytest.mark.parametrize("of_one", [True, False])
+def test_a_file_that_takes_the_second_log_dir_offline_does_not_stop_the_broker(broker, file, data, of_one):
+    if file == "meta.properties" and not of_one:
+        return  # without node.id the log dir is of another broker, which does not start
+    (broker / "d2" / file).write_bytes(data)
+    words = ["--config", "node.id=1", "--config", "process.roles=broker,controller"] if of_one else []
+    done = kdump("check", "d1", "d2", "-o", "jsonl", *words, cwd=broker)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["offlineLogDirs"] for line in lines if line["kind"] == "start"] == [["d2"]]
+    assert [line["file"] for line in lines if line["kind"] == "finding" and line["fatal"]] == []
+    text = kdump("check", "d1", "d2", *words, cwd=broker).stdout.decode()
+    assert "DO NOT START" not in text
+    assert "does not start" not in text
+    assert "broker 1 starts, but loses 2 records: " in text
+    assert done.returncode == 3
+
+
+def test_a_malformed_number_in_a_checkpoint_counts_as_no_entries(broker):
+    (broker / "d1" / "recovery-point-offset-checkpoint").write_bytes(b"0\n1\nplain 0 x\n")
+    done = kdump("check", "d1", "d2", "-o", "jsonl", cwd=broker)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["starts"] for line in lines if line["kind"] == "start"] == [True]
+    (finding,) = [line for line in lines if line["kind"] == "finding"]
+    assert (finding["fatal"], finding["advice"].partition(".")[0]) == (
+        False,
+        "A broker starts as if the file had no entries",
+    )
+    assert done.returncode == 4
+
+
+def test_log_dirs_of_two_clusters_are_two_brokers_unless_one_is_named(broker):
+    other = (broker / "d2" / "meta.properties").read_text().replace(CLUSTER, CLUSTER[::-1])
+    (broker / "d2" / "meta.properties").write_text(other)
+    done = kdump("check", "d1", "d2", "-o", "jsonl", cwd=broker)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    (finding,) = [line for line in lines if line.get("code") == "cluster-id"]
+    assert (finding["file"], finding["fatal"], finding["level"]) == ("d2/meta.properties", False, "log")
+    text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    assert "DO NOT START" not in text
+    assert "a broker with all of them in log.dirs does not start" in text
+    assert done.returncode == 3
+    start, _ = started(broker)
+    assert (start["starts"], codes(start["fatal"])) == (False, ["cluster-id-differs"])
+
+
+def test_a_log_dir_without_the_metadata_log_is_not_all_of_its_broker(broker):
+    (broker / "d2" / "idem-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
+    done = kdump("check", "d2", "-o", "jsonl", cwd=broker)
+    (start,) = [line for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "start"]
+    assert (start["starts"], start["offlineLogDirs"]) == (None, ["d2"])
+    assert b"DO NOT START" not in kdump("check", "d2", cwd=broker).stdout

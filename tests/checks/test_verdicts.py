@@ -34,7 +34,7 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
         ("startgtend", 3, f"broker 1 {LOSES}10,000 records", "log-start-offset-checkpoint"),
         ("nopm", 3, f"broker 1 {LOSES}10,000 records", "topic_id: 6QeQf_naTECEAdchox7m4Q"),
         ("nopm-after", 3, "does not serve 10,000 records of orders-1: the commands below bring them back\n", "-stray"),
-        ("mlog-gone", 3, NO_START, "metadata log is missing or empty"),
+        ("mlog-gone", 3, f"broker 1 {LOSES}52,096 records", "; do not start it before the metadata log is restored\n"),
         (
             "rmlog",
             3,
@@ -75,6 +75,8 @@ def test_the_verdict(cases, case, status, verdict, named):
     assert [line["status"] for line in lines if line["kind"] == "summary"] == [status]
     found = [line for line in lines if line["kind"] == "finding"]
     assert sum(line["findings"] for line in lines if line["kind"] == "summary") == len(found)
+    starts = [line["starts"] for line in lines if line["kind"] == "start"]
+    assert ("DO NOT START" in text) == any(line["fatal"] for line in found) == (False in starts)
 
 
 @pytest.mark.parametrize(

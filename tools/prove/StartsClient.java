@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -23,6 +24,8 @@ import java.util.zip.CRC32;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -31,6 +34,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Time;
@@ -40,7 +44,8 @@ import org.apache.kafka.server.metrics.KafkaYammerMetrics;
  * Brokers of one release in this process, one after the other, for tools.prove.starts. A line on standard input is a
  * command with tab-separated arguments, the answer ends with "done". What the brokers log is on standard error.
  *
- * <p>start PROPERTIES SECONDS [CONTROLLER-PROPERTIES]; read ADDRESS FILE; fill ADDRESS SEGMENT-CONFIG; more ADDRESS;
+ * <p>start PROPERTIES SECONDS [CONTROLLER-PROPERTIES]; read ADDRESS FILE; fill ADDRESS SEGMENT-CONFIG
+ * TOPIC=PARTITIONS,...; more ADDRESS TOPIC=PARTITIONS,...;
  * exits; stop; mark TEXT. "hangs" in an answer: a broker is not gone, and this process must end.
  */
 public class StartsClient {
@@ -61,8 +66,8 @@ public class StartsClient {
                 switch (words[0]) {
                     case "start" -> start(words);
                     case "read" -> read(words[1], partitions(words[2]));
-                    case "fill" -> fill(words[1], words[2]);
-                    case "more" -> more(words[1]);
+                    case "fill" -> fill(words[1], words[2], counts(words[3]));
+                    case "more" -> more(words[1], counts(words[2]));
                     case "stop" -> stop();
                     case "exits" -> EXITS.forEach(each -> say("exit", each));
                     default -> System.err.println(words[1]);
@@ -402,8 +407,18 @@ public class StartsClient {
         offsets.forEach((each, offset) -> say("new", each.toString(), offset.toString(), told.get(each)));
     }
 
+    /** Return the number of partitions of each topic. */
+    static Map<String, Integer> counts(String text) {
+        Map<String, Integer> found = new LinkedHashMap<>();
+        for (String each : text.split(",")) {
+            String[] words = each.split("=");
+            found.put(words[0], Integer.parseInt(words[1]));
+        }
+        return found;
+    }
+
     /** Write what the scenes begin with. */
-    static void fill(String address, String segment) throws Exception {
+    static void fill(String address, String segment, Map<String, Integer> counts) throws Exception {
         Properties settings = client(address);
         settings.put("default.api.timeout.ms", "30000");
         settings.put("request.timeout.ms", "20000");
@@ -413,28 +428,45 @@ public class StartsClient {
             segment, "2500", "segment.index.bytes", "1200"));
         Map<String, String> compacted = new HashMap<>(configs);
         compacted.put("cleanup.policy", "compact");
+        Map<String, String> cleaned = new HashMap<>(compacted);
+        cleaned.putAll(Map.of("min.compaction.lag.ms", "0", "min.cleanable.dirty.ratio", "0.01"));
         List<NewTopic> topics = new ArrayList<>();
-        for (String name : List.of("plain", "idem", "dele", "txn", "zst", "comp", "bare")) {
-            NewTopic topic = new NewTopic(name, name.equals("plain") ? 3 : name.equals("bare") ? 1 : 2, (short) 1);
-            topics.add(topic.configs(name.equals("comp") ? compacted : configs));
+        for (String name : counts.keySet()) {
+            NewTopic topic = new NewTopic(name, counts.get(name), (short) 1);
+            topics.add(topic.configs(name.equals("comp") ? compacted : name.equals("cleaned") ? cleaned : configs));
         }
         try (Admin admin = Admin.create(settings)) {
             admin.createTopics(topics).all().get();
-            produce(settings, 0);
-            admin.deleteRecords(Map.of(new TopicPartition("dele", 0), RecordsToDelete.beforeOffset(27))).all().get();
+            produce(settings, 0, counts);
+            Map<TopicPartition, RecordsToDelete> deleted = new HashMap<>();
+            for (int part = 0; part < counts.get("dele"); part += 2) {
+                deleted.put(new TopicPartition("dele", part), RecordsToDelete.beforeOffset(27));
+            }
+            admin.deleteRecords(deleted).all().get();
             admin.alterConsumerGroupOffsets("readers", Map.of(
                 new TopicPartition("plain", 0), new OffsetAndMetadata(90),
                 new TopicPartition("zst", 0), new OffsetAndMetadata(60))).all().get();
         }
     }
 
-    static void more(String address) throws Exception {
-        produce(client(address), 1000);
+    static void more(String address, Map<String, Integer> counts) throws Exception {
+        produce(client(address), 1000, counts);
+        if (counts.containsKey("cleaned")) {
+            Thread.sleep(5000); // the cleaner's rounds are half a second apart
+            try (Admin admin = Admin.create(client(address))) {
+                admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.TOPIC, "cleaned"),
+                    List.of(new AlterConfigOp(new ConfigEntry("min.compaction.lag.ms", "100000000000"),
+                        AlterConfigOp.OpType.SET)))).all().get();
+            }
+        }
     }
 
-    static void produce(Properties given, int from) throws Exception {
+    static void produce(Properties given, int from, Map<String, Integer> counts) throws Exception {
         ByteArraySerializer bytes = new ByteArraySerializer();
-        for (String name : List.of("plain", "idem", "dele", "zst", "comp", "txn")) {
+        for (String name : List.of("plain", "idem", "dele", "zst", "comp", "cleaned", "txn")) {
+            if (!counts.containsKey(name)) {
+                continue;
+            }
             Properties settings = new Properties();
             settings.putAll(given);
             settings.put("enable.idempotence", name.equals("idem") || name.equals("txn") ? "true" : "false");
@@ -453,10 +485,11 @@ public class StartsClient {
                     if (name.equals("txn")) {
                         producer.beginTransaction();
                     }
-                    for (int part = 0; part < (name.equals("plain") ? 3 : 2); part++) {
+                    for (int part = 0; part < counts.get(name); part++) {
                         for (int one = 0; one < 4; one++) {
                             int number = from + batch * 4 + one;
-                            byte[] key = (name.equals("comp") ? "k" + number % 9 : "key-" + number).getBytes();
+                            boolean few = name.equals("comp") || name.equals("cleaned");
+                            byte[] key = (few ? "k" + number % 9 : "key-" + number).getBytes();
                             String value = "value " + number + " of " + name + "-" + part + " " + "x".repeat(30 + number % 50);
                             producer.send(new ProducerRecord<>(name, part, key, value.getBytes()));
                         }

@@ -34,10 +34,13 @@ def change(made: Callable[["Scene"], str | None]) -> Callable[["Scene"], str | N
 
 
 class Scene:
-    """Log dirs that a change may take: ``dirs`` in the order of log.dirs, choices by a seeded generator."""
+    """Log dirs that a change may take: ``dirs`` in the order of log.dirs, choices by a seeded generator.
 
-    def __init__(self, dirs: list[Path], rng: random.Random) -> None:
-        self.dirs, self.rng = dirs, rng
+    With ``only`` the changes are in the folder of this partition, and in its lines of checkpoints.
+    """
+
+    def __init__(self, dirs: list[Path], rng: random.Random, only: str = "") -> None:
+        self.dirs, self.rng, self.only = dirs, rng, only
 
     @property
     def dir(self) -> Path:
@@ -56,6 +59,7 @@ class Scene:
             each
             for each in found
             if each.is_dir()
+            and self.only in {"", each.name}
             and each.name.rpartition("-")[2].isdecimal()
             and (internal or not each.name.startswith("__"))
             and any(log.stat().st_size for log in each.glob("*.log") if log.is_file())
@@ -71,13 +75,14 @@ class Scene:
         return sorted(log for log in folder.glob("*.log") if log.is_file())
 
     def log(self, *, newest: bool = True) -> Path:
-        """One segment with batches: the newest of a folder, or an older one."""
-        while True:
+        """One segment with batches: the newest of a folder, or an older one. Raises IndexError without one."""
+        for _ in range(100):
             logs = [each for each in self.logs(self.folder) if each.stat().st_size]
             if newest:
                 return logs[-1]
             if len(logs) > 1:
                 return self.rng.choice(logs[:-1])
+        raise IndexError("no folder has an older segment")
 
     def batches(self, log: Path) -> list[RecordBatch]:
         """The batches of a segment, with their positions and offsets."""
@@ -270,10 +275,13 @@ def overlap(scene: Scene) -> str | None:
 @change
 def odd_name(scene: Scene) -> str | None:
     """A file with a suffix of the broker's and a strange name."""
-    log = scene.log()
+    log = scene.log(newest=scene.rng.random() < 0.7)
+    base = int(log.stem)
     name = scene.rng.choice(
-        ["copy", "00000000000000000000 (1)", "old", "9999", "00000000000000000000.log", "-5", "0x10"]
-    )
+        ["copy", "00000000000000000000 (1)", "old", "9999", "00000000000000000000.log", "-5", "0x10",
+         f"{base}", f"+{base}", f"+{base + 3}", f"{base + 3}", f"{base:025}", f"+{base + 3:020}", "-0", "99" * 10,
+         "".join(chr(0x660 + int(each)) for each in f"{base + 3:020}")]
+    )  # fmt: skip
     target = log.with_name(f"{name}.{scene.rng.choice(['log', 'index', 'timeindex', 'snapshot', 'txnindex'])}")
     shutil.copyfile(log, target)
     return f"{scene.where(target)}: copy of {log.name}"
@@ -737,8 +745,9 @@ def exchanged(scene: Scene) -> str | None:
 
 
 def files(scene: Scene) -> list[Path]:
-    """All files of the log dirs."""
-    return sorted(each for one in scene.dirs for each in one.rglob("*") if each.is_file() and each.name != ".lock")
+    """All files of the log dirs, or those of the scene's only folder."""
+    places = scene.folders(internal=True) if scene.only else scene.dirs
+    return sorted(each for one in places for each in one.rglob("*") if each.is_file() and each.name != ".lock")
 
 
 # the metadata log

@@ -28,7 +28,7 @@ import tempfile
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
@@ -47,7 +47,6 @@ RELEASES = ("3.9.2", "4.2.2", "4.3.1", "4.4.0")
 CLIENT = Path(__file__).with_name("StartsClient.java")
 TOPICS = {"plain": 3, "idem": 2, "dele": 2, "txn": 2, "zst": 2, "comp": 2, "bare": 1}
 INTERNAL = {"__consumer_offsets": 2}
-PARTITIONS = [f"{topic}-{number}" for topic, count in {**TOPICS, **INTERNAL}.items() for number in range(count)]
 NOT_ONE_BROKER = {"jbod-cluster", "other-node"}
 CHECK_SECONDS = 120
 """Seconds that `kdump check` of a scene may take."""
@@ -116,7 +115,10 @@ class Machine:
         classpath = f"{fetch(self.release, server=True)}/*:{logger()}"
         level = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         level += ["-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients=warn"]
-        command = ["java", "-Xmx700m", *level, "-cp", classpath, str(CLIENT)]
+        compiled = self.output.parent / "classes" / f"{self.release}-{zlib.crc32(CLIENT.read_bytes())}"
+        if not compiled.exists():
+            subprocess.run(["javac", "-cp", classpath, "-d", str(compiled), str(CLIENT)], check=True)
+        command = ["java", "-Xmx700m", *level, "-cp", f"{compiled}:{classpath}", CLIENT.stem]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
         )
@@ -147,10 +149,15 @@ class Base:
     state: str
     folder: Path
     records: dict[str, dict[int, str]] = field(default_factory=dict)
+    topics: Mapping[str, int] = field(default_factory=lambda: TOPICS)
 
     @property
     def name(self) -> str:
         return f"{self.release} {self.kind} {self.state}"
+
+    @property
+    def partitions(self) -> list[str]:
+        return [f"{topic}-{number}" for topic, count in {**self.topics, **INTERNAL}.items() for number in range(count)]
 
     @property
     def dirs(self) -> list[str]:
@@ -191,11 +198,15 @@ def copy(source: Path, target: Path) -> None:
     subprocess.run(["cp", "-a", "--sparse=always", f"{source}/.", str(target)], check=True)
 
 
-def bases(machine: Machine, kind: str, folder: Path) -> Iterator[Base]:
-    """Yield the log dirs of a release and kind, killed and clean; they are written where they are not there yet."""
+def bases(machine: Machine, kind: str, folder: Path, topics: Mapping[str, int] = TOPICS) -> Iterator[Base]:
+    """Yield the log dirs of a release and kind, killed and clean; they are written if they are not there yet.
+
+    ``topics`` has the number of partitions of each topic.
+    """
     release = machine.release
     home = folder / f"{release}-{kind}"
-    found = [Base(release, kind, state, home / state) for state in ("killed", "clean")]
+    found = [Base(release, kind, state, home / state, topics=topics) for state in ("killed", "clean")]
+    counts = ",".join(f"{topic}={count}" for topic, count in topics.items())
     if not (home / "whole").exists():
         shutil.rmtree(home, ignore_errors=True)
         run = home / "run"
@@ -206,10 +217,10 @@ def bases(machine: Machine, kind: str, folder: Path) -> Iterator[Base]:
             format_dirs(release, file)
         segment = "segment.bytes" if release < "4" else "internal.segment.bytes"
         start(machine, files)
-        reported(machine.ask("fill", address, segment))
+        reported(machine.ask("fill", address, segment, counts))
         reported(machine.ask("stop"))
         start(machine, files)
-        reported(machine.ask("more", address))
+        reported(machine.ask("more", address, counts))
         time.sleep(5)  # the checkpoints of a running broker are written every two seconds
         copy(run, home / "killed")
         reported(machine.ask("stop"))
@@ -217,6 +228,19 @@ def bases(machine: Machine, kind: str, folder: Path) -> Iterator[Base]:
         shutil.rmtree(run)
         (home / "whole").touch()
     yield from found
+
+
+def records_of(machine: Machine, base: Base) -> None:
+    """Set the records that a consumer gets of a base; a file beside it keeps them."""
+    kept = base.folder.with_name(f"{base.folder.name}.json")
+    if not base.records and kept.exists():
+        base.records = {name: by_offset(had) for name, had in json.loads(kept.read_text()).items()}
+    if not base.records:
+        with tempfile.TemporaryDirectory(prefix="kdump-start-") as temporary:
+            folder = Path(temporary, "untouched")
+            copy(base.folder, folder)
+            base.records = observe(machine, base, folder, 60).records
+        kept.write_text(json.dumps(base.records))
 
 
 def reported(lines: list[list[str]]) -> None:
@@ -278,7 +302,7 @@ def observe(machine: Machine, base: Base, folder: Path, seconds: float) -> Truth
     answers: list[list[str]] = []
     if up[1:] == [""] and not any(line[0] == "exit" for line in lines):
         wanted = folder / "partitions.txt"
-        wanted.write_text("\n".join(PARTITIONS) + "\n")
+        wanted.write_text("\n".join(base.partitions) + "\n")
         answers = machine.ask("read", address, str(wanted))
         # the first round of the cleaner, and of the handler of log dirs that fail
         time.sleep(max(0, since + 1.5 - time.monotonic()))
@@ -392,13 +416,7 @@ def differences(base: Base, truth: Truth, status: int, rows: list[dict[str, obje
         if grave:
             yield f"SILENT {status}: the broker does not start: {truth.why}"
         return
-    lost = {
-        name: len(gone)
-        for name, had in base.records.items()
-        if (gone := [at for at, value in had.items() if truth.records.get(name, {}).get(at) != value])
-    }
-    fails = {name: why for name, why in truth.fails.items() if name not in UNSERVED and base.records.get(name)}
-    unread = {name: why for name, why in truth.new.items() if why}
+    lost, fails, unread = losses(base, truth)
     if grave and (lost or fails or unread or truth.offline):
         yield f"SILENT {status}: lost {lost}, fails {fails}, new records {unread}, offline {truth.offline}"
     if status in {1, 3} and not (lost or fails or unread or truth.offline):
@@ -415,6 +433,17 @@ def differences(base: Base, truth: Truth, status: int, rows: list[dict[str, obje
     for row in rows:
         if row.get("kind") == "startLog" and (said := log_difference(row, truth)):
             yield said
+
+
+def losses(base: Base, truth: Truth) -> tuple[dict[str, int], dict[str, str], dict[str, str]]:
+    """Return by partition: records that a consumer no longer gets, why it fails, and why it gets no new record."""
+    lost = {
+        name: len(gone)
+        for name, had in base.records.items()
+        if (gone := [at for at, value in had.items() if truth.records.get(name, {}).get(at) != value])
+    }
+    fails = {name: why for name, why in truth.fails.items() if name not in UNSERVED and base.records.get(name)}
+    return lost, fails, {name: why for name, why in truth.new.items() if why}
 
 
 def log_difference(row: dict[str, object], truth: Truth) -> str:
@@ -607,10 +636,7 @@ def one(
     """Run one scene; print what differs."""
     (seed, number, names), keep = which, options.keep
     with tempfile.TemporaryDirectory(prefix="kdump-start-") as temporary:
-        if not base.records:
-            folder = Path(temporary, "untouched")
-            copy(base.folder, folder)
-            base.records = observe(machine, base, folder, 60).records
+        records_of(machine, base)
         folder = Path(temporary, "scene")
         copy(base.folder, folder)
         scene = Scene([folder / each for each in base.dirs], generator(seed, number))
