@@ -68,7 +68,7 @@ class CheckedPaths(NamedTuple):
             from kdump.broker_start import started  # many modules, for few runs
 
             known = started.known(results)
-            found = _starts(self.brokers, self.release, self.configs, known, self.wanted, self.whole)
+            found = starts(self.brokers, self.release, self.configs, known, self.wanted, self.whole)
             yield from started.started(found, self.partitions, results, self.image, self.configs, self.wanted)
 
 
@@ -83,12 +83,12 @@ def prepared(
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
     """Return the input and options of a check, with facts from the metadata log; ``fail`` receives errors of stores."""
-    brokers: Sequence[BrokerDirs] = ()
+    of: Sequence[BrokerDirs] = ()
     try:
-        brokers = _brokers(log_dirs(paths, partitions, configs or {}), release, configs or {}, wanted)
+        of = brokers(log_dirs(paths, partitions, configs or {}), release, configs or {}, wanted)
     except StoreError as error:
         fail(error)
-    how = how._replace(dispensable=frozenset(each.name for one in brokers for each in one.dispensable))
+    how = how._replace(dispensable=dispensable(of))
     image = None
     wrong: list[str] = []
     if any(part.topic == CLUSTER_METADATA for part in partitions):
@@ -103,7 +103,7 @@ def prepared(
         image = metadata_image(partitions, unread, wrong.append)
         how = how._replace(compacted=compacted_topics(image), alone=_alone(image), ids=_ids(image))
     whole = None if wrong else image
-    return CheckedPaths(paths, partitions, wanted, image, release, configs or {}, whole, brokers), how
+    return CheckedPaths(paths, partitions, wanted, image, release, configs or {}, whole, of), how
 
 
 def found(
@@ -241,30 +241,20 @@ def _is_folder(files: Files, path: str) -> bool:
     return files is not LOCAL or os.path.isdir(path)  # noqa: PTH112  pathlib is slow
 
 
-def starts(
-    places: Sequence[tuple[Files, str]],
-    name: str | None,
-    configs: Mapping[str, str],
-    known: Mapping[str, int],
-    wanted: Wanted,
-    image: ClusterImage | None = None,
-) -> Iterator[BrokerStart]:
-    """Yield the start of each broker whose log dirs are given, with the selected logs.
-
-    ``name`` is the release, None for the newest. ``known``: shown path of a folder -> next offset of its valid log.
-    ``image`` is that of the one metadata log in the paths, if all of it replays.
-    """
-    yield from _starts(_brokers(places, name, configs, wanted), name, configs, known, wanted, image)
-
-
-def _brokers(
+def brokers(
     places: Sequence[tuple[Files, str]], name: str | None, configs: Mapping[str, str], wanted: Wanted
 ) -> Sequence[BrokerDirs]:
+    """Return the brokers whose log dirs are given. ``name`` is the release, None for the newest."""
     if not places:
         return ()
-    from kdump.broker_start.start import brokers  # only log dirs need it
+    from kdump.broker_start import start  # only log dirs need it
 
-    return brokers(places, _options(name, configs, wanted))
+    return start.brokers(places, _options(name, configs, wanted))
+
+
+def dispensable(brokers: Iterable[BrokerDirs]) -> frozenset[str]:
+    """Return the shown paths of log dirs without which their broker starts."""
+    return frozenset(each.name for one in brokers for each in one.dispensable)
 
 
 def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted) -> StartOptions:
@@ -274,14 +264,19 @@ def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted) -> St
     return StartOptions(release.of(name or release.NEWEST), configs, node_id(configs), wanted.max_batch_bytes)
 
 
-def _starts(
+def starts(
     brokers: Sequence[BrokerDirs],
     name: str | None,
     configs: Mapping[str, str],
     known: Mapping[str, int],
     wanted: Wanted,
-    image: ClusterImage | None,
+    image: ClusterImage | None = None,
 ) -> Iterator[BrokerStart]:
+    """Yield the start of each broker, with the selected logs.
+
+    ``name`` is the release, None for the newest. ``known``: shown path of a folder -> next offset of its valid log.
+    ``image`` is that of the one metadata log in the paths, if all of it replays.
+    """
     from kdump.broker_start.start import dry_start  # only log dirs need it
 
     options = _options(name, configs, wanted)

@@ -151,13 +151,14 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
     session.watched(partitions)
     found = gathering.collectors_for(partitions, run.asked, say, configs)
     found.found_all = not said
+    brokers = checking.brokers(checking.log_dirs(run.paths, partitions, {}), None, {}, run.asked)
+    found.dispensable = checking.dispensable(brokers)
     gathering.gather(
         found, partitions, run.asked, run.at, say, workers=run.workers(partitions), progress=session.progress
     )
-    places = checking.log_dirs(run.paths, partitions, {})
-    if places:
+    if brokers:
         known, image = started.known(found.checked), started.metadata_image(partitions)
-        starts = checking.starts(places, None, {}, known, run.asked)
+        starts = checking.starts(brokers, None, {}, known, run.asked)
         found.started += started.started(starts, partitions, found.checked, image, {}, run.asked)
     asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)
     report = document(asked, found, partitions, say, said)

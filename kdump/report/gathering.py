@@ -58,6 +58,8 @@ class ReportCollectors:
     started: list[Started] = field(default_factory=list)
     compacted: frozenset[str] = frozenset()
     """The compacted topics of the metadata log."""
+    dispensable: frozenset[str] = frozenset()
+    """As in :class:`~kdump.checks.whole_partition.CheckOptions`."""
     found_all: bool = True
     """Whether all paths could be found and listed."""
 
@@ -116,7 +118,9 @@ class ReportPass:
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._into, self._asked, self._say, self._progress = into, asked, say, progress
-        self._how = whole_partition.CheckOptions(records=False, at=at, compacted=into.compacted)
+        self._how = whole_partition.CheckOptions(
+            records=False, at=at, compacted=into.compacted, dispensable=into.dispensable
+        )
         states = LogDirStates(say)
         self._files = LogDirPass([into.usage], say, states)
         self._logs = LogDirPass(into.of_logs, say, states)
