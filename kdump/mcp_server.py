@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import subprocess
 import sys
 import threading
@@ -165,6 +166,8 @@ class ToolCall:
     ) -> None:
         """Raises CallError for unknown arguments."""
         self._options, self._spec = options, spec
+        self._files: list[str] = []
+        """The digests of the paths' files, for a cursor."""
         known = shape["properties"]
         for name, value in arguments.items():
             if name not in known:
@@ -177,7 +180,7 @@ class ToolCall:
     def run(self) -> dict[str, Any]:
         """Run the command, and return a page of its lines. Raises CallError."""
         paths = self._paths() if self._spec.needs_paths else []
-        skip = self._skipped(paths)
+        skip = self._skipped()
         limit = min(self._given.get("limit", DEFAULT_LIMIT), self._options.max_rows)
         done = ChildRun(self._options, self._words(paths), self._given.get("query"))
         rows: list[dict[str, Any]] = []
@@ -201,7 +204,7 @@ class ToolCall:
         damage = [text for text in texts if _DAMAGE.search(text)]
         return {
             "rows": rows,
-            "nextCursor": self._cursor(paths, skip + len(rows)) if more else None,
+            "nextCursor": self._cursor(skip + len(rows)) if more else None,
             "truncated": more,
             "exitStatus": 0 if more else done.status,
             "damage": damage,
@@ -249,7 +252,9 @@ class ToolCall:
             raise CallError(f"{path} is outside of the folders of this server: {', '.join(roots)}")
         if not Path(found).exists():
             raise CallError(f"{path} is not there; the folders of this server are {', '.join(roots)}")
-        for link in _links(Path(found)):
+        links, digest = _survey(Path(found))
+        self._files.append(digest)
+        for link in links:
             if not _is_in(link.resolve(), roots.values()):
                 raise CallError(f"{link} is a link that leads out of the folders of this server")
         return f"./{found}" if found.startswith("-") else found
@@ -262,31 +267,23 @@ class ToolCall:
         found = _without(row, hidden)
         return found if isinstance(found, dict) else {}
 
-    def _cursor(self, paths: list[str], number: int) -> str:
-        return base64.urlsafe_b64encode(json.dumps([self._call(), number, self._files(paths)]).encode()).decode()
+    def _cursor(self, number: int) -> str:
+        return base64.urlsafe_b64encode(json.dumps([self._call(), number, self._files]).encode()).decode()
 
-    def _skipped(self, paths: list[str]) -> int:
+    def _skipped(self) -> int:
         """Return the number of rows on earlier pages, by the cursor. Raises CallError for a cursor of another call."""
         cursor = self._given.get("cursor")
         if cursor is None:
             return 0
         try:
-            call, number, state = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+            call, number, files = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         except ValueError:
             raise CallError("the cursor is not from this server: leave it out for the first page") from None
         if call != self._call():
             raise CallError("the cursor belongs to other arguments: repeat those of the page before")
-        if state != self._files(paths):
+        if files != self._files:
             raise CallError("the files have changed since the page before: begin again without a cursor")
         return int(number)
-
-    def _files(self, paths: list[str]) -> str:
-        """Return the digest of the files in paths, computed once for each call."""
-        if self._digest is None:
-            self._digest = _state(paths)
-        return self._digest
-
-    _digest: str | None = None
 
     def _call(self) -> str:
         of = {name: value for name, value in self._given.items() if name not in {"cursor", "limit"}}
@@ -404,24 +401,26 @@ def _is_in(path: Path, roots: Iterable[Path]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 
 
-def _links(path: Path) -> Iterator[Path]:
-    if path.is_symlink():
+def _survey(path: Path) -> tuple[list[Path], str]:
+    """Return the links at and below a path, and a digest of the names, sizes and times of its files."""
+    links, made = [], hashlib.sha256()
+
+    def entries() -> Iterator[Path]:
         yield path
-    for above, folders, names in os.walk(path):
-        yield from (one for name in (*folders, *names) if (one := Path(above, name)).is_symlink())
-
-
-def _state(paths: list[str]) -> str:
-    """Return a digest of the sizes and times of all files below paths."""
-    made = hashlib.sha256()
-    for path in paths:
         for above, folders, names in os.walk(path):
             folders.sort()
-            for name in sorted(names):
-                status = Path(above, name).lstat()
-                line = f"{above}/{name} {status.st_size} {status.st_mtime_ns}\n"
-                made.update(line.encode("utf-8", "surrogateescape"))
-    return made.hexdigest()[:16]
+            yield from (Path(above, name) for name in sorted((*folders, *names)))
+
+    for one in entries():
+        try:
+            status = one.lstat()
+        except FileNotFoundError:  # a broker has deleted it meanwhile
+            continue
+        if stat.S_ISLNK(status.st_mode):
+            links.append(one)
+        if not stat.S_ISDIR(status.st_mode):
+            made.update(os.fsencode(f"{one} {status.st_size} {status.st_mtime_ns}\n"))
+    return links, made.hexdigest()[:16]
 
 
 def _without(value: Any, names: frozenset[str]) -> Any:

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import shutil
 import sys
+import tarfile
 
 import pytest
 
@@ -84,6 +86,31 @@ def test_pages_together_are_the_whole_answer():
             break
     assert pages == whole
     assert len(whole) > 1000
+
+
+def test_a_page_walks_the_folders_once(monkeypatch):
+    walked = []
+    walk = os.walk
+    monkeypatch.setattr(os, "walk", lambda path, *given: walked.append(str(path)) or walk(path, *given))
+    cursor = call("offsets", limit=1)["nextCursor"]
+    call("offsets", limit=1, cursor=cursor)
+    assert walked == [BROKER, BROKER]
+
+
+def test_a_cursor_notices_another_file_in_the_place_of_an_archive(tmp_path):
+    root = tmp_path / "logs.tar"
+    options = ServerOptions((str(root),), payloads=True, plain=True)
+
+    def fill(name):
+        with tarfile.open(root, "w") as archive:
+            archive.add(f"{BROKER}/{name}", name)
+
+    fill("c-none-0")
+    cursor = call("dump", options, limit=1)["nextCursor"]
+    assert call("dump", options, limit=1, cursor=cursor)["rows"][0]["offset"] == 1
+    fill("c-gzip-0")
+    with pytest.raises(CallError, match="the files have changed"):
+        call("dump", options, limit=1, cursor=cursor)
 
 
 def test_a_cursor_of_something_else_is_refused(tmp_path):
@@ -227,13 +254,3 @@ def test_the_client_of_the_sdk():
     assert wrong.is_error
     assert "nosuch" in wrong.content[0].text
     assert absent.is_error
-
-
-def test_a_page_walks_its_folders_once(monkeypatch):
-    walked = []
-    state = mcp_server._state
-    monkeypatch.setattr(mcp_server, "_state", lambda paths: walked.append(paths) or state(paths))
-    first = call("offsets", limit=2)
-    assert len(walked) == 1
-    assert call("offsets", limit=2, cursor=first["nextCursor"])["nextCursor"]
-    assert len(walked) == 2

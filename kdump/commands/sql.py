@@ -178,10 +178,11 @@ def _asks_at_prompt(words: tuple[str, ...], file: str | None) -> bool:
 def _at_prompt(words: tuple[str, ...], given: dict[str, Any], known: Mapping[str, View]) -> int:
     from kdump.sql.prompt import Prompt
 
-    def ask(text: str, output: str, out: str | None) -> int:
-        return _Command({**given, "output": output, "out": out}, words, known).run(text)
-
     first = _Command(given, words, known)  # it refuses options that do not go together
+
+    def ask(text: str, output: str, out: str | None) -> int:
+        return _Command({**given, "output": output, "out": out}, words, first.known, first).run(text)
+
     prompt = Prompt(first.known, ask, lambda names: _schema(names, first.known, "table"), report_error)
     prompt.mode = first.output
     return prompt.run()
@@ -215,7 +216,15 @@ def _text_of(file: str) -> str:
 
 
 class _Command:
-    def __init__(self, given: dict[str, Any], paths: tuple[str, ...], known: Mapping[str, View]) -> None:
+    """A query with the options of the command. Later queries of a prompt have the schemas of the ``first``."""
+
+    def __init__(
+        self,
+        given: dict[str, Any],
+        paths: tuple[str, ...],
+        known: Mapping[str, View],
+        first: _Command | None = None,
+    ) -> None:
         self.given, self.paths, self.known = given, paths, known
         self.session = session.Session(quiet=given["quiet"])
         self.output: str = given["output"]
@@ -227,8 +236,8 @@ class _Command:
 
         fields = shared.redacted_fields(given["redact"], given["decode"])
         self.redactor = shared.redactor(redact=bool(given["redact"]), file=given["redact_key"], fields=fields)
-        decoder = self._decoder(wanted)
-        typed = self._typed(decoder)
+        decoder = self._decoder(wanted) if first is None else first.inputs.decoder
+        typed = self._typed(decoder) if first is None else first.inputs.typed
         self.inputs: SqlInputs = SqlInputs(
             paths,
             wanted,

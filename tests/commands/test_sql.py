@@ -175,3 +175,27 @@ def test_a_limit_reads_the_beginning_of_a_log(view, columns, tmp_path):
     assert reported["rows"] == 3
     assert 0 < reported["bytesRead"] < 6 << 20  # of 20 MB
     assert 0 < reported["batchesRead"] <= 2048 + 64
+
+
+def test_a_prompt_reads_the_schemas_once(registries):
+    script = """
+import sys
+from kdump import cli
+from kdump.commands import sql
+from kdump.log_reader import registry_topic
+
+def read_store(*given, read=registry_topic.read_store, **more):
+    print("the schemas are read")
+    return read(*given, **more)
+
+registry_topic.read_store = read_store
+sql._asks_at_prompt = lambda *_: True
+sys.argv = ["kdump", "sql", sys.argv[1], "--decode", "auto", "-q", "-o", "csv"]
+cli.main()
+"""
+    folder = registries / "confluent" / "logs"
+    query = b"select count(decoded->'value') > 5 as n from records;\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script, folder], cwd=ROOT, input=3 * query, capture_output=True, check=True
+    )
+    assert (done.stdout.count(b"the schemas are read"), done.stdout.count(b"true")) == (1, 3), done.stderr
