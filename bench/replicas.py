@@ -19,7 +19,7 @@ from bench.indexes import STEM, best_of_three, make
 from kdump.answers import replica_diff
 from kdump.answers.collector import Place
 from kdump.answers.replica_diff import BrokerReplica, PairDifference
-from kdump.errors import Reporter, raise_it
+from kdump.errors import Reporter
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -51,7 +51,7 @@ def compare(folder: Path) -> int:
         for broker in sorted(folder.iterdir())
     ]
     (line,) = replica_diff.compare_all(
-        replica_diff.pairs(replica_diff.by_partition(copies)), records=False, damage=raise_text, fail=raise_it
+        replica_diff.pairs(replica_diff.by_partition(copies)), records=False, report=Reporter(raise_text)
     )
     if not isinstance(line, PairDifference) or not line.same:
         raise SystemExit(f"equal replicas differ: {line}")

@@ -227,7 +227,9 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
     for text in meant.missing(finder.met, inputs.paths):
         say.note(text)
     asked_for = names if asked.only or not asked.takes_names else meant
-    return Asking(kept, asked_for, inputs.at, say, ", ".join(inputs.paths))
+    asking = Asking(kept, asked_for, inputs.at, say, ", ".join(inputs.paths))
+    asking.met, asking.unread = finder.met, finder.unread
+    return asking
 
 
 def _answer(
@@ -514,8 +516,7 @@ def diff(
     ['same']
     """
     each = tuple(given_paths([paths]) for paths in _listed(brokers))
-    if len(each) < 2:
-        raise UsageError("diff compares two brokers or more: name paths for each")
+    question_named("diff").brokers(each)
     return _answer("diff", (), topic, partition, None, brokers=each, records=records)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
-from kdump.errors import Reporter, raise_it
+from kdump.errors import Reporter
 from kdump.internal_topics.secrets import connect_config
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
@@ -21,7 +21,6 @@ from kdump.log_reader.reader import PartitionReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
     from kdump.rows.selection import DamagedRange
 
@@ -303,16 +302,16 @@ class ConnectTopics:
         paths: Sequence[str],
         wanted: Wanted,
         *,
-        note: Callable[[str], None],
-        fail: Callable[[UnreadableError], None] = raise_it,
+        report: Reporter,
         lost: Callable[[DamagedRange], None] = lambda _: None,
     ) -> None:
-        """``fail`` takes unreadable files, ``lost`` damaged ranges. Topics outside ``wanted`` are not read."""
-        self._reader = PartitionReader(outcomes=False, report=Reporter(fail=fail))
+        """Topics outside ``wanted`` are not read. ``report`` receives unreadable files and notes, ``lost`` damage."""
+        of_files = Reporter(fail=report.fail)
+        self._reader = PartitionReader(outcomes=False, report=of_files)
         self._lost = lost
-        found = list(Finder(wanted, Reporter(fail=fail)).find(paths))
+        found = list(Finder(wanted, of_files).find(paths))
         self._partitions: dict[str, list[Partition]] = {}
-        for partition in replicas.each_once(found, note, "--topic"):
+        for partition in replicas.each_once(found, report.note, "--topic"):
             if partition.topic is not None and not partition.topic.startswith("__"):
                 self._partitions.setdefault(partition.topic, []).append(partition)
 

@@ -15,8 +15,9 @@ from kdump.segments.log_end import end_of_log
 from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from kdump.errors import Reporter
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Partition
     from kdump.segments.log_end import LogEnd
@@ -53,13 +54,13 @@ class Lineage:
         return cut if cut < self.end else None
 
 
-def lineage(partition: Partition, wrong: Callable[[str], None]) -> Lineage:
+def lineage(partition: Partition, report: Reporter) -> Lineage:
     """Return a replica's leader epochs: from ``leader-epoch-checkpoint``, and from batches if that lags or is missing.
 
-    ``wrong`` is called with the fault of a malformed checkpoint. Raises UnreadableError.
+    A malformed checkpoint is reported as damage. Raises UnreadableError.
     """
     end = end_of_log(partition)
-    entries = tuple(sorted(partition.leader_epochs(wrong) or ()))
+    entries = tuple(sorted(partition.leader_epochs(report.damage) or ()))
     if end.epoch > (entries[-1].epoch if entries else -1):
         entries = _with_batches(entries, partition, end)
     return Lineage(tuple(entry for entry in entries if entry.start_offset <= end.offset), end.offset)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, UnreadableError, discard
 from kdump.formats.record_layout import LOG_OVERHEAD
 from kdump.log_dirs.files import next_data
 from kdump.records.record_batch import Batches, RecordBatch
@@ -17,8 +17,9 @@ from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import PLAIN_DATA, Damage, Region, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Generator, Iterator
 
+    from kdump.errors import Reporter
     from kdump.formats.record import Record
     from kdump.log_dirs.files import OpenSource
     from kdump.log_dirs.partition import Partition, Segment
@@ -31,16 +32,13 @@ FIRST, BLOCK = 1 << 14, 1 << 18
 class LogCopy:
     """A copy of a log, read forwards.
 
-    Its position is a segment and a byte of it where a batch begins. ``damage`` is called with the sentence of each
-    damaged range; ``damaged`` is whether there was one. ``progress`` is called with the bytes done.
+    Its position is a segment and a byte of it where a batch begins. ``report`` receives damaged ranges and progress;
+    ``damaged`` is whether there was a damaged range.
     """
 
-    def __init__(
-        self, partition: Partition, damage: Callable[[str], None], progress: Callable[[int], None] = lambda _: None
-    ) -> None:
+    def __init__(self, partition: Partition, report: Reporter) -> None:
         self._segments = [segment for segment in partition.segments if segment.size]
-        self._damage = damage
-        self._progress = progress
+        self._report = report
         self._number = self._position = 0
         self._open = ExitStack()
         self._source: OpenSource | None = None
@@ -88,7 +86,7 @@ class LogCopy:
     def move(self, size: int) -> None:
         """Move the position forward; at the end of a segment to the next one."""
         self._position += size
-        self._progress(size)
+        self._report.progress(size)
         if self._position >= self.source.size:
             self._go(self._number + 1)
 
@@ -96,7 +94,7 @@ class LogCopy:
         """Move to the last segment that begins at or below an offset."""
         numbers = [n for n, one in enumerate(self._segments) if (one.base_offset or 0) <= offset]
         if numbers:
-            self._progress(sum(one.size for one in self._segments[self._number : numbers[-1]]))
+            self._report.progress(sum(one.size for one in self._segments[self._number : numbers[-1]]))
             self._go(numbers[-1])
 
     def _go(self, number: int) -> None:
@@ -113,7 +111,7 @@ class LogCopy:
 
     def near(self, ahead: int) -> int:
         """Return the distance to a batch at or before the byte ``ahead``, by the offset index; 0 without one."""
-        found = Seeker(self._segments[self._number], self.source, lambda _: None).by_position(self._position + ahead)
+        found = Seeker(self._segments[self._number], self.source, discard).by_position(self._position + ahead)
         return max(0, found - self._position)
 
     def whole(self, start: int, end: int) -> int:
@@ -152,7 +150,7 @@ class LogCopy:
                             self.truncated = True
                             found = log_end.tail(segment, region)
                             if found.is_damage:
-                                self._damage(f"{segment.name}: byte {region.position}: {found.text}")
+                                self._report.damage(f"{segment.name}: byte {region.position}: {found.text}")
                         yield number, region
             except UnreadableError as error:
                 self._lose(segment, start, error.reason)
@@ -160,7 +158,7 @@ class LogCopy:
 
     def _lose(self, segment: Segment, position: int, reason: str) -> None:
         self.damaged = True
-        self._damage(f"{segment.name}: byte {position}: {reason}")
+        self._report.damage(f"{segment.name}: byte {position}: {reason}")
 
     @property
     def fresh(self) -> bool:

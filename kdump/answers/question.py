@@ -18,7 +18,7 @@ from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.log_dir_state import LogDirStates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.collector import AnswerLine, Collector
     from kdump.answers.log_dir_pass import LogDirPass
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.image import MetadataLog
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
+    from kdump.primitives.processes import Workers
 
     Feed = Callable[[Collector, Iterable[Partition]], None]
 
@@ -167,6 +168,11 @@ class LogQuestion(Generic[O]):
             raise UsageError(f"the question {self.name} has no collector")
         return self.collector(asking, options)
 
+    def brokers(self, given: Sequence[object]) -> None:
+        """Raise UsageError if a question that compares brokers has fewer than two."""
+        if self.compares and len(given) < 2:
+            raise UsageError(f"{self.name} compares two brokers or more: name a path for each")
+
     def ask(self, asking: Asking, options: O) -> Iterator[AnswerLine]:
         if self.answer is not None:
             yield from self.answer(asking, options)
@@ -201,6 +207,9 @@ class Asking:
     ) -> None:
         self.found, self.asked, self.at, self.report, self.where = list(found), asked, at, report, where
         self.states = LogDirStates(report) if states is None else states
+        self.met: Collection[Name] = ()
+        self.unread: Collection[Name] = ()
+        """``met`` and ``unread`` are those of :class:`kdump.log_dirs.finder.Finder`."""
 
     def takes(self, partition: Partition) -> bool:
         return self.asked.takes(Name(partition.topic, partition.partition))
@@ -240,3 +249,14 @@ class Asking:
 
     def feed(self, collector: Collector, partitions: Iterable[Partition]) -> None:
         self.reader([collector]).run(partitions)
+
+    def watched(self, size: int) -> Reporter:  # noqa: ARG002  of a command
+        """Return the reporter of a reading of ``size`` bytes: that of a command shows the progress."""
+        return self.report
+
+    def workers(self, partitions: Sequence[Partition]) -> Workers | None:  # noqa: ARG002  of a command
+        """Return the workers that read partitions, or None: this process reads."""
+        return None
+
+    def reads_alone(self, why: str) -> None:
+        """Note that this process reads, although the user named workers; ``why`` is the option that requires it."""

@@ -14,11 +14,11 @@ from kdump.answers.collector import once
 from kdump.answers.epoch_lineage import lineage
 from kdump.answers.log_copy import LogCopy, differences
 from kdump.answers.question import LineTable, LogQuestion, option
-from kdump.errors import UnreadableError, many
+from kdump.errors import Reporter, UnreadableError, many
 from kdump.primitives.encodings import to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.epoch_lineage import Lineage
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 Verdict: TypeAlias = Literal["same", "behind", "diverged", "cleaned", "different"]
 Side: TypeAlias = Literal["left", "right"]
+
+
+_MANY: Final = 3
+"""The most partitions that a message lists."""
 
 
 class BrokerReplica(NamedTuple):
@@ -152,21 +156,20 @@ def compare(
     right: BrokerReplica,
     *,
     records: bool,
-    damage: Callable[[str], None],
-    progress: Callable[[int], None] = lambda _: None,
+    report: Reporter,
 ) -> Iterator[RecordDifference | PairDifference]:
     """Yield each difference of two replicas of one partition if ``records`` is set, then the sums.
 
-    ``damage`` is called with the sentence of each damaged range. Raises UnreadableError.
+    ``report`` receives damaged ranges and progress. Raises UnreadableError.
     """
     topic, number = left.place.key or ("", 0)
-    one, other = lineage(left.place.partition, damage), lineage(right.place.partition, damage)
+    one, other = lineage(left.place.partition, report), lineage(right.place.partition, report)
     stale, cut = _truncation(one, other)
     counts = _Counts((one, other), stale, cut)
     start = max(left.log_start, right.log_start)
     with (
-        LogCopy(left.place.partition, damage, progress) as left_log,
-        LogCopy(right.place.partition, damage, progress) as right_log,
+        LogCopy(left.place.partition, report) as left_log,
+        LogCopy(right.place.partition, report) as right_log,
     ):
         left_log.skip_below(start)
         right_log.skip_below(start)
@@ -294,7 +297,7 @@ class Compared:
 def compare_pair(pair: ReplicaPair) -> Compared:
     done = Compared()
     try:
-        done.lines.extend(compare(*pair, records=False, damage=done.damaged.append))
+        done.lines.extend(compare(*pair, records=False, report=Reporter(done.damaged.append)))
     except UnreadableError as error:
         done.failed.append(error)
     return done
@@ -304,35 +307,62 @@ def compare_all(
     found: Sequence[ReplicaPair],
     *,
     records: bool,
-    damage: Callable[[str], None],
-    fail: Callable[[UnreadableError], None],
+    report: Reporter,
     workers: Workers | None = None,
-    progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[AnswerLine]:
     """Yield the lines of all pairs in order; ``workers`` compare several pairs at a time.
 
-    With ``records`` this process compares all: there may be more records than memory holds. ``damage`` is called once
-    for damage that several pairs meet.
+    With ``records`` this process compares all: there may be more records than memory holds. Damage that several pairs
+    meet is reported once.
     """
-    damage = once(damage)
+    report = report._replace(damage=once(report.damage))
     if workers is None or records:
         for pair in found:
             try:
-                yield from compare(*pair, records=records, damage=damage, progress=progress)
+                yield from compare(*pair, records=records, report=report)
             except UnreadableError as error:
-                fail(error)
+                report.fail(error)
         return
     for pair, done in zip(found, workers.results(compare_pair, found), strict=True):
         for text in done.damaged:
-            damage(text)
+            report.damage(text)
         for failed in done.failed:
-            fail(failed)
-        progress(size(pair))
+            report.fail(failed)
+        report.progress(size(pair))
         yield from done.lines
 
 
 def size(pair: ReplicaPair) -> int:
     return sum(replica.place.partition.size for replica in pair)
+
+
+HELP: Final = """Compare the copies that brokers have of the same partitions.
+
+\b
+Examples:
+  kdump diff /backup/broker-1 /backup/broker-2
+  kdump diff b1.tar.gz b2.tar.gz b3.tar.gz --topic orders --records -o jsonl
+  kdump diff /b1/data1,/b1/data2 /b2/data1,/b2/data2 --jobs 2
+
+Each PATH names the files of one broker: a log dir, several separated by commas, a partition's folder, an archive.
+Every two brokers are compared, from the greater log start offset on. Equal bytes are compared, not decoded;
+`kdump check` shows whether they are valid.
+
+\b
+same       no record differs
+behind     one side lacks the end, which it will fetch
+cleaned    the cleaner has removed records on one side only
+diverged   the histories part: the side with the older leader epochs
+           truncates its log at truncateTo when it follows the other, and
+           loses the records after it
+different  records differ within one leader epoch: one side is damaged
+
+Segment boundaries, indexes, snapshots and log start offsets are not compared. Leader epochs come from
+leader-epoch-checkpoint, or from the batches if it lags. Without epochs (before Kafka 0.11) truncateTo is null.
+
+Exit status: 0 compared, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only
+derived files are wrong.
+"""
 
 
 @dataclass(frozen=True)
@@ -346,13 +376,22 @@ class DiffOptions:
 
 def _answer(brokers: Sequence[Asking], options: DiffOptions) -> Iterator[AnswerLine]:
     copies = by_partition([BrokerReplica(each.where, place) for place in each.places()] for each in brokers)
-    say = brokers[0].report
-    yield from compare_all(pairs(copies), records=options.records, damage=say.damage, fail=say.fail)
+    first, found = brokers[0], pairs(copies)
+    alone = [f"{topic}-{number}" for (topic, number), replicas in copies.items() if len(replicas) == 1]
+    if alone:
+        more = f" and {len(alone) - _MANY} more" if len(alone) > _MANY else ""
+        first.report.note(f"on one of these brokers only, not compared: {', '.join(alone[:_MANY])}{more}")
+    if options.records:
+        first.reads_alone("--records")
+    report = first.watched(sum(map(size, found)))
+    several = len(found) > 1 and not options.records
+    workers = first.workers([replica.place.partition for pair in found for replica in pair]) if several else None
+    yield from compare_all(found, records=options.records, report=report, workers=workers)
 
 
 QUESTION: Final = LogQuestion(
     "diff",
-    "Compare the copies that brokers have of the same partitions.",
+    HELP,
     DiffOptions,
     (PairDifference, RecordDifference),
     answer=_answer,

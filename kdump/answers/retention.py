@@ -43,7 +43,7 @@ def copied_offsets(
 
     Segments with another topic id than that in ``image`` do not count.
     """
-    listed = remote_segments.of_partitions(partitions, damage=report.damage, fail=report.fail)
+    listed = remote_segments.of_partitions(partitions, report)
     ids = {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()}
     found: dict[tuple[str, int], int] = {}
     for (topic, topic_id, partition), end in listed.last_copied.items():

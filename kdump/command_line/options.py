@@ -489,7 +489,7 @@ def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session
         paths if given["schemas"] is None else [given["schemas"]],
         wanted,
         topic=given["schemas_topic"],
-        fail=run.fail,
+        report=run.report,
         lost=lambda item: run.damaged_range(item.file.name, item.damage),
     )
 

@@ -12,16 +12,18 @@ from kdump.answers import question_named
 from kdump.answers.question import Asking
 from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
-from kdump.command_line.limit_options import AtLeast
-from kdump.command_line.option_values import Config, Duration, Moment, Release
-from kdump.errors import UsageError
+from kdump.command_line.limit_options import ONE_EACH, PATHS, AtLeast
+from kdump.command_line.option_values import Config, Duration, Moment, Release, log_dirs
+from kdump.log_dirs.partition import COPY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from kdump.answers.collector import AnswerLine, Collector
     from kdump.answers.question import FieldOption, LogQuestion, QuestionOption
+    from kdump.errors import Reporter
     from kdump.log_dirs.partition import Partition
+    from kdump.primitives.processes import Workers
     from kdump.printers.answer_lines import AnswerTable
 
 TABLES: Final = "kdump.printers.answer_tables"
@@ -30,9 +32,20 @@ TABLES: Final = "kdump.printers.answer_tables"
 class CommandAsking(Asking):
     """A question with the options of its command, which control the pass over log dirs."""
 
-    def __init__(self, run: Answering, found: list[Partition], asked: Any = None) -> None:
-        super().__init__(found, run.asked if asked is None else asked, run.at, run.report, ", ".join(run.paths))
-        self._run = run
+    def __init__(self, run: Answering, found: list[Partition], asked: Any = None, where: str | None = None) -> None:
+        named = ", ".join(run.paths) if where is None else where
+        super().__init__(found, run.asked if asked is None else asked, run.at, run.report, named)
+        self._run, self.met, self.unread = run, run.met, run.unread
+
+    def watched(self, size: int) -> Reporter:
+        self._run.session.watch(size)
+        return self.report._replace(progress=self._run.session.progress)
+
+    def workers(self, partitions: Sequence[Partition]) -> Workers | None:
+        return self._run.workers(partitions)
+
+    def reads_alone(self, why: str) -> None:
+        self._run.reads_alone(why)
 
     def feed(self, collector: Collector, partitions: Iterable[Partition]) -> None:
         self._run.run([collector], list(partitions))
@@ -95,20 +108,31 @@ def tables_of(name: str) -> Callable[[list[AnswerLine]], Iterable[AnswerTable]]:
     return found
 
 
+def _brokers(run: Answering) -> list[CommandAsking]:
+    """Return the question for the paths of each broker. A comma in the name of an existing file separates nothing."""
+    asked = []
+    for path in run.paths:
+        paths = log_dirs([path])
+        found = run.partitions(paths, COPY)
+        run.shortfalls(found, paths)
+        asked.append(CommandAsking(run, found, where=path))
+    return asked
+
+
 def command_of(name: str) -> click.Command:
     """Return the command of a question. Raises KeyError for an unknown name."""
     question = question_named(name)
-    if question.collector is None:
-        raise UsageError(f"the question {name} has a command of its own")
+    compares = question.compares
 
-    @shared.add(inputs())
+    @shared.add(inputs(paths=ONE_EACH if compares else PATHS))
     @shared.add(shared.REMOTE if question.takes_remote else [])
     @shared.add(options_of(question))
     def run(**options: Any) -> int:
         chosen = taken(question, options)
         every = question.every_folder
         answering = Answering(options, leftovers=every or question.leftovers, also=question.also, every_folder=every)
-        asking = CommandAsking(answering, answering.partitions())
+        question.brokers(answering.paths)
+        asking: Any = _brokers(answering) if compares else CommandAsking(answering, answering.partitions())
         return answering.answer(question.ask(asking, chosen), tables_of(name))
 
     return click.command(name, help=question.help)(run)

@@ -123,8 +123,9 @@ def _remote(
     of_topic = Wanted(topics=(remote_log_metadata.TOPIC,), max_batch_bytes=wanted.max_batch_bytes)
     unlisted: list[UnreadableError] = []
     unread: list[UnreadableError] = []
-    listing = Finder(of_topic, Reporter(fail=unlisted.append)).find(paths, None)
-    listed = remote_segments.of_partitions(listing, damage=run.damage, fail=unlisted.append)
+    report = Reporter(run.damage, fail=unlisted.append)
+    listing = Finder(of_topic, Reporter(fail=report.fail)).find(paths, None)
+    listed = remote_segments.of_partitions(listing, report)
     for each in unlisted:
         run.fail(each)
     listed.only(lambda key: wanted.takes(Name(key.topic, key.partition)))

@@ -53,8 +53,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     topics = ConnectTopics(
         paths,
         Wanted(remote=remote_storage(given), max_batch_bytes=given["max_batch_bytes"]),
-        note=run.note,
-        fail=run.fail,
+        report=run.report,
         lost=lambda item: run.damaged_range(item.file.name, item.damage),
     )
     found = topics.clusters(ConnectNames(given["configs_topic"], given["status_topic"], given["offsets_topic"]))

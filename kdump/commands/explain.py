@@ -7,28 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.answers.collector import Place
-from kdump.answers.explain.evidence import MetFolders, topic_history
-from kdump.answers.explain.explanation import OffsetRange, explain_all
+from kdump.answers.explain.explanation import QUESTION, ExplainOptions, OffsetRange
 from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import AT, FORM, Answering
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, in_paths
+from kdump.command_line.question_command import CommandAsking
 from kdump.errors import SILENT, UnreadableError, UsageError, discard
-from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
-from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import NO_SEGMENT, Finder
-from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import with_names
-from kdump.log_reader import remote_segments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kdump.answers.explain.explanation import Explanation
     from kdump.log_dirs.partition import Partition
-    from kdump.log_reader.remote_segments import RemoteSegments
 
 _WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\.\d+)", re.ASCII)
 
@@ -88,7 +79,7 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
     )
     from kdump.printers.answer_tables import explain as tables
 
-    return run.answer(_explain(run, ranges), tables.tables)
+    return run.answer(QUESTION.ask(_asking(run, ranges), ExplainOptions(tuple(ranges))), tables.tables)
 
 
 def _range(text: str) -> OffsetRange:
@@ -109,19 +100,13 @@ def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
     return list(with_names(unnamed, run.session.note, name=names.pop()))
 
 
-def _explain(run: Answering, ranges: list[OffsetRange]) -> Iterator[Explanation]:
+def _asking(run: Answering, ranges: list[OffsetRange]) -> CommandAsking:
+    """Return the question with the selected partitions, and those of the topics that explain them."""
     session, report = run.session, run.report._replace(note=discard)
-    metadata = Finder(run.asked._replace(topics=(METADATA,), leftovers=False, remote=None), report)
-    states = LogDirStates(report)
     found = run.partitions() or _loose(run, ranges)
     if not run.met and not session.met:
         session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
     run.shortfalls(found, names={Name(one.topic, one.partition) for one in ranges})
-    places = [Place(one, states.of(one), report) for one in found]
-
-    def listed() -> RemoteSegments:
-        finder = Finder(run.asked._replace(topics=(REMOTE_METADATA,), leftovers=False, remote=None), report)
-        return remote_segments.of_partitions(finder.find(run.paths), damage=report.damage, fail=session.fail)
-
-    history = topic_history(metadata.find(run.paths), report, listed)
-    return explain_all(ranges, places, history, run.at, session.fail, MetFolders(run.met, run.unread))
+    topics = tuple(topic for topic in QUESTION.also if topic not in run.asked.topics)
+    also = Finder(run.asked._replace(topics=topics, leftovers=False, remote=None), report).find(run.paths)
+    return CommandAsking(run, [*found, *(also if topics else ())])

@@ -66,7 +66,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         topic=topic,
         max_batch_bytes=given["max_batch_bytes"],
         remote=remote_storage(given),
-        fail=run.fail,
+        report=run.report,
         lost=lambda item: run.damaged_range(item.file.name, item.damage),
     )
     if not store.history and not run.met:

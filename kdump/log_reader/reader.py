@@ -73,7 +73,7 @@ class PartitionReader:
         self._followed: tuple[Partition, Outcomes] | None = None
         self._ahead: dict[int, Outcomes] = {}
         """``id()`` of a partition -> its outcomes, from scans made in advance."""
-        self.checkpoints = CheckpointOffsets(report.damage, report.fail)
+        self.checkpoints = CheckpointOffsets(report)
         in_runs = self.take not in (Take.RECORDS, Take.BATCHES)
         self._of_batches = self.take in (Take.BATCHES, Take.BATCH_RUNS)
         self._runs = in_runs and self.filter.takes_runs and not self.include_damaged
@@ -167,7 +167,7 @@ class PartitionReader:
 
         again = copy(self)
         again.report = Reporter(fail=self.report.fail)
-        again.checkpoints = CheckpointOffsets(fail=self.report.fail)
+        again.checkpoints = CheckpointOffsets(again.report)
         again.stats = None
         return again
 

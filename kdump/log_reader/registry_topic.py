@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.errors import Reporter, UnreadableError, raise_it
+from kdump.errors import RAISING, Reporter, UnreadableError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.reader import PartitionReader
 from kdump.schemas import TOPIC
@@ -24,7 +24,7 @@ def payload_decoder(
     wanted: Wanted,
     *,
     topic: str = TOPIC,
-    fail: Callable[[UnreadableError], None] = raise_it,
+    report: Reporter = RAISING,
     lost: Callable[[DamagedRange], None] = lambda _: None,
 ) -> PayloadDecoder:
     """Return a decoder for the formats of ``decode`` (``auto``, ``avro``, ``protobuf`` or ``json``).
@@ -39,7 +39,7 @@ def payload_decoder(
             topic=topic,
             max_batch_bytes=wanted.max_batch_bytes,
             remote=wanted.remote,
-            fail=fail,
+            report=report,
             lost=lost,
         )
 
@@ -52,22 +52,22 @@ def read_store(
     topic: str = TOPIC,
     max_batch_bytes: int | None = None,
     remote: RemoteStorage | None = None,
-    fail: Callable[[UnreadableError], None] = raise_it,
+    report: Reporter = RAISING,
     lost: Callable[[DamagedRange], None] = lambda _: None,
 ) -> SchemaStore:
     """Return the schemas of a registry's topic in paths: log dirs, partition folders, segments, archives.
 
-    If there are several replicas, each offset is replayed once. ``fail`` is called with unreadable files, ``lost``
-    with damaged ranges.
+    If there are several replicas, each offset is replayed once. Unreadable files are reported; ``lost`` receives
+    damaged ranges.
     """
     from kdump.schemas.store import SchemaStore
 
     wanted = Wanted(topics=(topic,), remote=remote)
     if max_batch_bytes is not None:
         wanted = wanted._replace(max_batch_bytes=max_batch_bytes)
-    reader = PartitionReader(outcomes=False, report=Reporter(fail=fail))
+    reader = PartitionReader(outcomes=False, report=Reporter(fail=report.fail))
     found: dict[int, tuple[int, bytes | None, bytes | None]] = {}
-    for record in reader.records(Finder(wanted, Reporter(fail=fail)).find(paths), lost):
+    for record in reader.records(Finder(wanted, Reporter(fail=report.fail)).find(paths), lost):
         found.setdefault(record.offset, (record.timestamp, record.key, record.value))
     store = SchemaStore(topic)
     for offset in sorted(found):

@@ -18,6 +18,7 @@ from kdump.segments.regions import Damage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from kdump.errors import Reporter
     from kdump.log_dirs.partition import Partition
     from kdump.segments.regions import Region
 
@@ -66,8 +67,8 @@ class RemoteSegments:
         """Partition that is being deleted -> the state of the deletion, and the time of that state in ms."""
         self.last_copied: dict[TopicIdPartition, int] = {}
 
-    def read(self, regions: Iterable[Region], damage: Callable[[str], None]) -> None:
-        """Replay the records of a segment of the topic. Call ``damage`` with a sentence on unreadable records."""
+    def read(self, regions: Iterable[Region], report: Reporter) -> None:
+        """Replay the records of a segment of the topic. Unreadable records are reported as damage."""
         for region in regions:
             self.is_damaged |= isinstance(region, Damage)
             if isinstance(region, RecordBatch) and not region.is_control:
@@ -76,7 +77,7 @@ class RemoteSegments:
                         self._add(record.value)
                 except DamageError as reason:
                     self.is_damaged = True
-                    damage(f"{remote_log_metadata.TOPIC}: {reason}")
+                    report.damage(f"{remote_log_metadata.TOPIC}: {reason}")
 
     def _add(self, value: bytes | None) -> None:
         decoded = decode(remote_log_metadata.TOPIC, None, value)
@@ -121,12 +122,7 @@ class RemoteSegments:
         self.deletions = {key: state for key, state in self.deletions.items() if takes(key)}
 
 
-def of_partitions(
-    partitions: Iterable[Partition],
-    *,
-    damage: Callable[[str], None],
-    fail: Callable[[UnreadableError], None],
-) -> RemoteSegments:
+def of_partitions(partitions: Iterable[Partition], report: Reporter) -> RemoteSegments:
     """Return the remote segments that the partitions of ``__remote_log_metadata`` among ``partitions`` list."""
     found = RemoteSegments()
     for partition in partitions:
@@ -134,7 +130,7 @@ def of_partitions(
             for segment in partition.segments:
                 try:
                     with segment.open() as source:
-                        found.read(resync.read(source, on_error="resync"), damage)
+                        found.read(resync.read(source, on_error="resync"), report)
                 except UnreadableError as error:
-                    fail(error)
+                    report.fail(error)
     return found

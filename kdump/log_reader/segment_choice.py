@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import Reporter, UnreadableError, many, raise_it
+from kdump.errors import RAISING, Reporter, UnreadableError, many
 from kdump.formats.record_layout import BATCH_HEADER, DELETE_HORIZON_FLAG, LOG_OVERHEAD, MAGIC_2, TIMESTAMP_TYPE_FLAG
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import HIGH_WATERMARKS, LOG_STARTS, TIME_INDEX
@@ -96,14 +96,12 @@ def _stored(segment: Segment) -> int | None:
 class CheckpointOffsets:
     """The high watermarks and log start offsets in the checkpoint files of log dirs. Each file is read once.
 
-    ``wrong`` is called with a sentence on a malformed file, ``fail`` with the error of an unreadable one.
+    A malformed file is reported as damage, an unreadable one as a failure.
     """
 
-    def __init__(
-        self, wrong: Callable[[str], None] = lambda _: None, fail: Callable[[UnreadableError], None] = raise_it
-    ) -> None:
+    def __init__(self, report: Reporter = RAISING) -> None:
         readers = {name: READERS[name] for name in (HIGH_WATERMARKS, LOG_STARTS)}
-        self._states = LogDirStates(Reporter(wrong, fail=fail), readers)
+        self._states = LogDirStates(report, readers)
 
     def facts(self, partition: Partition) -> SegmentFacts:
         key = partition.topic, partition.partition

@@ -152,7 +152,7 @@ def find(paths: tuple[str, ...], wanted: Wanted, report: Reporter) -> Found:
     quiet = Reporter(note=report.note, fail=failed)
     finder, elsewhere = Finder(wanted._replace(remote=None), quiet), Finder(wanted, quiet)
     found: dict[str, Replicas] = {}
-    checkpoints = CheckpointOffsets(report.damage, failed)
+    checkpoints = CheckpointOffsets(report._replace(fail=failed))
     local = list(finder.find(paths, None))
     for part in local:
         if part.segments:

@@ -286,7 +286,7 @@ def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -
         [BrokerReplica(name, place) for place in places] for name, places in zip(names, owners.values(), strict=True)
     ]
     found = replica_diff.pairs(replica_diff.by_partition(replicas))
-    lines = replica_diff.compare_all(found, records=False, damage=say.damage, fail=say.fail)
+    lines = replica_diff.compare_all(found, records=False, report=Reporter(say.damage, fail=say.fail))
     return ReportAnswer(asked.line("diff", paths=names), _lines(lines))
 
 

@@ -435,7 +435,7 @@ class QueryReading:
             topic=inputs.schemas_topic,
             max_batch_bytes=inputs.wanted.max_batch_bytes,
             remote=inputs.remote,
-            fail=fail,
+            report=Reporter(fail=fail),
             lost=self.report.lost,
         )
         if not store.history and not failed:

@@ -31,8 +31,7 @@ def ask(*paths, records=False, workers=None):
     lines = replica_diff.compare_all(
         replica_diff.pairs(replica_diff.by_partition(copies)),
         records=records,
-        damage=said.append,
-        fail=raise_,
+        report=Reporter(said.append, fail=raise_),
         workers=workers,
     )
     return list(map(as_json, lines)), said

@@ -134,7 +134,7 @@ def explained(folder):
     sightings.find_ends(waiting, known.segments)
     newest = [sightings.newest_of_keys(known.segments, since, KEYS) for since in (0, 77, 250)]
     largest = [known.largest_timestamp(segment) for segment in known.segments]
-    ends = end_of_log(partition), lineage(partition, said.append)
+    ends = end_of_log(partition), lineage(partition, Reporter(said.append))
     return known.end, known.opened, known.doubted, looks, waiting, newest, largest, ends, said
 
 

@@ -37,6 +37,7 @@ ELSE = {
     f"metadata {BROKER} --events --at 2026-11-21T09:50": lambda: kdump.events(BROKER, at="2026-11-21T09:50"),
     f"explain txn-0@0..140 --in {BROKER} --at {AT}": lambda: kdump.explain(BROKER, "txn", 0, (0, 140), at=AT),
     f"explain gone-0@0 --in {BROKER} --at {AT}": lambda: kdump.explain(BROKER, "gone", 0, 0, at=AT),
+    f"explain onee-0@0 --in {BROKER} --at {AT}": lambda: kdump.explain(BROKER, "onee", 0, 0, at=AT),
     f"diff {BROKER} {BROKER}-live --topic c-*": lambda: kdump.diff(BROKER, f"{BROKER}-live", topic="c-*"),
     f"diff {BROKER} {BROKER}-live --records": lambda: kdump.diff([BROKER, [f"{BROKER}-live"]], records=True),
 }
@@ -61,6 +62,12 @@ def test_answers_on_metadata_offsets_and_replicas_are_those_of_the_commands(line
     lines = [json.loads(text) for text in printed.output.splitlines()]
     assert json.loads(json.dumps(ELSE[line]().rows())) == lines
     assert lines
+
+
+def test_partitions_of_one_broker_alone_are_noted():
+    answer = kdump.diff(BROKER, "golden/brokers/2.8.2")
+    assert len(answer) > 0
+    assert [note for note in answer.notes if note.startswith("on one of these brokers only, not compared: ")]
 
 
 def test_several_paths_are_given_one_by_one_or_as_a_list():

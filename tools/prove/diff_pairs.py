@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.answers.collector import Place, as_json
 from kdump.answers.replica_diff import BrokerReplica, compare
-from kdump.errors import Reporter
+from kdump.errors import RAISING, Reporter
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from testing import replica_pairs
@@ -41,7 +41,7 @@ def compared(left: Path, right: Path) -> Lines:
 
     states = LogDirStates(Reporter(fail=fail))
     finder = Finder(Wanted(siblings=True, log_dirs=True))
-    lines = compare(replica(left), replica(right), records=True, damage=lambda _: None)
+    lines = compare(replica(left), replica(right), records=True, report=RAISING)
     return [as_json(line) for line in lines]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.epoch_lineage import lineage
 from kdump.answers.explain.sightings import Sightings, find_ends, look, newest_of_keys
@@ -107,9 +107,6 @@ class MetFolders(NamedTuple):
     unread: Collection[Name] = ()
 
 
-NONE_MET: Final = MetFolders()
-
-
 class Leftover(NamedTuple):
     """A folder that a broker renamed; ``state`` is delete, future or stray."""
 
@@ -129,7 +126,7 @@ class PartitionEvidence:
     history: TopicHistory
     leftovers: tuple[Leftover, ...] = ()
     others: tuple[OtherCopy, ...] = ()
-    folders: MetFolders = NONE_MET
+    folders: MetFolders = field(default_factory=MetFolders)
     _largest: dict[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -263,7 +260,7 @@ class PartitionEvidence:
         """The leader epochs of the log."""
         if self.place is None:
             return None
-        return lineage(self.place.partition._replace(segments=self.segments), self.place.report.damage)
+        return lineage(self.place.partition._replace(segments=self.segments), self.place.report)
 
     @cached_property
     def other_logs(self) -> tuple[tuple[OtherCopy, Partition, Lineage], ...]:
@@ -272,7 +269,7 @@ class PartitionEvidence:
         for other in self.others:
             copy = other.place.partition
             log = copy._replace(segments=tuple(one for one in copy.segments if not _state(one)))
-            found.append((other, log, lineage(log, other.place.report.damage)))
+            found.append((other, log, lineage(log, other.place.report)))
         return tuple(found)
 
     @cached_property
@@ -408,6 +405,13 @@ def evidence_of(
         ),
         folders,
     )
+
+
+def current(partitions: Iterable[Partition]) -> Iterator[Partition]:
+    """Yield partitions without leftover folders, and without the leftover files of the others."""
+    for one in partitions:
+        if leftover_state(one.files.shown(one.folder)) is None:
+            yield one._replace(segments=tuple(segment for segment in one.segments if not _state(segment)))
 
 
 def leftover_of(partition: Partition) -> Leftover | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from kdump.answers.explain.evidence import NONE_MET, Block, evidence_of, topic_history
+from kdump.answers.explain.evidence import Block, MetFolders, current, evidence_of, topic_history
 from kdump.answers.explain.reasons import Question, cause
 from kdump.answers.question import LogQuestion, option
 from kdump.errors import UnreadableError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.answers.explain.evidence import MetFolders, PartitionEvidence, TopicHistory
+    from kdump.answers.explain.evidence import PartitionEvidence, TopicHistory
     from kdump.answers.explain.reasons import Cause, Fact, Reason, Whereabouts
     from kdump.answers.question import Asking
 
@@ -61,7 +61,7 @@ def explain_all(
     history: TopicHistory,
     at: int,
     fail: Callable[[UnreadableError], None],
-    folders: MetFolders = NONE_MET,
+    folders: MetFolders = MetFolders(),  # noqa: B008  a tuple
 ) -> Iterator[Explanation]:
     """Yield the explanations of ranges from the folders ``places``; ``fail`` is called with unreadable files."""
     known: dict[tuple[str, int], PartitionEvidence] = {}
@@ -131,9 +131,10 @@ class ExplainOptions:
 
 def _answer(asking: Asking, options: ExplainOptions) -> Iterator[AnswerLine]:
     report = asking.report
-    listed = partial(remote_segments.of_partitions, asking.found, damage=report.damage, fail=report.fail)
-    history = topic_history(asking.found, report, listed)
-    yield from explain_all(options.ranges, list(asking.places()), history, asking.at, report.fail)
+    found = list(current(asking.found))
+    history = topic_history(found, report, partial(remote_segments.of_partitions, found, report))
+    folders = MetFolders(asking.met, asking.unread)
+    yield from explain_all(options.ranges, list(asking.places()), history, asking.at, report.fail, folders)
 
 
 QUESTION: Final = LogQuestion(

@@ -303,7 +303,7 @@ class _Planner:
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         self._options, self._note = options, note
-        self._marks = CheckpointOffsets(note, fail=marks_unread(note))
+        self._marks = CheckpointOffsets(Reporter(note, fail=marks_unread(note)))
 
     def by_index(self, partition: Partition) -> Iterator[Planned]:
         """Yield a partition's segments, divided by their offset indexes."""

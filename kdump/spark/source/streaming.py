@@ -119,7 +119,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
     for text in kafka_edges.hold_against(query, found, lost):
         note(text)
     listings.remember(found)
-    checkpoints = CheckpointOffsets(note, fail=planning.marks_unread(note))
+    checkpoints = CheckpointOffsets(Reporter(note, fail=planning.marks_unread(note)))
     begin: Offsets = {}
     for partition in found:
         start, _ = kafka_edges.edges(query, partition, checkpoints.facts(partition).log_start, lost)
