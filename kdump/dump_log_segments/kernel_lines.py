@@ -153,6 +153,7 @@ class KernelLines:
             return _decoding(run, run.parser)
         lines = Lines(*decoders.of_classes, KeyedHash(decoders.secret))
         lines.armed, lines.whole_batches = self.printer.armed, self.printer.whole_batches
+        lines.stops_at_frames = self.printer.stops_at_frames
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:

@@ -132,6 +132,8 @@ class LineValues:
 
     whole_batches = False
     """Whether a batch of a run is printed only if the kernel can print all of it."""
+    stops_at_frames = False
+    """Whether the general path prints records whose payloads may name a schema."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         dialect = run.dialect

@@ -35,7 +35,14 @@ cdef class Lines(Cursor):
     cdef Upper[32] upper
     cdef public bint stuck
     cdef public bint whole_batches
+    cdef public bint stops_at_frames
 
+    @cython.final
+    cdef bint next_record(self) noexcept nogil
+    @cython.final
+    cdef bint has_schema(self) noexcept nogil
+    @cython.final
+    cdef const unsigned char* text_at(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil
     @cython.final
     cdef bint begin_lines(self, object limit) except -1
     @cython.final

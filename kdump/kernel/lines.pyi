@@ -21,6 +21,7 @@ class Lines(Cursor):
     armed: bool
     stuck: bool
     whole_batches: bool
+    stops_at_frames: bool
 
     def __init__(
         self,

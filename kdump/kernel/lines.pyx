@@ -126,6 +126,8 @@ cdef class Lines(Cursor):
     the caller empties it. ``armed``: an offset other than 0 is a gap while ``last_offset`` is -1. With
     ``whole_batches`` both may include records that :meth:`run` has dropped.
 
+    ``stops_at_frames``: the kernel prints no record whose payloads may name a schema; the caller decodes it.
+
     ``memory`` is None or a function of the limit of each call. It returns a buffer for the lines, or None. Without a
     buffer, and for lines that do not fit, the kernel uses its own memory.
     """
@@ -141,7 +143,7 @@ cdef class Lines(Cursor):
         self.decoded = key_decoder is not None or value_decoder is not None
         self.gaps = []
         self.last_offset = -1
-        self.armed = False
+        self.armed = self.stops_at_frames = False
         self.room = -1  # the buffer is created with the first line
         self.need = 0
         self.memory = None
@@ -152,7 +154,8 @@ cdef class Lines(Cursor):
     def lines(self, head, shape, limit):
         """Return the line of the batch, then those of its next records: of all, or of enough to fill ``limit`` bytes.
 
-        If there are fewer, the next record is not well-formed. The result is valid until the next call.
+        If there are fewer, the next record is not well-formed, or :meth:`next_record` stops at it. The result is valid
+        until the next call.
         """
         cdef Py_ssize_t fixed
         cdef Py_ssize_t whole = 0
@@ -173,7 +176,7 @@ cdef class Lines(Cursor):
                 with nogil:
                     while self.left > 0 and self.used < most:
                         start = self.at
-                        if not self.read():
+                        if not self.next_record():
                             break
                         self.need = fixed + self.at - start
                         self.line()
@@ -304,7 +307,7 @@ cdef class Lines(Cursor):
                         first = True
                     while self.left > 0 and (first or self.used < most):
                         start = self.at
-                        if not self.read():
+                        if not self.next_record():
                             self.stuck = True
                             break
                         self.need = need + self.at - start
@@ -324,6 +327,48 @@ cdef class Lines(Cursor):
             self.row -= 1
             self.left = 0
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
+
+    def sound(self):
+        """Return whether all remaining records are well-formed and can be printed, without moving."""
+        at, left = self.at, self.left
+        with nogil:
+            while self.left > 0 and self.next_record():
+                self.left -= 1
+        is_sound = self.left == 0
+        self.at, self.left = at, left
+        return is_sound
+
+    @cython.final
+    cdef inline bint next_record(self) noexcept nogil:
+        """Read the next record; return whether it is well-formed, and with ``stops_at_frames`` names no schema."""
+        return self.read() and not (self.stops_at_frames and self.has_schema())
+
+    @cython.final
+    cdef inline bint has_schema(self) noexcept nogil:
+        """Return whether the key or the value may name its schema (:mod:`kdump.schemas.framing`)."""
+        cdef Py_ssize_t at = self.headers_at
+        cdef const unsigned char* name
+        if _is_framed(self, self.key_at, self.values[_KEY_SIZE]):
+            return True
+        if _is_framed(self, self.value_at, self.values[_VALUE_SIZE]):
+            return True
+        for _ in range(self.header_count):
+            if self.header_count > 1:  # read() left the position of the last one
+                at = self.header(at)
+            if self.name_size != 15 and self.name_size != 17:
+                continue
+            name = self.text_at(self.name_at, self.name_size)
+            if self.name_size == 15 and memcmp(name, <char*> b"__key_schema_id", 15) == 0:
+                return True
+            if self.name_size == 17 and memcmp(name, <char*> b"__value_schema_id", 17) == 0:
+                return True
+        return False
+
+    @cython.final
+    @cython.boundscheck(False)
+    cdef const unsigned char* text_at(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+        """Return the address of bytes of the record; none may be at the end of the data, without an address."""
+        return &self.data[at] if size > 0 else _NOTHING
 
     @cython.final
     @cython.boundscheck(False)
@@ -472,6 +517,19 @@ cdef class Lines(Cursor):
         self.out = self.buffer = self.own
         self.room = len(self.own)
         return True
+
+
+@cython.boundscheck(False)
+cdef inline bint _is_framed(Lines self, Py_ssize_t at, long long size) noexcept nogil:
+    """Return whether a payload starts with a schema id, Avro's fingerprint, or the magic of an Avro file."""
+    if size < 4:
+        return False
+    cdef unsigned char first = self.data[at]
+    if first == 0:
+        return size > 4
+    if first == 0xC3:
+        return self.data[at + 1] == 1
+    return first == 0x4F and memcmp(&self.data[at], <char*> b"Obj\x01", 4) == 0
 
 
 cdef inline unsigned char* near(unsigned char* out, long long value, Upper* upper) noexcept nogil:
@@ -1060,11 +1118,6 @@ cdef class RowLines(Lines):
         return True
 
     @cython.boundscheck(False)
-    cdef const unsigned char* text_at(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Return the address of bytes of the record; none may be at the end of the data, without an address."""
-        return &self.data[at] if size > 0 else _NOTHING
-
-    @cython.boundscheck(False)
     cdef bint json(self, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
         """Write bytes of the record as a value of JSON with its mark, else as a string; return whether it could."""
         cdef const unsigned char* text = self.text_at(at, size)
@@ -1397,24 +1450,6 @@ cdef class RowLines(Lines):
                 self.used += self.content_size
         return True
 
-    @cython.boundscheck(False)
-    cdef bint has_schema(self) noexcept nogil:
-        """Return whether the key or the value may name its schema (:mod:`kdump.schemas.framing`)."""
-        cdef Py_ssize_t at = self.headers_at
-        cdef const unsigned char* name
-        if _is_framed(self.text_at(self.key_at, self.values[_KEY_SIZE]), self.values[_KEY_SIZE]):
-            return True
-        if _is_framed(self.text_at(self.value_at, self.values[_VALUE_SIZE]), self.values[_VALUE_SIZE]):
-            return True
-        for _ in range(self.header_count):
-            at = self.header(at)
-            name = self.text_at(self.name_at, self.name_size)
-            if self.name_size == 15 and memcmp(name, <char*> b"__key_schema_id", 15) == 0:
-                return True
-            if self.name_size == 17 and memcmp(name, <char*> b"__value_schema_id", 17) == 0:
-                return True
-        return False
-
     cdef bint by_decoder(self) except -1 with gil:
         """Write the member of the general path for payloads with a schema."""
         key = None
@@ -1457,17 +1492,6 @@ cdef class RowLines(Lines):
         self.buffer[self.used : self.used + len(shown)] = shown
         self.used += len(shown)
         return True
-
-
-cdef bint _is_framed(const unsigned char* payload, Py_ssize_t size) noexcept nogil:
-    """Return whether a payload starts with a schema id, Avro's fingerprint, or the magic of an Avro file."""
-    if size < 4:
-        return False
-    if payload[0] == 0:
-        return size > 4
-    if payload[0] == 0xC3:
-        return payload[1] == 1
-    return memcmp(payload, <char*> b"Obj\x01", 4) == 0
 
 
 cdef void _two(unsigned char* out, long long value) noexcept nogil:

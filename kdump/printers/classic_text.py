@@ -6,7 +6,6 @@ from binascii import b2a_base64, hexlify
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
-from kdump import kernel
 from kdump.dump_log_segments import Options
 from kdump.dump_log_segments.decoder_classes import Decoders
 from kdump.dump_log_segments.dialects.segments import NEWEST
@@ -18,13 +17,13 @@ from kdump.formats.record import Record
 from kdump.primitives.encodings import java_text
 from kdump.primitives.terminal import path_text
 from kdump.rows.redaction import PREFIX
+from kdump.rows.values import needs_frame
 from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.primitives.encodings import Encoding
-    from kdump.printers.kernel_rows import FrameSearch
     from kdump.records.magic_0_1 import Message
     from kdump.records.record_batch import RecordBatch
     from kdump.rows.redaction import Redactor
@@ -68,10 +67,8 @@ class DumpText:
             self._decoders = Decoders(decode, decode, encoding)
         self._sides = ("key",) * (decodes and keys) + ("value",) * (decodes and values)
         """The sides that are also printed decoded."""
-        self._is_java = decode is java_text
-        self._search: FrameSearch | None = None
-        self._by_kernel = batches or (not self._sides and (redactor is None or decode is java_text))
-        """Whether the kernel can write the selected payloads."""
+        self._by_kernel = batches or redactor is None or (not self._sides and decode is java_text)
+        """Whether the kernel can write the selected payloads that are not decoded."""
         self._printer: _Printer | None = None
 
     def begin(self) -> None:
@@ -79,61 +76,35 @@ class DumpText:
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         printer = self._of(item)
-        records = item.records
-        if self._by_kernel and isinstance(records, RunRecords):
-            printer.of_run(records, made, deep=not self.batches)
-        elif self._by_kernel and isinstance(records, BatchRecords) and (self.batches or not holds_large(records)):
-            printer.batch(item.batch, deep=not self.batches)
-        elif isinstance(records, RunRecords) and self._is_plain(item):
-            printer.of_run(records, made, deep=True)
+        printer.item = item
+        records, deep = item.records, not self.batches
+        by_kernel = self._is_for_kernel(item)
+        if by_kernel and isinstance(records, RunRecords):
+            printer.of_run(records, made, deep=deep)
+        elif by_kernel and isinstance(records, BatchRecords) and (self.batches or not holds_large(records)):
+            printer.batch(item.batch, deep=deep)
         else:
             for one in item.each(batches=self.batches):
-                if self._is_plain(one):
-                    printer.batch(one.batch, deep=True)
-                else:
-                    self._records(printer, one)
+                self._records(printer, one)
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
         """Return the first lines of a run, or None; a thread may call this."""
         printer = self._printer
-        if printer is None or not self._by_kernel or printer.path != item.file.name:
+        if printer is None or printer.path != item.file.name or not self._is_for_kernel(item):
             return None
         return printer.make(run)
 
-    def _is_plain(self, item: SelectedBatch) -> bool:
-        """Return whether decoded sides are wanted, but no record has one, and the kernel prints the records."""
-        records, topic = item.records, item.file.topic or ""
-        if not (self._sides and self._is_java and self.redactor is None and kernel.COMPILED):
-            return False
-        if not isinstance(records, (BatchRecords, RunRecords)):
-            return False
-        if isinstance(records, BatchRecords) and holds_large(records):
-            return False
-        from kdump.rows.values import has_words  # few runs decode
-        from kdump.schemas.decoder import has_own_layouts
-
-        if has_words(topic) or has_own_layouts(topic):
-            return False
-        if self._search is None:
-            from kdump.printers.kernel_rows import FrameSearch
-
-            self._search = FrameSearch()
-        return not self._search.finds(item, records)
+    def _is_for_kernel(self, item: SelectedBatch) -> bool:
+        """Return whether the kernel prints records of a topic, except those that may name a schema."""
+        return self._by_kernel and (not self._sides or needs_frame(item.file.topic))
 
     def _records(self, printer: _Printer, item: SelectedBatch) -> None:
         printer.header(item.batch)
         if self._sides and self.redactor is not None:
             item = self.redactor(item)  # with the decoded fields, which the printer does not know
+        printer.item = item
         for record in () if self.batches else item.records:
-            try:
-                printer.record(item.batch, record)
-            except DamageError as damage:  # a control record with an invalid value
-                self.out.write(f" {damage.reason}\n".encode())
-            if self._sides:
-                from kdump.printers import decoded_words  # few runs decode
-
-                for line in decoded_words.lines(item, record, self._sides):
-                    self.out.write(line)
+            printer.record(item.batch, record)
 
     def lost(self, item: DamagedRange) -> None:
         self._of(item)
@@ -165,7 +136,7 @@ class DumpText:
         if self._printer is not None:
             self._printer.end()
         redactor = None if self._sides else self.redactor
-        return _Printer(self._run, name, self._decoders, redactor, values=self.values)
+        return _Printer(self._run, name, self._decoders, redactor, self._sides, values=self.values)
 
 
 def _title(name: str) -> bytes:
@@ -178,13 +149,27 @@ def _title(name: str) -> bytes:
 
 
 class _Printer(LogPrinter):
-    """Prints the batches of one segment, on request without values or with hashes in place of payloads."""
+    """Prints the batches of one segment, on request without values or with hashes in place of payloads.
+
+    ``item`` is the batch or run that is printed. The decoded ``sides`` of its records have lines of their own.
+    """
 
     whole_batches = True
+    item: SelectedBatch
 
-    def __init__(self, run: DumpRun, path: str, decoders: Decoders, redactor: Redactor | None, *, values: bool) -> None:
+    def __init__(
+        self,
+        run: DumpRun,
+        path: str,
+        decoders: Decoders,
+        redactor: Redactor | None,
+        sides: tuple[str, ...],
+        *,
+        values: bool,
+    ) -> None:
+        self.stops_at_frames = bool(sides)
         super().__init__(run, path, decoders)
-        self._redactor, self._values = redactor, values
+        self._redactor, self._sides, self._values = redactor, sides, values
         if not values:
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
@@ -205,6 +190,15 @@ class _Printer(LogPrinter):
     def record(self, batch: RecordBatch, entry: Record | Message) -> None:
         if self._redactor is not None and not batch.is_control and isinstance(entry, Record):
             entry = self._redactor.record(entry)
+        shown = entry
         if not self._values and isinstance(entry, Record):  # control records show nothing of theirs either
-            entry = entry._replace(value=None)
-        super().record(batch, entry)
+            shown = entry._replace(value=None)
+        try:
+            super().record(batch, shown)
+        except DamageError as damage:  # a control record with an invalid value
+            self.out.write(f" {damage.reason}\n".encode())
+        if self._sides and isinstance(entry, Record):
+            from kdump.printers import decoded_words  # few runs decode
+
+            for line in decoded_words.lines(self.item, entry, self._sides):
+                self.out.write(line)

@@ -39,12 +39,12 @@ class DecodedText:
     def is_of(self, decoder: PayloadDecoder, topic: str) -> bool:
         return decoder is self._decoder and topic == self._topic
 
-    def member(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
-        """Return the JSON member after a comma; empty if neither side carries a schema."""
+    def text(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
+        """Return a JSON object with both sides; empty if neither carries a schema."""
         of_key, of_value = self._side("key", key, headers), self._side("value", value, headers)
         if of_key is of_value is _NULL:
             return b""
-        return b',"decoded":{"key":%b,"value":%b}' % (of_key, of_value)
+        return b'{"key":%b,"value":%b}' % (of_key, of_value)
 
     def _side(self, side: Side, payload: bytes | None, headers: Sequence[Header]) -> bytes:
         if payload is None or (self._only_frames and not headers and payload[:1] not in FIRST_BYTES):

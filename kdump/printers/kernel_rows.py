@@ -75,6 +75,9 @@ class KernelRows:
         self.file: SegmentFacts | None = None
         self.marked: list[Column] = []  # of ``marks``, where the file has such a mark
         self.shapes: dict[object, Shape] = {}
+        self._decoder: tuple[PayloadDecoder, str] | None = None
+        """The decoder of the current batch, and its topic."""
+        self._decoded: DecodedText | None = None
         self._headers_way = _WAYS.get(encoding, encoding)
         if redactor is not None:
             self._headers_way = "general" if encoding in _SPELT else "hash"
@@ -106,9 +109,27 @@ class KernelRows:
         """
         raise NotImplementedError
 
-    def decoded(self, _key: bytes | None, _value: bytes | None, _headers: Sequence[Header]) -> bytes:
-        """Return the JSON member of decoded payloads, or empty."""
-        return b""
+    def decoded(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
+        """Return the decoded payloads as they are in a row, or empty."""
+        return self.decoded_text(key, value, headers)
+
+    def decoded_text(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
+        """Return the decoded payloads as a JSON object; empty if neither side is decoded."""
+        if self._decoder is None:
+            return b""
+        if self._decoded is None or not self._decoded.is_of(*self._decoder):
+            from kdump.printers.decoded_text import DecodedText  # few topics have payloads with a schema
+
+            self._decoded = DecodedText(*self._decoder)
+        return self._decoded.text(key, value, headers)
+
+    def decoded_slot(self, column: Column, item: SelectedBatch) -> int | None:
+        """Return the slot of decoded payloads; None if the kernel does not write them."""
+        decoder, topic = item.file.decoder, item.file.topic or ""
+        if column is not rows.DECODED or decoder is None or self.redactor is not None or values.has_words(topic):
+            return None
+        self._decoder = decoder, topic
+        return ROW_SLOTS["decoded_if_framed" if values.needs_frame(topic) else "decoded"]
 
     def shown(self, data: bytes) -> bytes:
         """Return a payload, or its hash if redacted."""
@@ -273,9 +294,6 @@ class JsonRows(KernelRows):
         )
         self.shape = shape
         self.before, self.after = around
-        self._decoder: tuple[PayloadDecoder, str] | None = None
-        """The decoder of the current batch, and its topic."""
-        self._decoded: DecodedText | None = None
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         parts: list[Part] = []
@@ -284,12 +302,10 @@ class JsonRows(KernelRows):
             if slot is None and is_literal(column, item):
                 parts.append(self.shape.constant(column, item).encode())
                 continue
-            decoder = item.file.decoder if column is rows.DECODED and self.redactor is None else None
-            if decoder is not None and not values.has_words(item.file.topic):
+            if (decoded := self.decoded_slot(column, item)) is not None:
                 if not parts:  # it may be empty, and a comma follows the first field
                     return None
-                self._decoder = decoder, item.file.topic or ""
-                parts.append(_decoded_slot(item.file.topic or ""))
+                parts.append(decoded)
                 continue
             written = self._written(column) if slot is None else [slot]
             if written is None:
@@ -301,13 +317,8 @@ class JsonRows(KernelRows):
         return [self.before + b"{", *parts, b"}" + self.after]
 
     def decoded(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
-        if self._decoder is None:
-            return b""
-        if self._decoded is None or not self._decoded.is_of(*self._decoder):
-            from kdump.printers.decoded_text import DecodedText  # few topics have payloads with a schema
-
-            self._decoded = DecodedText(*self._decoder)
-        return self._decoded.member(key, value, headers)
+        text = self.decoded_text(key, value, headers)
+        return b',"decoded":' + text if text else b""
 
     def _written(self, column: Column) -> list[Part] | None:
         """Return the parts of a value; None if the kernel does not support the column."""
@@ -324,52 +335,12 @@ class JsonRows(KernelRows):
         return [ROW_SLOTS[f"{_WAYS.get(encoding, encoding)}_{name}"]]
 
 
-def _decoded_slot(topic: str) -> int:
-    from kdump.schemas.decoder import has_own_layouts  # few runs decode
-
-    return ROW_SLOTS["decoded" if has_own_layouts(topic) else "decoded_if_framed"]
-
-
 _JSON_SLOTS: Final = {
     "record.timestamp": ROW_SLOTS["iso"],
     LATEST: ROW_SLOTS["iso"],
     "record.headers": ROW_SLOTS["headers"],
     "record.attributes": ROW_SLOTS["attributes"],
 }
-
-
-class FrameSearch(KernelRows):
-    """Finds out whether a record of a batch may name a schema. It makes no rows."""
-
-    def __init__(self) -> None:
-        super().__init__((), "auto", None, lambda _, data: data)
-        self._is_found = False
-
-    def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:  # noqa: ARG002  the same for all
-        return [ROW_SLOTS["decoded_if_framed"]]
-
-    def decoded(self, _key: bytes | None, _value: bytes | None, _headers: Sequence[Header]) -> bytes:
-        self._is_found = True
-        return b""
-
-    def finds(self, item: SelectedBatch, records: BatchRecords | RunRecords) -> bool:
-        """Return whether a record may name a schema, or the kernel cannot read all records."""
-        shape = self.shape_of(item)
-        if shape is None:
-            return True
-        self._is_found = False
-        kernel = self.kernel
-        if not isinstance(records, RunRecords):
-            if self.begin(records):
-                kernel.lines(None, shape, CHUNK)
-                kernel.gaps.clear()
-                return self._is_found or kernel.left > 0
-            return True
-        _, lines = self.ahead.begin(records.run, records.row, records.stop, None)
-        while not (self._is_found or kernel.stuck or lines) and (kernel.left or kernel.row < records.stop):
-            lines = kernel.run(None, shape, CHUNK)
-            kernel.gaps.clear()
-        return self._is_found or kernel.stuck
 
 
 class CsvRows(KernelRows):
@@ -393,6 +364,7 @@ class CsvRows(KernelRows):
             if slot is None and is_literal(column, item):
                 written: list[Part] | None = [self._constant(column, item)]
             else:
+                slot = self.decoded_slot(column, item) if slot is None else slot
                 written = self._written(column, nulls) if slot is None else [slot]
             if written is None:
                 return None
@@ -402,6 +374,10 @@ class CsvRows(KernelRows):
             else:
                 parts[-1] = marked
         return [*parts[1:], b"\n"]
+
+    def decoded(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
+        text = self.decoded_text(key, value, headers)
+        return b'"' + text.replace(b'"', b'""') + b'"' if text else b""
 
     def _constant(self, column: Column, item: SelectedBatch) -> bytes:
         return cells.quoted(cells.constant_cell(column, item, self.encoding)).encode()

@@ -8,7 +8,9 @@ from kdump.kernel.batches import WIDTH
 from kdump.kernel.lines import ROW_SLOTS, WIDEST, left, right
 from kdump.primitives.encodings import to_text
 from kdump.printers import cells
-from kdump.printers.kernel_rows import CHUNK, LATEST, KernelRows, is_literal, number
+from kdump.printers.kernel_rows import CHUNK, KEY, LATEST, VALUE, KernelRows, is_literal, number
+from kdump.rows import values
+from kdump.rows.columns import SHOWN
 from kdump.segments.lazy_records import BatchRecords, RunRecords, SomeRecords
 
 if TYPE_CHECKING:
@@ -48,9 +50,11 @@ class TableRows(KernelRows):
     def __init__(
         self, columns: Sequence[Column], encoding: Encoding, table: DrawnTable, *, batches: bool = False
     ) -> None:
-        super().__init__(columns, encoding, None, self._by_general, batches=batches)
+        stored = [{SHOWN[0]: KEY, SHOWN[1]: VALUE}.get(column, column) for column in columns]
+        super().__init__(stored, encoding, None, self._by_general, batches=batches)
         self.table = table
         self._at = {column.name: at for at, column in enumerate(columns)}
+        self.kernel.stops_at_frames = self._decodes = stored != [*columns]
         self.reset_widths()
 
     def reset_widths(self) -> None:
@@ -62,6 +66,8 @@ class TableRows(KernelRows):
         return self.table.fitted(self._at[column.name], to_text(data, self.encoding).text)
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
+        if self._decodes and not values.needs_frame(item.file.topic):
+            return None
         parts: list[Part] = [ROW_SLOTS["row"], b" "]
         for at, column in enumerate(self.columns):
             slot, width = number(column), self.table.width(at)

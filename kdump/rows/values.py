@@ -153,6 +153,13 @@ def has_words(topic: str | None) -> bool:
     return topic in TOPICS
 
 
+def needs_frame(topic: str | None) -> bool:
+    """Return whether payloads of a topic are decoded only if they name a schema."""
+    from kdump.schemas.decoder import has_own_layouts  # few runs decode
+
+    return not (has_words(topic) or has_own_layouts(topic or ""))
+
+
 def decoded(found: SelectedBatch, record: Record | None) -> Any:
     """Return a decoded record of Kafka's own topics, or of the file's decoder; None without either."""
     if isinstance(record, RedactedRecord):

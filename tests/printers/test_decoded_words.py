@@ -7,6 +7,12 @@ import struct
 
 import pytest
 
+from kdump import kernel
+from kdump.commands.root import root
+from kdump.primitives import compression
+from kdump.printers.classic_text import _Printer
+from kdump.printers.record_rows import JsonLines, RecordRows, Separated
+from kdump.printers.table import Tables
 from testing import forge
 from testing.processes import kdump
 from tests.helpers import log_dirs
@@ -139,3 +145,61 @@ def test_text_of_plain_batches_is_that_of_the_kernel(logs, tmp_path, framed):
         assert len(decoded_lines(done.stdout)) == (framed is not None)
         lines = done.stdout.splitlines(keepends=True)
         assert b"".join(line for line in lines if not line.startswith(b"  decoded")) == plain
+
+
+PLAIN = [b"k%d" % number for number in range(300)]
+FRAMED = {
+    "no frame": {},
+    "value": {7: (b"k", ORDER, [])},
+    "key and null": {0: (b"\0\0\0\0\2\2", None, []), 299: (None, ORDER, [])},
+    "header": {150: (b"k", b"\x02", [(b"a", b"b"), (b"__value_schema_id", b"\0\0\0\0\2")])},
+    "unknown id": {299: (b"k", b"\0\0\0\0\x09a", [])},
+    "like a frame": {3: (b"\0\0\0\0", b"Obj\2", [(b"__value_schema_ie", b"\0\0\0\0\2")]), 4: (b"\xc3\1", b"\xc3", [])},
+}
+
+
+@pytest.mark.parametrize(
+    ("codec", "size"), [(compression.NONE, 20), (compression.NONE, 4000), (compression.GZIP, 1000)]
+)
+def test_every_format_decodes_in_the_kernel_as_without_it(logs, tmp_path, codec, size):
+    """Batches of 300 records, small ones and ones of more than a megabyte, which are printed in parts."""
+    batches = []
+    for base, changed in enumerate(FRAMED.values()):
+        records = [
+            forge.record(shown[0], shown[1], headers=shown[2], offset=number)
+            for number, key in enumerate(PLAIN)
+            for shown in [changed.get(number, (key, b"v" * size, []))]
+        ]
+        payload = compression.compress(codec, b"".join(records))
+        made = forge.batch(records, payload=payload, attributes=codec, base_offset=300 * base)
+        batches.append(made)
+    log_dirs.write(tmp_path, "orders-0", {0: b"".join(batches)})
+    formats = [["-o", "csv"], ["-o", "table"], ["--jobs", "3"]]
+    for options in [*formats, ["-o", "jsonl"], ["--keys-only"], ["--encoding", "hex"]] if size == 20 else formats:
+        words = ["dump", tmp_path, "--decode", "auto", "--schemas", logs, *options]
+        compiled, plain = (kdump(*words, env=os.environ | {"KDUMP_KERNEL": kernel}) for kernel in ("on", "off"))
+        assert (compiled.returncode, compiled.stderr) == (plain.returncode, plain.stderr) == (0, b"")
+        assert compiled.stdout == plain.stdout
+        assert b"schema-missing" in plain.stdout or "--keys-only" in options
+
+
+@pytest.mark.skipif(not kernel.COMPILED, reason="the kernel prints")
+@pytest.mark.parametrize("ending", ["text", "jsonl", "csv", "table"])
+def test_records_without_frames_are_printed_by_the_kernel(logs, tmp_path, monkeypatch, capfdbinary, ending):
+    records = [forge.record(key, b"v", offset=number) for number, key in enumerate(PLAIN)]
+    log_dirs.write(tmp_path, "orders-0", {0: b"".join(forge.batch(records, base_offset=300 * n) for n in range(3))})
+    monkeypatch.setattr(_Printer, "record", refuse)
+    monkeypatch.setattr(RecordRows, "records", refuse)
+    for printer in (Separated, JsonLines):
+        monkeypatch.setattr(printer, "records", refuse)
+    stream = Tables._stream
+    rows = []
+    monkeypatch.setattr(Tables, "_stream", lambda self, row: (rows.append(row), stream(self, row))[1])
+    words = ["dump", str(tmp_path), "--decode", "auto", "--schemas", str(logs), "-o", ending, "--jobs", "1"]
+    assert not root.main(words, standalone_mode=False)
+    assert len(rows) <= len(PLAIN)  # the first batch decides the widths of a table
+    assert capfdbinary.readouterr().out.count(b"k299") == 3
+
+
+def refuse(*_):
+    raise AssertionError("a record without a frame is printed one by one")
