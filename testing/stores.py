@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 class FlakyStore:
     """The files below ``root``. Before each operation ``fault`` is called with its name and path, and may raise.
 
-    The names are ``look``, ``list``, ``open`` and ``read``. ``short`` is called with the path and the size of a read,
-    and returns how many bytes the store gives.
+    The names are ``look``, ``list``, ``open``, ``read``, ``create`` and ``write``.
+
+    ``short`` is called with the path and the size of a read, and returns how many bytes the store gives.
     """
 
     def __init__(
@@ -36,6 +37,28 @@ class FlakyStore:
         """Open a file."""
         self.fault("open", path)
         return _FlakyFile(self, path, self._system.open_input_file(path))
+
+    def open_output_stream(self, path: str) -> _FlakyStream:
+        """Create or replace a file; half of it is there after a fault."""
+        self.fault("create", path)
+        self._system.create_dir(path.rpartition("/")[0])
+        return _FlakyStream(self, path, self._system.open_output_stream(path))
+
+
+class _FlakyStream:
+    def __init__(self, store: FlakyStore, path: str, stream: Any) -> None:
+        self._store, self._path, self._stream = store, path, stream
+
+    def write(self, data: bytes) -> None:
+        self._stream.write(data[: len(data) // 2])
+        self._store.fault("write", self._path)
+        self._stream.write(data[len(data) // 2 :])
+
+    def __enter__(self) -> _FlakyStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
 
 
 class _FlakyFile:

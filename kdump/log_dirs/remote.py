@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING, Any, Final
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from kdump.errors import KdumpError, StoreError, UsageError
 from kdump.log_dirs.files import Entry, Files, OpenSource, matches
@@ -21,6 +22,7 @@ HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Hadoop's name of a scheme -> Arrow's."""
 _SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *HADOOP_NAMES})
 """The schemes that Arrow opens."""
+_BLOCK: Final = 1 << 20
 
 
 def places(
@@ -159,6 +161,20 @@ class RemoteFiles:
 
     def open(self, path: str) -> OpenSource:
         return RemoteSource(self._system, path, self.shown(path), self._retries)
+
+    def put(self, source: BinaryIO, path: str) -> None:
+        """Write the bytes of ``source`` to a file, from the first byte again after an error."""
+        self._retries.call(self.shown(path), lambda: self._put(source, path), "written")
+
+    def put_once(self, data: bytes, path: str) -> None:
+        """Write a file in one try. Raises OSError."""
+        self._put(BytesIO(data), path)
+
+    def _put(self, source: BinaryIO, path: str) -> None:
+        source.seek(0)
+        with self._system.open_output_stream(path) as out:
+            while block := source.read(_BLOCK):
+                out.write(block)
 
     def glob(self, pattern: str) -> list[str]:
         return matches(self, pattern)

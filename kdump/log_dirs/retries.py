@@ -91,8 +91,11 @@ class Retries:
     def __getstate__(self) -> dict[str, object]:
         return {"_has_answered": self._has_answered, "_given_up": set()}
 
-    def call(self, name: str, what: Callable[[], T]) -> T:
-        """Return the result of ``what``, which may raise OSError. Raises StoreError for ``name`` after the last try."""
+    def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
+        """Return the result of ``what``, which may raise OSError. Raises StoreError for ``name`` after the last try.
+
+        ``done`` is the verb of the error: the file could not be ``read`` or ``written``.
+        """
         began: float | None = None
         pause = FIRST_PAUSE
         while True:
@@ -105,7 +108,7 @@ class Retries:
                 at_once = kind is ErrorKind.FINAL or kind in self._given_up
                 at_once = at_once or (kind is ErrorKind.RIGHTS and not self._has_answered)
                 if at_once or now - began + pause > most:
-                    raise self._last(name, kind, error, now - began) from error
+                    raise self._last(f"could not be {done}", name, kind, error, now - began) from error
                 if pause == FIRST_PAUSE:
                     notify(f"{name}: {error}; trying again for up to {most:.0f} s")
                 time.sleep(pause)
@@ -115,10 +118,10 @@ class Retries:
                 self._given_up.discard(ErrorKind.TRANSPORT)
                 return result
 
-    def _last(self, name: str, kind: ErrorKind, error: OSError, waited: float) -> StoreError:
+    def _last(self, what: str, name: str, kind: ErrorKind, error: OSError, waited: float) -> StoreError:
         if kind is not ErrorKind.FINAL:
             self._given_up.add(kind)
         if isinstance(error, FileNotFoundError):
             return StoreError(name, "No such file or directory")
         tried = f" (tried for {waited:.0f} s)" if waited >= 1 else ""
-        return StoreError(name, f"could not be read: {error}{tried}")
+        return StoreError(name, f"{what}: {error}{tried}")

@@ -20,7 +20,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from kdump.errors import KdumpError, UsageError
 
@@ -172,6 +172,14 @@ class HdfsSystem:
 
     def open_input_file(self, path: str) -> HdfsFile:
         return HdfsFile(_one_line(lambda: self.connect().read(path)))
+
+    def open_output_stream(self, path: str) -> BinaryIO:
+        """Create a file in a folder that exists, or replace it."""
+        from hdfs_native import WriteOptions
+
+        options = WriteOptions(overwrite=True, create_parent=False)
+        file: BinaryIO = _one_line(lambda: self.connect().create(path, options))
+        return file
 
 
 _CLIENTS: Final[dict[tuple[int, HdfsSystem], Any]] = {}

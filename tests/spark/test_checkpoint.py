@@ -29,6 +29,8 @@ class Memory(Output):
     def exists(self, name=""):
         return any(path == name or path.startswith(f"{name}/") or not name for path in self.texts)
 
+    renames_whole = True
+
     def files(self, folder="", *, deep=True):
         before = f"{folder}/" if folder else ""
         inside = [path.removeprefix(before) for path in self.texts if path.startswith(before)]

@@ -1,6 +1,7 @@
-"""Kill exports through Spark at random moments, and read what they leave with DuckDB and pyarrow.
+"""Kill exports through Spark at random moments, and read the output with DuckDB, pyarrow, pandas and Polars.
 
-    python -m tools.prove.killed_exports [--kills 30] [--kind append ...] [--victim driver|executor ...] [--seed 1]
+    python -m tools.prove.killed_exports [--kills 30] [--kind append ...] [--victim driver|executor ...]
+        [--store local|s3|hdfs ...] [--seed 1]
 
 Kinds: `new`, `overwrite` (every other time beside a file of another), `append`, `incremental` and `follow`. The driver
 dies by SIGKILL on local[2]: its Python, its Java, or both at once; by turns at any moment since it holds the output,
@@ -11,13 +12,15 @@ damaged range.
 
 `lost` are rows that are not there any more or in the end, `doubled` those that are there twice. `misleading` is an
 incomplete output that looks whole: a manifest of anything but the old output or the new one, a file that cannot be
-read, a part of an export that no journal names. Ends with 1 when there is one of these. Needs Java, DuckDB.
+read, a part of an export that no journal names. Ends with 1 when there is one of these. Needs Java, DuckDB; for `s3`
+and `hdfs`, which are input and output, what `tools.prove.stores` says.
 """
 
 import argparse
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -26,21 +29,25 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
+import pandas as pd
+import polars as pl
 from pyarrow import parquet
 
 from testing import ROOT, forge
 from tools import arguments
-from tools.prove import spark_cluster
+from tools.prove import spark_cluster, stores
 
 KINDS = ("new", "overwrite", "append", "incremental", "follow")
 ADDING = ("incremental", "follow")
 VICTIMS = ("driver", "executor")
+STORES = ("local", "s3", "hdfs")
 TOPICS, PARTITIONS, DAYS = 4, 2, 2
 PER_BATCH = 500
 DAY = 86_400_000
@@ -59,8 +66,8 @@ Row = tuple[str, int, int]
 class Log:
     """A log dir that grows: ``rows`` are its records, ``broken`` the places of its damaged batches."""
 
-    def __init__(self, folder: Path, name: str, batches: int) -> None:
-        self.folder, self._name = folder, name
+    def __init__(self, lake: stores.Lake, folder: Path, name: str, batches: int) -> None:
+        self.folder, self._name, self._lake = folder, name, lake
         self.rows: set[Row] = set()
         self.broken: set[tuple[str, int]] = set()
         self._next: Counter[tuple[str, int]] = Counter()
@@ -73,6 +80,7 @@ class Log:
                 for number in range(batches):
                     is_broken = (topic, partition, number) == (0, 0, 0)  # at the end it might still be written
                     self._append(f"{self._name}{topic}", partition, number, is_broken=is_broken)
+        self._lake.push(self.folder)
 
     def _append(self, topic: str, partition: int, number: int, *, is_broken: bool) -> None:
         path = self.folder / f"{topic}-{partition}" / f"{0:020}.log"
@@ -83,7 +91,8 @@ class Log:
         data = bytearray(forge.batch(records, base_offset=base, base_timestamp=at, max_timestamp=at))
         if is_broken:
             data[-1] ^= 1
-            self.broken.add((str(path), path.stat().st_size if path.exists() else 0))
+            shown = self._lake.uri(path).replace("s3a:", "s3:")
+            self.broken.add((shown, path.stat().st_size if path.exists() else 0))
         else:
             self.rows |= {(topic, partition, base + one) for one in range(PER_BATCH)}
         self._next[topic, partition] += PER_BATCH
@@ -139,6 +148,11 @@ def look(out: Path) -> Seen:
         raise ValueError(f"a file cannot be read: {reason}") from reason
     if rows != sorted(row for part in found.values() for row in part):
         raise ValueError("DuckDB and pyarrow differ")
+    if rows:
+        scanned = pl.scan_parquet(f"{out}/topic_name=*/date=*/*.parquet").select(pl.len()).collect().item()
+        loaded = len(pd.read_parquet(out, partitioning=None, columns=["offset"]))
+        if not len(rows) == scanned == loaded:
+            raise ValueError(f"DuckDB finds {len(rows)} rows, Polars {scanned}, pandas {loaded}")
     commits = [json.loads(path.read_text()) for path in out.glob("_checkpoint/*.json")]
     journal = out / "_commit.json"
     commits += [json.loads(journal.read_text())] if journal.exists() else []
@@ -178,9 +192,9 @@ def judge(seen: Seen, old: set[Row], new: set[Row], *, adds: bool, moves: bool) 
 class Export:
     """One process that exports, in a process group of its own."""
 
-    def __init__(self, place: Path, out: Path, words: list[str]) -> None:
-        self.out, self.log = out, place / "said.txt"
-        command = [sys.executable, "-m", "kdump", "spark-export", *words, "--out", str(out)]
+    def __init__(self, place: Path, lake: stores.Lake, out: Path, words: list[str]) -> None:
+        self._lake, self.log = lake, place / "said.txt"
+        command = [sys.executable, "-m", "kdump", "spark-export", *words, "--out", lake.uri(out)]
         env = {**os.environ, **spark_cluster.LOOPBACK, "PYTHONPATH": str(ROOT), "SPARK_SUBMIT_OPTS": BRIEF_JAVA}
         with self.log.open("wb") as said:
             self._process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=said, start_new_session=True)
@@ -200,8 +214,7 @@ class Export:
 
     def holds(self) -> bool:
         """Whether it holds its output."""
-        lock = self.out.with_name(".out.kdump-lock")
-        return lock.exists() and f'"pid": {self._process.pid},' in lock.read_text()
+        return f'"pid": {self._process.pid},' in self._lake.text(".out.kdump-lock")
 
     def until(self, happened: Callable[[], object]) -> bool:
         """Wait until something has happened; return False where the export has ended before."""
@@ -211,7 +224,7 @@ class Export:
                 return False
             if time.monotonic() > end:
                 raise TimeoutError(self.said)
-            time.sleep(0.001)
+            time.sleep(0.05 if self._lake.is_store else 0.001)
         return True
 
     def wait(self) -> int:
@@ -252,12 +265,14 @@ def children(parent: int, word: bytes) -> Iterator[int]:
 class Trial:
     """One kind of export from an old output to a new one, as often as it is asked for."""
 
-    def __init__(self, kind: str, place: Path, master: list[str]) -> None:
-        self.kind, self.place, self._master = kind, place, master
+    def __init__(self, kind: str, place: Path, master: list[str], lake: stores.Lake) -> None:
+        self.kind, self.place, self.lake = kind, place, lake
+        self._master = [*master, *(word for pair in lake.conf.items() for word in ("--conf", "=".join(pair)))]
         self.adds = kind in ("append", *ADDING)
         self.moves = kind in ADDING
-        self._logs = [Log(place / f"in{number}", name, 6) for number, name in enumerate(("a", "b"))]
-        self.out = place / "lake" / "out"
+        beside = lake.folder.parent
+        self._logs = [Log(lake, beside / f"in{number}", name, 6) for number, name in enumerate(("a", "b"))]
+        self.out = lake.folder / "out"
         self._round = 0
         self.theirs: Path | None = None
         self.took = 0.0
@@ -265,6 +280,7 @@ class Trial:
         self.old: set[Row] = set()
         if kind in ("append", "overwrite"):
             self._run(self._words(self._logs[0], ()))
+            lake.pull()
             shutil.copytree(self.out, place / "before")
         self.reset()
         export = self.start()
@@ -290,10 +306,10 @@ class Trial:
 
     def _words(self, log: Log, more: tuple[str, ...]) -> list[str]:
         small = ["--split-bytes", "128k", "--min-partitions", "8", "--columns", "topic,partition,offset,value"]
-        return [str(log.folder), *small, *self._master, *more]
+        return [self.lake.uri(log.folder), *small, *self._master, *more]
 
     def _run(self, words: list[str]) -> None:
-        export = Export(self.place, self.out, words)
+        export = Export(self.place, self.lake, self.out, words)
         self.finish(export)
 
     def finish(self, export: Export) -> float:
@@ -309,11 +325,12 @@ class Trial:
         self.exports.clear()
         self._round += 1
         if self.moves:
+            self.lake.pull()
             self.old = set(look(self.out).rows) if self.out.exists() else set()
             self._logs[0].grow(2)
             return
         shutil.rmtree(self.out.parent, ignore_errors=True)
-        self.out.parent.mkdir()
+        self.out.parent.mkdir(parents=True)
         self.theirs = None
         if self.kind != "new":
             shutil.copytree(self.place / "before", self.out)
@@ -321,33 +338,41 @@ class Trial:
         if self.kind == "overwrite" and self._round % 2:
             self.theirs = self.out / "topic_name=a0" / "notes.txt"
             self.theirs.write_text("of another")
+        self.lake.push(self.lake.folder)
 
     def start(self, *, to_the_end: bool = False) -> Export:
         """Start the export; ``follow`` comes to an end by a step of ``incremental``."""
         more = {"append": ("--mode", "append"), "overwrite": ("--mode", "overwrite"), "new": ()}.get(self.kind)
         if more is None:
             more = ("--follow",) if self.kind == "follow" and not to_the_end else ("--incremental",)
-        export = Export(self.place, self.out, self._words(self._logs[0 if self.moves else 1], more))
+        export = Export(self.place, self.lake, self.out, self._words(self._logs[0 if self.moves else 1], more))
         self.exports.append(export)
         return export
 
     def is_published_soon(self) -> bool:
         """Return whether an export has prepared its files."""
-        if self.moves:
-            return bool(list(self.out.parent.glob(".out.kdump-*/_SUCCESS")))
-        return bool(list(self.out.parent.glob(".out.kdump-*/_manifest.json")))
+        hidden = [name for name in self.lake.names() if name.startswith(".out.kdump-") and "/" in name]
+        if not self.moves:
+            return any(name.endswith("/_manifest.json") for name in hidden)
+        if self.lake.is_store:  # a store gets this file first
+            return any(name.endswith(".parquet") for name in hidden)
+        return any(name.endswith("/_SUCCESS") for name in hidden)
 
     def is_complete(self) -> bool:
         """Return whether nothing is left to be added: ``follow`` would wait for ever."""
-        return self.kind == "follow" and set(look(self.out).rows) == self.new
+        if self.kind != "follow":
+            return False
+        self.lake.pull()
+        return set(look(self.out).rows) == self.new
 
     def commits(self) -> tuple[str, ...]:
         """Return the names of the journals that are there."""
-        found = [*self.out.glob("_commit.json"), *self.out.glob("_checkpoint/*.json")]
-        return tuple(sorted(path.name for path in found))
+        journals = re.compile(r"out/(_commit\.json|_checkpoint/[^/]+\.json)")
+        return tuple(sorted(name for name in self.lake.names() if journals.fullmatch(name)))
 
     def look(self) -> Faults:
         """Return what is wrong after a kill."""
+        self.lake.pull()
         try:
             found = judge(look(self.out), self.old, self.new, adds=self.adds, moves=self.moves)
         except ValueError as reason:
@@ -410,11 +435,12 @@ def moment(trial: Trial, export: Export) -> str:
     """Return how far a killed export had come."""
     if export.is_done:
         return "at the end"
-    if (trial.out / "_commit.json").exists() or (trial.moves and trial.commits() and trial.is_published_soon()):
+    names = trial.lake.names()
+    if "out/_commit.json" in names or (trial.moves and trial.commits() and trial.is_published_soon()):
         return "when it had committed"
     if trial.is_published_soon():
         return "when all was prepared"
-    if list(trial.out.parent.glob(".out.kdump-*/")):
+    if any(name.startswith(".out.kdump-") and "/" in name for name in names):
         return "while Spark wrote"
     return "before and after that"
 
@@ -441,24 +467,39 @@ def kill_executors(
     return found, met
 
 
-def prove(kind: str, victim: str, place: Path, given: argparse.Namespace) -> bool:
+@contextmanager
+def lake_of(store: str, place: Path) -> Iterator[stores.Lake]:
+    """Run a store, and yield the folder in it that exports write into."""
+    if store == "s3":
+        (place / "s3" / "lake").mkdir(parents=True)
+        with stores.Gateway(place / "s3") as gateway:
+            yield stores.S3Lake(place / "s3" / "lake", gateway)
+    elif store == "hdfs":
+        with stores.Hdfs(place / "hdfs") as hdfs:
+            yield stores.HdfsLake(place / "lake", hdfs)
+    else:
+        yield stores.Lake(place / "lake")
+
+
+def prove(kind: str, victim: str, store: str, place: Path, given: argparse.Namespace) -> bool:
     """Kill one kind of export; print the figures; return whether all holds."""
-    rng = random.Random(f"{given.seed} {kind} {victim}")
+    rng = random.Random(f"{given.seed} {kind} {victim}" + (f" {store}" if store != "local" else ""))
     began = time.monotonic()
     place.mkdir()
     with ExitStack() as at_the_end:
+        lake = at_the_end.enter_context(lake_of(store, place))
         if victim == "driver":
-            trial = Trial(kind, place, ["--master", "local[2]", "--conf", "spark.driver.memory=600m"])
+            trial = Trial(kind, place, ["--master", "local[2]", "--conf", "spark.driver.memory=600m"], lake)
             at_the_end.callback(lambda: [export.bury() for export in trial.exports])
             found, met = kill_drivers(trial, given.kills, rng)
         else:
             cluster = at_the_end.enter_context(spark_cluster.running(place))
-            trial = Trial(kind, place, cluster.options)
+            trial = Trial(kind, place, cluster.options, lake)
             at_the_end.callback(lambda: [export.bury() for export in trial.exports])
             found, met = kill_executors(trial, given.kills, rng, cluster)
     reported = ", ".join(f"{count} {what}" for what, count in met.most_common())
     now, took = f"{datetime.now(UTC):%H:%M:%S}", time.monotonic() - began
-    print(f"{now} {kind}, {victim} killed {sum(met.values())} times ({reported}):", end=" ")
+    print(f"{now} {store}, {kind}, {victim} killed {sum(met.values())} times ({reported}):", end=" ")
     print(f"{found.lost} lost, {found.doubled} doubled, {found.misleading} misleading; {took:.0f} s", flush=True)
     return found == Faults()
 
@@ -468,13 +509,13 @@ def main() -> int:
     parser = arguments.parser(__doc__, kills=30, seed=1)
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--victim", action="append", choices=VICTIMS)
+    parser.add_argument("--store", action="append", choices=STORES)
     given = parser.parse_args()
     held = []
-    for victim in given.victim or VICTIMS:
-        for kind in given.kind or KINDS:
-            if (kind, victim) != ("follow", "executor"):  # its steps are those of incremental
-                with tempfile.TemporaryDirectory(prefix="kdump-killed-") as folder:
-                    held.append(prove(kind, victim, Path(folder) / kind, given))
+    for store, victim, kind in product(given.store or STORES[:1], given.victim or VICTIMS, given.kind or KINDS):
+        if (kind, victim) != ("follow", "executor"):  # its steps are those of incremental
+            with tempfile.TemporaryDirectory(prefix="kdump-killed-") as folder:
+                held.append(prove(kind, victim, store, Path(folder) / kind, given))
     return 0 if all(held) else 1
 
 

@@ -14,6 +14,7 @@ journal, and deletes the files of a run without a journal.
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.errors import KdumpError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from kdump.spark.export.output import Output
 
 COMMIT: Final = "_commit.json"
+COPIES: Final = 16
+"""Files of an object store that are moved at the same time."""
 OLD: Final = ".old"
 """Suffix of the folder that keeps an output while another one replaces it."""
 _FIELDS: Final = {"request", "run", "staging", "replaces", "removes", "moves"}
@@ -111,9 +114,13 @@ def _clear(output: Output, old: Folder, removes: list[str]) -> None:
 
 
 def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
-    """Move files to the output, unless they are there already."""
-    for name in names:
-        output.take(staging, name)
+    """Move files to the output, unless they are there already: many at the same time where each move is a copy."""
+    with ThreadPoolExecutor(1 if output.renames_whole else COPIES) as pool:
+        try:
+            list(pool.map(lambda name: output.take(staging, name), names))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _finish(output: Output, staging: Folder, commit: Commit) -> None:

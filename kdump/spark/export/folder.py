@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError, UnreadableError
 from kdump.output import files, parts
+from kdump.output.access import ANY
 from kdump.spark.failures import try_to, writing
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class Folder:
         return Path(self._files.makeQualified(self._at("")).toUri().getPath()) if self._is_local else None
 
     @property
+    def uri(self) -> str:
+        return str(self._files.makeQualified(self._at("")).toString())
+
+    @property
     def renames_whole(self) -> bool:
         return self._files.getUri().getScheme() in _WHOLE_RENAMES
 
@@ -67,16 +72,26 @@ class Folder:
     def is_empty(self) -> bool:
         return not self._texts.listStatusIterator(self._at("")).hasNext()
 
-    def files(self, folder: str = "", *, deep: bool = True) -> list[str]:
-        """Return the paths of the files in a folder, of its folders too if ``deep``; none if it does not exist."""
+    def sizes(self, folder: str = "", *, deep: bool = True) -> dict[str, int]:
+        """Return the path and the size (bytes) of each file in a folder, of its folders too if ``deep``.
+
+        Empty if the folder does not exist.
+        """
         if not self.exists(folder):
-            return []
+            return {}
         root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
         inside = self._files.listFiles(self._at(folder), deep)
-        found = []
+        found = {}
         while inside.hasNext():
-            found.append(inside.next().getPath().toString().removeprefix(root))
-        return sorted(name for name in found if name.rpartition("/")[2] != _LEFT_BY_SPARK)
+            status = inside.next()
+            name = status.getPath().toString().removeprefix(root)
+            if name.rpartition("/")[2] != _LEFT_BY_SPARK:
+                found[name] = int(status.getLen())
+        return found
+
+    def files(self, folder: str = "", *, deep: bool = True) -> list[str]:
+        """Return the sorted paths of :meth:`sizes`."""
+        return sorted(self.sizes(folder, deep=deep))
 
     def folders(self) -> list[str]:
         """Return the names of the folders in this one; none if it does not exist."""
@@ -118,6 +133,20 @@ class Folder:
             moved = self._files.rename(source._at(name), self._at(name))
         if not moved:
             raise KdumpError(f"{self.shown}: {name} cannot be moved to its place")
+
+    def rename(self, old: str, name: str) -> None:
+        """Move a file inside this folder, which is not published yet, to a place that is free. Raises KdumpError."""
+        local = self.local
+        if local is not None:
+            files.make_folders(local, *name.split("/")[:-1], access=ANY)
+            taken = f"{self.shown}/{name} is there already, and holds other data"
+            _take_place(local / old, local / name, f"{self.shown}/{name}", taken, is_durable=False)
+            return
+        with writing(f"{self.shown}/{name}"):
+            self._files.mkdirs(self._at(name).getParent())
+            moved = self._files.rename(self._at(old), self._at(name))
+        if not moved:
+            raise KdumpError(f"{self.shown}: {old} cannot be moved to {name}")
 
     def become(self, target: Folder) -> None:
         """Rename this folder to ``target``, which must not exist. Raises KdumpError if that fails."""
@@ -243,10 +272,10 @@ class Folder:
         return self._path(f"{path}/" if path.count("/") == 2 and "://" in path else path)  # the root of a file system
 
 
-def _take_place(part: Path, target: Path, shown: str, taken: str) -> None:
+def _take_place(part: Path, target: Path, shown: str, taken: str, *, is_durable: bool = True) -> None:
     """Move a file or folder to ``target`` on the driver's own disks. Raises KdumpError ``taken`` if that exists."""
     try:
-        files.take_place(part, target)
+        files.take_place(part, target, is_durable=is_durable)
     except FileExistsError:
         raise KdumpError(taken) from None
     except OSError as reason:

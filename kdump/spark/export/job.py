@@ -346,8 +346,8 @@ class Work:
 
     def accounted(self, started: datetime, written: WrittenRows) -> dict[str, Any]:
         output = [
-            {"file": name, "rows": written.files.get(name), "bytes": self.output.size(name)}
-            for name in self.output.files()
+            {"file": name, "rows": written.files.get(name), "bytes": size}
+            for name, size in sorted(self.output.sizes().items())
         ]
         settings = {**self._settings(started, written.rows), "output": output}
         return account.manifest(self.planned, written.parts, written.lost, settings)
@@ -360,10 +360,12 @@ class Work:
         if not any(name.lower() == "minpartitions" for name in self.export.options):
             options = replace(options, min_partitions=2 * self.spark.sparkContext.defaultParallelism)
         with session.watched(self.spark, "writing", self.listener.progress):
-            if self.export.target_file_size is None and self.output.is_written_by_workers:
+            by_workers = self.export.target_file_size is None and self.output.is_parquet
+            parts = parquet.parts_of(self.output) if by_workers else None
+            if parts is not None:
                 folders = {name: FOLDERS[name][0] for name in self.export.partition_by}
                 layout = parquet.FolderLayout(folders, self.options.names)
-                counted = parquet.write(self.spark, self.splits, options, self.output, layout)
+                counted = parquet.write(self.spark, self.splits, options, self.output, layout, parts)
             else:
                 frame, counts = counting.records(self.spark, self.splits, options)
                 self.output.write(

@@ -25,7 +25,7 @@ from kdump.spark.export.folder import Folder
 from kdump.spark.failures import try_to, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -78,15 +78,26 @@ class Output(Folder):
     def __init__(self, spark: SparkSession, path: str, form: str, shown: str = "") -> None:
         super().__init__(spark, path, shown)
         self._format = form
+        self._kept: frozenset[str] | None = None
 
     def like(self, path: str, shown: str) -> Output:
         """Return the folder ``path`` in which this output is prepared."""
         return Output(self._spark, path, self._format, shown)
 
     @property
-    def is_written_by_workers(self) -> bool:
-        """Whether the Python workers write the records: Parquet on the driver's own disks."""
-        return self._format == "parquet" and self.local is not None
+    def is_parquet(self) -> bool:
+        """Whether the records are Parquet files, which Python workers can write."""
+        return self._format == "parquet"
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Leave out all files of records but these: late attempts of tasks may add others."""
+        self._kept = frozenset(names)
+
+    def sizes(self, folder: str = "", *, deep: bool = True) -> dict[str, int]:
+        found, kept = super().sizes(folder, deep=deep), self._kept
+        if kept is None or folder:
+            return found
+        return {name: size for name, size in found.items() if name in kept or name.startswith(_OWN)}
 
     def hidden(self, name: str) -> Folder:
         """Return a hidden folder of this output: beside it, because readers of the output do not list it there.
@@ -282,6 +293,8 @@ class Output(Folder):
 
 _FOOTERS: Final[dict[str, Callable[[Output, str], int]]] = {"parquet": Output._parquet_rows, "orc": Output._orc_rows}
 _LENGTH: Final = 12
+_OWN: Final = (f"{DAMAGED}/", MANIFEST)
+"""Files of an output besides its records."""
 _MADE: Final = re.compile(rf"[0-9a-f]{{{_LENGTH}}}(\.old)?")
 
 
@@ -310,7 +323,7 @@ class Table(Output):
         self._account: Output = self
 
     @property
-    def is_written_by_workers(self) -> bool:
+    def is_parquet(self) -> bool:
         return False
 
     def like(self, path: str, shown: str) -> Table:

@@ -1,24 +1,28 @@
 """Parquet files that the Python workers write, without a copy of the rows in Java.
 
-The files, their schema and their folders are those of Spark's own writer. Each attempt of a task writes into a folder
-of its own in :data:`PARTS`. The driver moves the files of the attempts that Spark counts to their places in the output,
-and deletes the rest.
+The files, their schema and their folders are those of Spark's own writer. Each attempt of a task writes files of its
+own (:class:`LocalParts`, :class:`StoreParts`). The driver moves the files of the attempts that Spark counts to their
+places in the output, and deletes the rest.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import tempfile
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias
 
 from kdump.arrow import schema as arrow_schema
 from kdump.arrow.files import ParquetFile
 from kdump.errors import KdumpError, UnreadableError
+from kdump.log_dirs.remote import RemoteFiles, place
 from kdump.output import files
 from kdump.output.access import ANY
 from kdump.spark import session
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
 
 PARTS: Final = "_parts"
 WRITERS: Final = 64
+MOVES: Final = 8
+"""Files of a store that are moved at the same time."""
 HELD_BYTES: Final = 32 << 20
 """The most bytes of Arrow columns that a task holds for its files."""
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -50,36 +56,121 @@ _ESCAPED: Final = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 
 
 class WrittenParts(NamedTuple):
-    """The result of a task: the counts of each split, and the written files by their paths in the output."""
+    """The result of a task: the counts of each split, and its files.
+
+    ``files`` maps the path of each file in the output to its path in the prepared folder.
+    """
 
     counted: dict[int, counting.Counted]
-    folder: str
-    files: list[str]
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
+class LocalParts:
+    """The files of tasks in the folder ``root`` of a disk that the driver and all workers have.
+
+    Each attempt has a folder of its own in :data:`PARTS`. ``shown`` is the name of the output in errors.
+    """
+
+    root: str
+    shown: str
+
+    def part(self, attempt: str, name: str) -> str:
+        """Return the path at which an attempt writes a file of the output."""
+        return f"{PARTS}/{attempt}/{name}"
+
+    def create(self, part: str) -> BinaryIO:
+        files.make_folders(Path(self.root, PARTS), *part.split("/")[1:-1], access=ANY)
+        return files.create(Path(self.root, part), ANY)
+
+    def finish(self, part: str, file: BinaryIO) -> None:  # noqa: ARG002  it has its name already
+        file.close()
+
+    def settle(self, output: Output, written: dict[str, str]) -> None:
+        """Move the files that count to their places in the output."""
+        with _refused(self.shown):
+            for name, part in written.items():
+                output.rename(part, name)
+            files.fill(Path(self.root, _SUCCESS), b"", ANY)
+        output.delete(PARTS)
+
+
+@dataclass(frozen=True)
+class StoreParts:
+    """The files of tasks in the folder ``root`` of a store.
+
+    A worker writes a file to its own disk, without a name, and copies it into the store when it is complete: again from
+    the start after an error. A store that ``renames`` folders gets them in :data:`PARTS`, so that a late attempt
+    writes nothing into the output. Another one gets them at their places, because each move is a copy there.
+    """
+
+    store: RemoteFiles
+    root: str
+    shown: str
+    renames: bool
+
+    def part(self, attempt: str, name: str) -> str:
+        """Return the path at which an attempt writes a file of the output."""
+        return f"{PARTS}/{attempt}-{uuid.uuid4().hex}" if self.renames else name
+
+    def create(self, part: str) -> BinaryIO:  # noqa: ARG002  it has no name yet
+        folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
+        return tempfile.TemporaryFile(dir=folder if Path(folder).is_dir() else None)
+
+    def finish(self, part: str, file: BinaryIO) -> None:
+        with file:
+            self.store.put(file, f"{self.root}/{part}")
+
+    def settle(self, output: Output, written: dict[str, str]) -> None:
+        """Move the files that count to their places in the output, and leave out all others."""
+        if self.renames:
+            with ThreadPoolExecutor(MOVES) as pool:
+                list(pool.map(lambda pair: output.rename(pair[1], pair[0]), written.items()))
+            output.delete(PARTS)
+        else:
+            output.keep(written)
+
+
+Parts: TypeAlias = LocalParts | StoreParts
+
+
+def parts_of(output: Output) -> Parts | None:
+    """Return the place of the workers' files of a new output; None if only Spark reaches its file system."""
+    local = output.local
+    if local is not None:
+        return LocalParts(str(local), output.shown)
+    try:
+        store, root = place(output.uri)
+        if isinstance(store, RemoteFiles):
+            output.make()
+            store.put_once(b"", f"{root}/{_SUCCESS}")
+            if output.exists(_SUCCESS):  # both clients reach the same store
+                if output.renames_whole:
+                    output.inside(PARTS).make()
+                return StoreParts(store, root, output.shown, output.renames_whole)
+    except (OSError, KdumpError):
+        pass  # Spark's own writer then says what is wrong, or writes: it may have keys that PyArrow cannot use
+    output.delete()  # Spark's writer wants no folder
+    return None
 
 
 def write(
-    spark: SparkSession, splits: Sequence[Split], options: SourceOptions, output: Output, layout: FolderLayout
+    spark: SparkSession,
+    splits: Sequence[Split],
+    options: SourceOptions,
+    output: Output,
+    layout: FolderLayout,
+    parts: Parts,
 ) -> dict[int, counting.Counted]:
-    """Write the records of splits into ``output``, a folder on the driver's disks; return the counts of each split.
+    """Write the records of splits into ``output``, a prepared folder; return the counts of each split.
 
     Raises as the tasks do, and UnreadableError if a file cannot be written.
     """
     output.make()
-    place = output.local
-    if place is None:
-        raise KdumpError(f"{output.shown} is not on a disk of this machine")
     groups = planning.group(splits, options) or [[]]
-    task = PartsTask(options, layout, str(place), output.shown)
     tasks = spark.sparkContext.parallelize(list(enumerate(groups)), len(groups))
-    found = session.collected(tasks.map(task))
-    with _refused(output.shown):
-        for one in found:
-            for name in one.files:
-                folders = name.split("/")[:-1]
-                files.make_folders(place, *folders, access=ANY)
-                files.take_place(place / PARTS / one.folder / name, place / name, is_durable=False)
-        files.fill(place / _SUCCESS, b"", ANY)
-    output.delete(PARTS)
+    found = session.collected(tasks.map(PartsTask(options, layout, parts)))
+    parts.settle(output, {name: part for one in found for name, part in one.files.items()})
     return {number: counted for one in found for number, counted in one.counted.items()}
 
 
@@ -143,8 +234,7 @@ class PartsTask:
 
     options: SourceOptions
     layout: FolderLayout
-    place: str
-    shown: str
+    parts: Parts
 
     def __call__(self, numbered: tuple[int, list[Split]]) -> WrittenParts:
         number, group = numbered
@@ -154,49 +244,56 @@ class PartsTask:
         def count(split: int, tally: reading.Tally) -> None:
             counted[split] = counting.Counted(SplitAccount(*tally.counts), tally.lost)
 
-        with PartsFiles(self, f"part-{number:05}-{attempt}", Path(self.place, PARTS, attempt)) as made:
+        with PartsFiles(self, number, attempt) as made:
             for split in group:
                 for batch in reading.counted(split, self.options, count):
                     for folder, rows in self.layout.parted(batch) if batch.num_rows else ():
                         made.add(folder, rows)
-            if not number and not self.layout.folders and not made.names:
+            if not number and not self.layout.folders and not made.parts:
                 made.add("", None)  # a reader learns the columns from it
-        return WrittenParts(counted, attempt, made.names)
+        return WrittenParts(counted, made.parts)
+
+
+class OpenPart(NamedTuple):
+    """A file that is being written, for :meth:`StoreParts.finish` or :meth:`LocalParts.finish`."""
+
+    parquet: ParquetFile
+    out: BinaryIO
+    part: str
 
 
 class PartsFiles:
-    """The files of one attempt of a task, one open file for each folder."""
+    """The files of one attempt of a task, one open file for each folder. ``parts``: :attr:`WrittenParts.files`."""
 
-    def __init__(self, task: PartsTask, stem: str, root: Path) -> None:
-        self._task, self._stem, self._root = task, stem, root
+    def __init__(self, task: PartsTask, number: int, attempt: str) -> None:
+        self._task, self._number, self._attempt = task, number, attempt
         self._schema = arrow_schema.arrow(arrow_schema.chosen(task.layout.columns))
-        self._open: dict[str, tuple[ParquetFile, Any]] = {}
-        self.names: list[str] = []
+        self._open: dict[str, OpenPart] = {}
+        self.parts: dict[str, str] = {}
 
     def add(self, folder: str, rows: pa.RecordBatch | None) -> None:
         """Add rows to the file of a folder; with None only create the file."""
-        with _refused(self._task.shown):
+        with _refused(self._task.parts.shown):
             file = self._open.get(folder) or self._made(folder)
             self._open[folder] = self._open.pop(folder, file)  # the last one used comes last
             if rows is not None:
-                file[0].add(rows)
-            if sum(one.held_bytes for one, _ in self._open.values()) > HELD_BYTES:
-                max((one for one, _ in self._open.values()), key=lambda one: one.held_bytes).flush()
+                file.parquet.add(rows)
+            if sum(one.parquet.held_bytes for one in self._open.values()) > HELD_BYTES:
+                max((one.parquet for one in self._open.values()), key=lambda one: one.held_bytes).flush()
 
-    def _made(self, folder: str) -> tuple[ParquetFile, Any]:
+    def _made(self, folder: str) -> OpenPart:
         if len(self._open) >= WRITERS:
             self._close(next(iter(self._open)))
-        name = f"{folder}{self._stem}.c{len(self.names):03}.zstd.parquet"
-        path = self._root / name
-        files.make_folders(self._root.parent, *path.relative_to(self._root.parent).parts[:-1], access=ANY)
-        out = files.create(path, ANY)
-        self.names.append(name)
-        return ParquetFile(self._schema, out), out
+        name = f"{folder}part-{self._number:05}-{self._attempt}.c{len(self.parts):03}.zstd.parquet"
+        part = self._task.parts.part(self._attempt, name)
+        out = self._task.parts.create(part)
+        self.parts[name] = part
+        return OpenPart(ParquetFile(self._schema, out), out, part)
 
     def _close(self, folder: str) -> None:
-        file, out = self._open[folder]
-        file.close()
-        out.close()
+        file = self._open[folder]
+        file.parquet.close()
+        self._task.parts.finish(file.part, file.out)
         del self._open[folder]
 
     def __enter__(self) -> Self:
@@ -205,14 +302,15 @@ class PartsFiles:
     def __exit__(self, kind: object, *_: object) -> None:
         """Finish all files, unless the block failed."""
         try:
-            with _refused(self._task.shown):
+            with _refused(self._task.parts.shown):
                 for folder in [] if kind else list(self._open):
                     self._close(folder)
         finally:
-            for file, out in self._open.values():
-                file.abandon()
+            for file in self._open.values():
+                if not file.out.closed:
+                    file.parquet.abandon()
                 with suppress(OSError):
-                    out.close()
+                    file.out.close()
 
 
 @contextmanager
