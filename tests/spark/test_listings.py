@@ -259,3 +259,32 @@ def test_a_step_in_which_a_segment_cannot_be_read_ends_a_run_and_not_a_follower(
     monkeypatch.setattr(follower, "_take", refuse)
     with pytest.raises(UnreadableError, match="No space left"):
         follower._step(None, None, start)
+
+
+def test_a_trigger_reads_the_headers_of_changed_segments_alone(tmp_path, monkeypatch):
+    read, survey = [], listings.survey
+    monkeypatch.setattr(listings, "survey", lambda segment, size: read.append(segment.path) or survey(segment, size))
+    log, paths = grown(tmp_path / "t-0")
+    known, options = Listings(), words.SourceOptions(paths=(str(tmp_path),), isolation="read_committed")
+
+    def look():
+        read.clear()
+        (partition,) = streaming.partitions(options)
+        found = known.transactions(partition, 1 << 20)
+        assert found == Listings().transactions(partition, 1 << 20)
+        return found, read[: -len(partition.segments)]
+
+    found, first = look()
+    assert [one.last_offset for one in found] == [2, 5, 8, 11]
+    assert first == [str(path) for path in paths]
+    assert look()[1] == [str(paths[3])], "a broker appends to the last one only"
+    log.append()
+    log.roll()
+    log.append(attributes=0x10, producer_id=1, producer_epoch=0)
+    assert look()[1] == [str(paths[3]), str(log.file)]
+    paths[1].write_bytes(paths[1].read_bytes() * 2)
+    found, changed = look()
+    assert changed == [str(paths[1]), str(log.file)]
+    assert [one.producer_id for one in found[-1].found.open] == [1]
+    paths[0].unlink()
+    assert look()[1] == [str(log.file)]

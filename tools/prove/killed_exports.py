@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pandas as pd
 import polars as pl
+import pyspark
 from pyarrow import parquet
 
 from testing import ROOT, forge
@@ -189,13 +190,19 @@ def judge(seen: Seen, old: set[Row], new: set[Row], *, adds: bool, moves: bool) 
     return Faults(len(old - found) if adds else 0, len(seen.rows) - len(found), misleading)
 
 
+def java_options() -> str:
+    """Return the options of Java: with the archive of Spark's classes that the tests have made, where there is one."""
+    archive = ROOT / "build" / f"spark-{pyspark.__version__}.jsa"
+    return f"{BRIEF_JAVA} -XX:SharedArchiveFile={archive} -Xlog:cds=off" if archive.exists() else BRIEF_JAVA
+
+
 class Export:
     """One process that exports, in a process group of its own."""
 
     def __init__(self, place: Path, lake: stores.Lake, out: Path, words: list[str]) -> None:
         self._lake, self.log = lake, place / "said.txt"
         command = [sys.executable, "-m", "kdump", "spark-export", *words, "--out", lake.uri(out)]
-        env = {**os.environ, **spark_cluster.LOOPBACK, "PYTHONPATH": str(ROOT), "SPARK_SUBMIT_OPTS": BRIEF_JAVA}
+        env = {**os.environ, **spark_cluster.LOOPBACK, "PYTHONPATH": str(ROOT), "SPARK_SUBMIT_OPTS": java_options()}
         with self.log.open("wb") as said:
             self._process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=said, start_new_session=True)
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.errors import UnreadableError
+from kdump.log_reader.header_scan import survey
 from kdump.spark.source.marks import START
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.spark.source.marks import Mark
+    from kdump.transaction_replay.outcomes import SegmentOutcomes
 
 GONE: Final = (
     "it was listed and is gone, before all of it was read; retention, compaction and truncation leave other segments"
@@ -42,16 +44,43 @@ class ListedSegment(NamedTuple):
     modified: int | None
 
 
+PartKey: TypeAlias = tuple[ListedSegment, int, int | None]
+"""A segment, or a part of a file that is split into segments: its first byte, and the offset at which it ends."""
+
+
+class HeaderOutcomes(NamedTuple):
+    """The outcomes of a segment's transactions, and the last offset of its batches, or None without any."""
+
+    found: SegmentOutcomes
+    last_offset: int | None
+
+
 @dataclass
 class Listings:
-    """The unread segments in the last listing of each partition folder."""
+    """The unread segments in the last listing of each partition folder, and the transactions of rolled segments."""
 
     _known: dict[str, list[ListedSegment]] = field(default_factory=dict)
+    _transactions: dict[str, dict[PartKey, HeaderOutcomes]] = field(default_factory=dict)
     _lacking_now: set[str] = field(default_factory=set)
 
     def remember(self, found: Iterable[Partition]) -> None:
         for partition in found:
             self._known[key_of(partition)] = [_listed(segment) for segment in partition.segments]
+
+    def transactions(self, partition: Partition, split_bytes: int) -> list[HeaderOutcomes]:
+        """Return the transactions of each segment. The headers of a segment are read again if the file has changed.
+
+        The last segment is always read. Raises UnreadableError.
+        """
+        before, now = self._transactions.get(key_of(partition), {}), {}
+        for segment in partition.segments:
+            key = (_listed(segment), segment.start, segment.until)
+            now[key] = before.get(key) or _transactions(segment, split_bytes)
+        found = list(now.values())
+        if now:
+            now.popitem()
+        self._transactions[key_of(partition)] = now
+        return found
 
     def accept(self) -> None:
         """Forget the segments that the last comparison missed: their loss is reported, and the run continues."""
@@ -102,6 +131,12 @@ def key_of(partition: Partition) -> str:
 
 def _listed(segment: Segment) -> ListedSegment:
     return ListedSegment(segment.base_offset, posixpath.basename(segment.path), segment.size, segment.modified)
+
+
+def _transactions(segment: Segment, split_bytes: int) -> HeaderOutcomes:
+    found = survey(segment, split_bytes)
+    lasts = [part.last_offset for part in found.chunks if part.last_offset is not None]
+    return HeaderOutcomes(found.transactions, max(lasts, default=None))
 
 
 def _first_unread(key: str, listed: list[ListedSegment], mark: Mark) -> int:

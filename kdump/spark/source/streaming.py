@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from kdump.errors import Reporter, StoreError, UnreadableError, raise_it
 from kdump.log_dirs.finder import NO_SEGMENT
 from kdump.log_dirs.remote import RemoteFiles, is_there
-from kdump.log_reader.header_scan import survey
 from kdump.log_reader.segment_choice import CheckpointOffsets
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
@@ -209,7 +208,7 @@ def _advance(
             continue
         begun = marks.get(key, START)
         try:
-            fates, stable = _outcomes(partition, options) if options.committed else (None, None)
+            fates, stable = _outcomes(partition, options, listings) if options.committed else (None, None)
             here = topic_id(partition)
             begin = _restarted(partition, begun, here)
         except UnreadableError as error:
@@ -276,12 +275,11 @@ def _is_there(key: str, options: SourceOptions) -> bool:
     return is_there(key, (*options.paths, key))
 
 
-def _outcomes(partition: Partition, options: SourceOptions) -> tuple[Outcomes, int]:
+def _outcomes(partition: Partition, options: SourceOptions, listings: Listings) -> tuple[Outcomes, int]:
     """Return the outcomes of transactions, and the offset up to which they are decided."""
-    surveys = [survey(segment, options.split_bytes) for segment in partition.segments]
-    fates = combined((one.transactions for one in surveys), whole=partition.whole)
-    lasts = [part.last_offset for one in surveys for part in one.chunks if part.last_offset is not None]
-    end = max(lasts, default=-1) + 1
+    segments = listings.transactions(partition, options.split_bytes)
+    fates = combined((one.found for one in segments), whole=partition.whole)
+    end = 1 + max((one.last_offset for one in segments if one.last_offset is not None), default=-1)
     return fates, end if fates.last_stable_offset is None else min(end, fates.last_stable_offset)
 
 
@@ -549,7 +547,7 @@ def _planned(
             left = _left(partition, until)
             if left != until:
                 gone.append(_changed(key, until, left))
-            found = list(_between(partition, since, left, options)) if left != START else []
+            found = list(_between(partition, since, left, options, listings)) if left != START else []
             notes += unknown(key, found[0].outcomes, since.offset) if found else []
             splits += found
     return splits, gone, notes
@@ -599,8 +597,10 @@ def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> I
         yield f"{key}: offsets from {until.since} up to {min(first, until.offset)} are gone"
 
 
-def _between(partition: Partition, since: Mark, until: Mark, options: SourceOptions) -> Iterator[Split]:
-    fates = _outcomes(partition, options)[0] if options.committed else None
+def _between(
+    partition: Partition, since: Mark, until: Mark, options: SourceOptions, listings: Listings
+) -> Iterator[Split]:
+    fates = _outcomes(partition, options, listings)[0] if options.committed else None
     begin = since if until.topicId == since.topicId and until.since == since.offset else START
     if begin is START and since.offset is not None:
         begin = START._replace(offset=until.since)
