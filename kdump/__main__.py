@@ -14,9 +14,10 @@ MONITORS = 6
 def main() -> int:
     """Run kdump; return the exit status."""
     try:
+        # The module signal imports enum, in which Ctrl-C would show a traceback.
+        import _signal as signal  # type: ignore[import-not-found]  # it has no stub
         import gc
         import os
-        import signal
 
         gc.set_threshold(MANY)
         # A KeyboardInterrupt in the midst of an import may be swallowed there, or come out as another error.

@@ -7,6 +7,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from kdump.primitives import signals
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -23,7 +25,8 @@ class ParquetFile:
     """Writes a Parquet file to ``out``. ``rows`` counts all rows, ``held_bytes`` those not yet written."""
 
     def __init__(self, schema: pa.Schema, out: BinaryIO) -> None:
-        from pyarrow import parquet
+        with signals.held():  # an import of a compiled library may swallow Ctrl-C
+            from pyarrow import parquet
 
         self._writer = parquet.ParquetWriter(out, schema, compression="zstd")
         self._held: list[pa.RecordBatch] = []
@@ -64,8 +67,9 @@ class ParquetFile:
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
     """Write record batches and return the number of rows. One row group is held in memory."""
-    file = ParquetFile(schema, out)
+    file, interrupts = ParquetFile(schema, out), signals.Interrupts()
     for batch in batches:
+        interrupts.check()  # pyarrow may swallow what is raised while it calls ``out``
         file.add(batch)
     file.close()
     return file.rows
@@ -104,9 +108,10 @@ def write(form: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: 
 def _arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
     import pyarrow as pa
 
-    rows = 0
+    rows, interrupts = 0, signals.Interrupts()
     with pa.ipc.new_stream(out, schema) as stream:
         for batch in batches:
+            interrupts.check()
             stream.write_batch(batch)
             rows += batch.num_rows
     return rows

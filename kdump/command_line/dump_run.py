@@ -253,8 +253,11 @@ def write_columns(dump: Dump, partitions: Iterable[Partition], paths: Sequence[s
     from kdump.arrow import files as column_files
     from kdump.arrow import stream
     from kdump.arrow.columns import schema_of
+    from kdump.primitives import signals
 
     column_files.small_arrow()
+    with signals.at_once():
+        import pyarrow.compute  # noqa: F401  here for all that follows
     typed = None
     if options.subject is not None and dump.decoder is not None:
         from kdump.arrow.typed import TypedColumns

@@ -19,7 +19,7 @@ from kdump.command_line.answering import AT
 from kdump.command_line.limit_options import ANY_PATH, AtLeast
 from kdump.errors import ExitStatus, KdumpError, UnreadableError, UsageError
 from kdump.output.stdout import is_terminal, open_output
-from kdump.primitives import timestamps
+from kdump.primitives import signals, timestamps
 from kdump.primitives.messages import message
 from kdump.primitives.terminal import harmless_line
 
@@ -116,8 +116,9 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     """
     small_arrow()
     try:
-        from kdump.sql import engine
-        from kdump.sql.views import Views
+        with signals.at_once():
+            from kdump.sql import engine, writers  # noqa: F401  its imports are compiled, too
+            from kdump.sql.views import Views
     except ImportError as error:
         raise UsageError(MISSING) from error
     known = Views(decoded=given["decode"] != "none")

@@ -37,6 +37,10 @@ class _State:
     """The number of open :func:`held` blocks."""
     waiting: int | None = None
     """The first signal that was received in a :func:`held` block."""
+    at_once = 0
+    """The number of open :func:`at_once` blocks."""
+    interrupts = 0
+    """The number of KeyboardInterrupts so far."""
 
 
 def heed(numbers: Iterable[int]) -> None:
@@ -53,11 +57,38 @@ def _end(number: int, _: object) -> None:
 
 
 def _raise(number: int) -> None:
+    if _State.at_once and not _State.cleaning:
+        os._exit(BY_SIGNAL + number)
     if number == signal.SIGINT:
+        _State.interrupts += 1
         raise KeyboardInterrupt
     if not _State.cleaning:
         os._exit(BY_SIGNAL + number)
     raise EndedBySignal(number)
+
+
+class Interrupts:
+    """Raises KeyboardInterrupt again that a compiled library has swallowed since this object was made."""
+
+    def __init__(self) -> None:
+        self._before = _State.interrupts
+
+    def check(self) -> None:
+        if _State.interrupts != self._before:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """End the run at once on a signal in the block, for imports of compiled libraries.
+
+    These swallow a KeyboardInterrupt, make an ImportError of it, or abort. A run that must clean up is not ended.
+    """
+    _State.at_once += 1
+    try:
+        yield
+    finally:
+        _State.at_once -= 1
 
 
 @contextmanager

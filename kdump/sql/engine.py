@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from kdump.errors import KdumpError, UsageError
+from kdump.primitives.signals import Interrupts
 from kdump.sql import statement
 from kdump.sql.views import SECOND_NAMES
 
@@ -200,7 +201,7 @@ class Running:
         self._engine, self._text, self._params, self._reading = engine, text, params, reading
         self._blocks: queue.Queue[Any] = queue.Queue(1)
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._began = time.monotonic()
+        self._began, self._interrupts = time.monotonic(), Interrupts()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self.types: list[str] = []
         """The types of the columns as DuckDB names them."""
@@ -239,6 +240,7 @@ class Running:
     def _next(self) -> Any:
         timeout = self._engine.limits.timeout
         while True:
+            self._interrupts.check()
             if timeout is not None and self.seconds > timeout:  # also where rows never cease to come
                 raise QueryTimeoutError(f"query: stopped after {timeout:g} s (--timeout)")
             try:

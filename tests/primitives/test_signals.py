@@ -1,0 +1,87 @@
+"""Ctrl-C ends a run, even where a compiled library swallows the KeyboardInterrupt."""
+
+import io
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+from kdump.primitives import signals
+from testing import ROOT
+
+SCRIPT = """
+import os, signal
+from contextlib import nullcontext
+from kdump.primitives import signals
+
+signals.heed(signals.ENDING)
+
+def swallow(number):
+    try:
+        os.kill(os.getpid(), number)
+    except BaseException as error:
+        print("raised", type(error).__name__)
+"""
+
+
+def ended(code):
+    return subprocess.run([sys.executable, "-c", SCRIPT + code], cwd=ROOT, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_an_import_of_a_library_at_once(number):
+    done = ended(f"with signals.at_once(): swallow({int(number)})\nprint('not reached')")
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
+
+
+def test_a_run_that_must_clean_up_is_not_ended_at_once():
+    code = "with signals.cleaned_up(lambda: print('cleaned')), signals.at_once(): swallow(signal.SIGINT)"
+    done = ended(code)
+    assert (done.returncode, done.stdout) == (0, b"raised KeyboardInterrupt\ncleaned\n")
+
+
+def interrupt():
+    """Press Ctrl-C, and swallow what it raises."""
+    with suppress(KeyboardInterrupt):
+        signals._end(signal.SIGINT, None)
+
+
+def test_a_swallowed_interrupt_is_raised_again_until_a_new_start():
+    before = signals.Interrupts()
+    before.check()
+    interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        before.check()
+    signals.Interrupts().check()
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_file_ends_where_pyarrow_swallows_an_interrupt(form):
+    pa = pytest.importorskip("pyarrow")
+    from kdump.arrow import files
+
+    batch, made = pa.record_batch({"a": [1]}), []
+
+    def batches():
+        for number in range(5):
+            if number == 2:
+                interrupt()
+            made.append(number)
+            yield batch
+
+    with pytest.raises(KeyboardInterrupt):
+        files.write(form, batch.schema, batches(), io.BytesIO())
+    assert made == [0, 1, 2]
+
+
+def test_a_start_needs_few_modules_before_it_heeds_signals():
+    """Ctrl-C shows a traceback before ``main`` has its first handler."""
+    code = (
+        "import sys, _signal, kdump.__main__\nbefore = set(sys.modules)\n"
+        "def heed(*_): print(*({*sys.modules} - before)); sys.stdout.flush(); import os; os._exit(0)\n"
+        "_signal.signal = heed\nkdump.__main__.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True)
+    assert set(done.stdout.split()) <= {"gc", "os"}
