@@ -35,7 +35,8 @@ def cluster(tmp_path_factory):
 
 def export(cluster, source, out, *options):
     command = [sys.executable, "-m", "kdump", "spark-export", *source, "--out", out, *cluster.options]
-    command += ["--conf", f"spark.executor.extraJavaOptions={BRIEF_JAVA}", *options]
+    java = os.environ.get("SPARK_SUBMIT_OPTS", BRIEF_JAVA)  # with the archive of classes
+    command += ["--conf", f"spark.executor.extraJavaOptions={java}", *options]
     env = {**os.environ, **spark_cluster.LOOPBACK}
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env)
 
