@@ -246,7 +246,8 @@ def _run(run: int, *streams: int) -> None:
     main.run()
 
 
-def _import_all() -> None:
+def import_all() -> None:
+    """Import the modules of kdump that start no threads."""
     import kdump
 
     for module in pkgutil.walk_packages(kdump.__path__, "kdump."):
@@ -259,7 +260,7 @@ def _import_all() -> None:
 
 
 if __name__ == "__main__":
-    _import_all()
+    import_all()
     gc.collect()
     gc.freeze()  # a process that collects garbage does not copy the pages of what is imported
     sys.modules.pop("atexit")  # kdump ends at once unless this module is imported

@@ -1,10 +1,12 @@
 """kdump in a process forked from the tests: no start to wait for, and parts of it can be replaced before."""
 
+import functools
 import os
 import sys
 from typing import NamedTuple
 
 from kdump.cli import main
+from testing import fork_server
 
 
 class Done(NamedTuple):
@@ -15,8 +17,12 @@ class Done(NamedTuple):
     errors: bytes
 
 
+import_once = functools.cache(fork_server.import_all)  # what a forked process imports, all those after it import again
+
+
 def kdump(folder, *args, replaced=()) -> Done:
     """Run kdump with files in ``folder`` for what it prints; ``replaced`` are (object, name, value)."""
+    import_once()
     files = [folder / "kdump.out", folder / "kdump.errors"]
     process = os.fork()
     if not process:
