@@ -26,21 +26,30 @@ from testing import ROOT
 
 BEFORE_MAIN = re.compile("PYTHON|LD_|LC_|LANG|TZ$|GLIBC_|MALLOC_|KDUMP_KERNEL$")
 """Environment variables that take effect before the first line of kdump: forked processes have those of the server."""
-LATE = ("kdump.arrow", "kdump.mcp_server", "kdump.report", "kdump.spark", "kdump.sql", "kdump.commands.mcp")
-"""Modules that the server does not import, because they import packages that start threads."""
+LATE = ("kdump.mcp_server", "kdump.report", "kdump.spark", "kdump.commands.mcp")
+"""Modules that no server imports, because they import packages that start threads."""
+OF_ARROW = ("kdump.arrow", "kdump.sql")
+"""Modules that only the server for the words of ARROW imports: a run pays for PyArrow where a user's run does."""
+ARROW = {"sql", "parquet", "arrow", "feather"}
+"""Words of a command line that needs PyArrow."""
 REGION = 1 << 16
 
 
 class ForkServer:
     """A server process, which ends with this process."""
 
-    def __init__(self):
+    def __init__(self, *modules):
         self._environ = _read_before_main(os.environ)
         self._channel, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", "testing.fork_server", str(theirs.fileno())]
+            command = [sys.executable, "-m", "testing.fork_server", str(theirs.fileno()), *modules]
             self._process = subprocess.Popen(
-                command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+                command,
+                cwd=ROOT,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # NumPy starts no thread
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
             )
         atexit.register(self._end)
 
@@ -155,14 +164,18 @@ def _read_before_main(environ):
     return {name: value for name, value in environ.items() if BEFORE_MAIN.match(name)}
 
 
-_servers: list[ForkServer] = []
+_servers: dict[tuple[str, ...], ForkServer] = {}
 
 
-def server() -> ForkServer:
-    """Return the server of this process. After a change of an environment variable of its start, it is a new one."""
-    if not _servers or not _servers[-1].suits(os.environ):
-        _servers.append(ForkServer())
-    return _servers[-1]
+def server(words=()) -> ForkServer:
+    """Return the server of this process for a command line.
+
+    After a change of an environment variable of its start, it is a new one.
+    """
+    modules = OF_ARROW if ARROW.intersection(words) else ()
+    if modules not in _servers or not _servers[modules].suits(os.environ):
+        _servers[modules] = ForkServer(*modules)
+    return _servers[modules]
 
 
 def _serve(channel: socket.socket) -> None:
@@ -246,23 +259,25 @@ def _run(run: int, *streams: int) -> None:
     main.run()
 
 
-def import_all() -> None:
-    """Import the modules of kdump that start no threads."""
+def import_all(*also) -> None:
+    """Import the modules of kdump that need no other package, and those that ``also`` names."""
     import kdump
 
+    late = LATE + tuple(name for name in OF_ARROW if name not in also)
     for module in pkgutil.walk_packages(kdump.__path__, "kdump."):
-        if not module.name.startswith(LATE) and not module.name.endswith("__main__"):
+        if not module.name.startswith(late) and not module.name.endswith("__main__"):
             try:
                 importlib.import_module(module.name)
-            except ModuleNotFoundError as missing:  # some modules are imported with a compiled kernel only
-                if not (missing.name or "").startswith("kdump.kernel."):
+            except ModuleNotFoundError as missing:  # some modules need a compiled kernel or a package of an extra
+                if not also and not (missing.name or "").startswith("kdump.kernel."):
                     raise
 
 
 if __name__ == "__main__":
-    import_all()
+    number, *modules = sys.argv[1:]
+    import_all(*modules)
     gc.collect()
     gc.freeze()  # a process that collects garbage does not copy the pages of what is imported
     sys.modules.pop("atexit")  # kdump ends at once unless this module is imported
-    with socket.socket(fileno=int(sys.argv[1])) as tests:
+    with socket.socket(fileno=int(number)) as tests:
         _serve(tests)

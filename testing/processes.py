@@ -38,9 +38,10 @@ def kdump(*args, **options) -> subprocess.CompletedProcess:
     """
     env = options.get("env")
     environ = dict(os.environ if env is None else env)
-    if not options.keys() <= FORKED or not fork_server.server().suits(environ):
+    words = [*map(str, args)]
+    if not options.keys() <= FORKED or not fork_server.server(words).suits(environ):
         return python("-m", "kdump", *args, **options)
-    return _forked([*map(str, args)], environ, options)
+    return _forked(words, environ, options)
 
 
 def _forked(words, environ, options) -> subprocess.CompletedProcess:
@@ -49,7 +50,7 @@ def _forked(words, environ, options) -> subprocess.CompletedProcess:
     if given is not None:
         given = given.encode(encoding or "utf-8") if isinstance(given, str) else given
         options |= {"stdin": subprocess.PIPE, "given": given}
-    done = fork_server.server().run(words, **options)
+    done = fork_server.server(words).run(words, **options)
     if text or encoding:
         done.stdout, done.stderr = (_text(output, encoding) for output in (done.stdout, done.stderr))
     if check:

@@ -28,6 +28,8 @@ def both(*words, **options):
         ["dump", "absent"],
         ["dump", LOG, "-o", "jsonl"],
         ["--version"],
+        ["sql", "SELECT topic, count(*) AS n FROM records GROUP BY topic", LOG.parent],
+        ["dump", LOG.parent, "-o", "arrow"],
         ["dump", "--help"],
     ],
     ids=lambda words: " ".join(str(word).rpartition("/")[2] for word in words) or "none",
