@@ -151,7 +151,7 @@ BATCH_COLUMNS: Final = tuple(column for column in rows.BATCH if column.name != "
 """The columns of a batch in Arrow, in the order of JSON lines."""
 _BATCH_ROWS: Final = 1 << 13
 _FIRST: Final = 64
-"""Rows of the first Arrow batch, at least; each may be twice as large as the one before. The first row comes soon."""
+"""Minimum rows of the first Arrow batch, so that the first row comes soon. Each batch may be twice its predecessor."""
 
 
 def of_batches(

@@ -31,9 +31,9 @@ class StartOutcome(StrEnum):
     DELETED = "deleted"
     """A ``-delete`` folder: removed after file.delete.delay.ms."""
     FUTURE = "future"
-    """A ``-future`` folder that stays one."""
+    """A ``-future`` folder that is not promoted."""
     OFFLINE = "offline"
-    """Its log dir is not served."""
+    """The broker does not serve the log dir of the partition."""
     IGNORED = "ignored"
     """The broker does not read the folder."""
 
@@ -64,7 +64,7 @@ class LogStart(NamedTuple):
     """None if the files do not determine it."""
     log_start_offset: int | None = None
     log_end_offset: int | None = None
-    """Both right after the start."""
+    """The log start offset and the log end offset right after the start."""
     causes: tuple[StartCause, ...] = ()
     """The reasons for any outcome other than an intact log; the gravest first."""
     cuts: tuple[Cut, ...] = ()

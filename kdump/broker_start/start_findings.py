@@ -82,7 +82,7 @@ class Context(NamedTuple):
     compacted: Container[str] = Everything()
     """The compacted topics, by the metadata log; all topics without one."""
     is_complete: bool = False
-    """Whether the paths are certainly all log dirs of the broker."""
+    """Whether the paths are known to be all log dirs of the broker."""
     takes: Callable[[str, int], bool] = lambda _topic, _number: True
     """Whether --topic and --partition select a partition."""
     tiered: Container[str] | None = None
@@ -138,7 +138,7 @@ class _StartFindings:
             yield self._absent(absent)
 
     def _counts(self, cause: StartCause) -> bool:
-        """Return False for a missing ``meta.properties`` that is no fault: a broker of 0.8 or a copy has none."""
+        """Return False for a ``meta.properties`` that may be missing: a broker of 0.8 or a copy has none."""
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 

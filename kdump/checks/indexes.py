@@ -246,7 +246,7 @@ class IndexCheck:
 
 
 def _is_pair(index_size: int, time_size: int) -> bool:
-    """Return whether one ``segment.index.bytes``, rounded down to whole entries, gives both sizes."""
+    """Return whether both sizes can come from one value of ``segment.index.bytes``, rounded down to whole entries."""
     entry, step = TimeIndex.layout.size, OffsetIndex.layout.size
     return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 

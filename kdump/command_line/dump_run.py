@@ -46,7 +46,7 @@ LOOK: Final = 1.0
 
 
 class Dump:
-    """Prints the selected records of partitions, and the damage that is met."""
+    """Prints the selected records of partitions, and the damaged ranges."""
 
     def __init__(self, run: session.Session, options: DumpOptions, decoder: PayloadDecoder | None = None) -> None:
         self.session, self.options, self.decoder = run, options, decoder

@@ -119,7 +119,7 @@ class SaidSoFar:
         self.failed: set[str] = set()
         """Unreadable or missing files."""
         self.denied = False
-        """Whether a file was met without the permission to read it."""
+        """Whether kdump lacked the permission to read a file."""
         self.ranges: dict[str, Counter[str]] = {}
         """File -> the number of its damaged ranges of each kind."""
 

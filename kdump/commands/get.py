@@ -291,7 +291,7 @@ def _tables(item: SelectedBatch, hide: Hide, *, batch: bool) -> None:
 
 
 def whole(batch: RecordBatch) -> Sequence[Record]:
-    """Return all records of a batch, up to the first that cannot be read: the reader reports that one."""
+    """Return the records of a batch before the first unreadable one, which the reader reports."""
     count = 0
     with suppress(DamageError):
         for _ in batch.records():

@@ -167,12 +167,12 @@ class Root(click.Group):
         return super().parse_args(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """Parse the command line, which may print the help. A closed pipe is met here: click would end it with 1."""
+        """Parse the command line, which may print the help. Exit at a closed pipe: click would exit with 1."""
         with _closed_pipe():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. A closed pipe is met here too."""
+        """Run the command. Exit at a closed pipe."""
         with _closed_pipe():
             return super().invoke(ctx)
 

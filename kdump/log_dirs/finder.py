@@ -56,17 +56,17 @@ class Wanted(NamedTuple):
     test: Callable[[Name], bool] | None = None
     """A further condition on the name of a folder."""
     leftovers: bool = False
-    """Also ``.deleted``, ``.swap`` and ``.cleaned`` files, and -delete, -future and -stray folders."""
+    """Whether ``.deleted``, ``.swap`` and ``.cleaned`` files and -delete, -future and -stray folders are selected."""
     siblings: bool = False
-    """Also named files without records, such as indexes: they are in ``Partition.others``."""
+    """Whether named files without records, such as indexes, are selected: they are in ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
     """Largest batch accepted, compressed or decompressed, in bytes. It selects no files."""
     log_dirs: bool = False
-    """Also folders without a segment: with snapshots of the metadata log, or files of a log dir."""
+    """Whether folders with only snapshots of the metadata log, or only files of a log dir, are selected."""
     logs_only: bool = False
     """A file without the name and the start of a segment is an error; else it is read with a note."""
     every_folder: bool = False
-    """All folders, whatever they contain."""
+    """Whether all folders are selected, regardless of their contents."""
     remote: RemoteStorage | None = None
     """Remote storage, whose segments are joined with the local ones of a partition."""
 

@@ -21,7 +21,7 @@ BLOCK: Final = 1 << 20
 _STEP: Final = 1 << 14
 """Bytes given to a decompressor at a time: at the end of each small member it copies the remaining input."""
 _ZSTD_STEP: Final = 1 << 13
-"""The same for zstd, whose output per step has no bound: a block of 4 bytes can give 128 KiB."""
+"""Bytes given to the zstd decompressor at a time: a block of 4 bytes can give 128 KiB."""
 _MEMORY: Final = 1 << 27
 """The most bytes of memory of a stream: the largest window of ``zstd -22``, and twice the dictionary of ``xz -9``."""
 

@@ -117,7 +117,7 @@ class Survey(NamedTuple):
 
 
 class _AstrayError(Exception):
-    """The header scan met bytes that are no valid header."""
+    """The header scan found an invalid header."""
 
 
 def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:

@@ -34,7 +34,7 @@ _PART: Final = re.compile(
 )
 _SAME_ESCAPES: Final = rb"\\(?:[dDwWbBAafnrtv]|x[0-9a-fA-F]{2}|[^a-zA-Z0-9])"
 _SPACES: Final = rb"\t-\r "
-"""What ``\\s`` stands for in bytes; RE2 leaves the vertical tab out."""
+"""The bytes of ``\\s``; RE2 omits the vertical tab."""
 
 
 @lru_cache(maxsize=64)

@@ -114,7 +114,7 @@ def _batches(
 
 
 def left_out(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
-    """Return a valid batch as a range that is left out."""
+    """Return the range of a valid batch that is left out."""
     return LeftOutRange(
         place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1
     )

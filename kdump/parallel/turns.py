@@ -36,9 +36,9 @@ AT_ONCE: Final = 1 << 18
 NONE_BEFORE: Final = 75
 """Exit status of a process that waited for its turn when the process before it ended."""
 NONE_AFTER: Final = 76
-"""Exit status of a process that passed on its turn after the process after it had ended."""
+"""Exit status of a process that could not pass its turn to the next process, which had ended."""
 MISSING: Final = {NONE_BEFORE: -1, NONE_AFTER: 1}
-"""Such an exit status -> the number of the ended process relative to its own."""
+"""Exit status of a process -> the number of the ended process, relative to its own number."""
 EVERY: Final = 0.1
 """Seconds between two sends of results to the parent process."""
 

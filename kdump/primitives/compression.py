@@ -54,7 +54,7 @@ _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEAD: Final = 9
 """Size of the smallest frame in bytes: its header and an empty block."""
 _ZSTD_RLE, _ZSTD_COMPRESSED = 1, 2
-"""Block types other than raw."""
+"""Block types of zstd other than raw."""
 _ZSTD_BLOCK: Final = 1 << 17
 """Largest block in bytes (RFC 8878)."""
 _ZSTD_AT_ONCE: Final = 4 << 20

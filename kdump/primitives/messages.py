@@ -33,7 +33,7 @@ _NO_BREAK: Final = "\xa0"
 _LINKING: Final = ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM", "ALACRITTY_WINDOW_ID")
 """Environment variables set by terminals that support links."""
 _PROGRAMS: Final = frozenset({"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "zed"})
-"""The same, by ``TERM_PROGRAM``."""
+"""Values of ``TERM_PROGRAM`` of terminals that support links."""
 _VTE: Final = 5000
 """The first ``VTE_VERSION`` with links."""
 

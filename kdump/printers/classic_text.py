@@ -66,7 +66,7 @@ class DumpText:
         elif decode is not java_text:
             self._decoders = Decoders(decode, decode, encoding)
         self._sides = ("key",) * (decodes and keys) + ("value",) * (decodes and values)
-        """The sides that are also printed decoded."""
+        """The sides (key, value) that are also printed in decoded form."""
         self._by_kernel = batches or redactor is None or (not self._sides and decode is java_text)
         """Whether the kernel can write the selected payloads that are not decoded."""
         self._printer: _Printer | None = None

@@ -38,7 +38,7 @@ def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Enco
 
 
 def lines(item: SelectedBatch, record: Record, sides: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield a line for each side of a record that is decoded, or that has a reason why it is not."""
+    """Yield a line for the key and the value of a record if it is decoded, or has a reason why not."""
     decoded = values.decoded(item, record)
     for side in sides:
         part = _part(decoded, side)

@@ -46,7 +46,7 @@ CHUNK: Final = 1000
 _HELD: Final = 1 << 16
 """Most records of a compressed batch that are held in memory. The records of a larger batch are read twice."""
 _HELD_BYTES: Final = 4 << 20
-"""The same limit in bytes: a record header of 3 bytes takes about 110 bytes as an object."""
+"""Most bytes of these records: a record header of 3 bytes takes about 110 bytes as an object."""
 
 
 class Batch(RecordBatch):

@@ -71,7 +71,7 @@ class SegmentSlice:
 
 
 def split(error: OffsetOverflowError) -> list[SplitPart]:
-    """Return the new segments for the one of ``error``. Raises FailsError where the broker cannot split it."""
+    """Return the new segments for the segment of ``error``. Raises FailsError if the broker cannot split it."""
     whole, place = error.segment, str(error)
     if not _overflows(whole, error.indexed):
         text = f"{place}: the broker would try to split it, and fail, since the last offset is not too high"

@@ -182,4 +182,4 @@ DAMAGE: Final = (
 KINDS: Final = {"record": RECORD, "batch": BATCH, "damage": DAMAGE}
 
 SPARK_FIRST: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
-"""The columns of Spark's own Kafka source in their order, which come first."""
+"""The first columns: those of Spark's own Kafka source, in its order."""

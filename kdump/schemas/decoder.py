@@ -74,7 +74,7 @@ class PayloadDecoder:
     def side(
         self, topic: str, side: Side, payload: bytes | None, headers: Iterable[tuple[bytes, bytes | None]] = ()
     ) -> Decoded | None:
-        """Return a key or value, or None if it is null or carries no schema."""
+        """Return the decoded key or value, or None if it is null or has no schema."""
         if payload is None:
             return None
         if self._every and has_own_layouts(topic):

@@ -73,7 +73,7 @@ class TypedSide:
             raise UsageError(f"version {version.version} of {version.subject!r}: {self._target.why}")
         self._reads: dict[tuple[str, int], _Read] = {}
         self._own: dict[int, list[SchemaVersion]] = {}
-        """Those of the own subject, by the id() of a list of the store: the decoder keeps choices by it, too."""
+        """``id()`` of a list of the store -> its versions of the own subject."""
         self._prefixes: dict[tuple[str, bytes], tuple[_Read, int]] = {}
         self._message: ReadMessage | None = None
         reader = self._target.reader

@@ -252,7 +252,7 @@ class Running:
             return found
 
     def _as_ours(self, error: BaseException) -> BaseException:
-        """Return the error that a scan met, which DuckDB wraps, or DuckDB's error as one of kdump's."""
+        """Return the error of a scan, which DuckDB wraps, or DuckDB's error as an error of kdump."""
         if self._reading.error is not None:
             return self._reading.error
         if isinstance(error, duckdb.Error):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DamageWarning(UserWarning):
-    """Damage that a scan met."""
+    """Damage in the logs of a scan."""
 
 
 class _Warning:

@@ -320,19 +320,19 @@ class Block:
 
     @cached_property
     def deleted(self) -> Sightings:
-        """The same in segments renamed for deletion."""
+        """The records, batches and damage in segments that are renamed for deletion."""
         seen = self._look(self.partition.deleted)
         find_ends(seen, self.partition.segments)
         return seen
 
     @cached_property
     def leftovers(self) -> tuple[tuple[Leftover, Sightings], ...]:
-        """The same in renamed folders."""
+        """The records, batches and damage in renamed folders."""
         return tuple((one, self._look(one.partition.segments)) for one in self.partition.leftovers)
 
     @cached_property
     def others(self) -> tuple[tuple[OtherCopy, Lineage, Sightings], ...]:
-        """The same in the copies of other brokers, with their leader epochs."""
+        """The records, batches and damage in the copies of other brokers, with their leader epochs."""
         return tuple((other, epochs, self._look(log.segments)) for other, log, epochs in self.partition.other_logs)
 
     @cached_property

@@ -26,7 +26,7 @@ AT_FIRST, AT_MOST = 1 << 10, 1 << 14
 
 
 class OffsetRange(NamedTuple):
-    """A range of offsets in question, with ``last``."""
+    """A range of offsets to explain, ``last`` included."""
 
     topic: str
     partition: int

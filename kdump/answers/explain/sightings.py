@@ -26,7 +26,7 @@ TransactionEnd: TypeAlias = Literal["none", "committed", "aborted", "open", "unk
 
 
 class Span(NamedTuple):
-    """A batch that covers offsets in question, and its position."""
+    """A batch that covers requested offsets, and its position."""
 
     path: str
     position: int
@@ -69,7 +69,7 @@ class Sightings:
     lost: list[LostRange] = field(default_factory=list)
     waiting: dict[int, list[int]] = field(default_factory=dict)
     damaged: list[tuple[str, int, str]] = field(default_factory=list)
-    """Every damaged range: file, first byte, reason. It may contain none of the offsets."""
+    """Every damaged range: file, first byte, reason. It may be outside of the offsets."""
     older: dict[int, list[Sighting]] = field(default_factory=dict)
     """Other records at an offset of ``records``, of the same or an older leader epoch: two leaders wrote the log."""
     _sorted: list[Span] = field(default_factory=list)
@@ -213,7 +213,7 @@ class _Search:
         self.seen.lost.append(lost)
 
     def _take(self, segment: Segment, batch: RecordBatch, marker: str | None) -> None:
-        """Add the records of a batch at the offsets in question. Raises DamageError."""
+        """Add the records of a batch at the requested offsets. Raises DamageError."""
         count, records = 0, []
 
         def offsets() -> Iterator[int]:

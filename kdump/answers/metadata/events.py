@@ -56,7 +56,7 @@ _NUMBERS: Final = {word: number for number, word in cluster_image.RESOURCE_TYPES
 
 
 Made = tuple[str, str, "str | None", dict[str, Any], "str | None"]
-"""What, name, id, details, topic."""
+"""Kind of event, name, id, details, topic."""
 
 
 class Events:

@@ -260,7 +260,7 @@ def partitions(
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
-    """Return the mark to continue from: ``mark``, or the point at which the log differs from the one read."""
+    """Return the mark to continue from: ``mark``, or the point at which the log differs from the log that was read."""
     if mark.topicId and here and here != mark.topicId:
         return START
     cut = cut_back(partition, mark)
