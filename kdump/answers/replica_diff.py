@@ -238,7 +238,7 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
     one, other = counts.lineages
     if verdict == "same":
         return "every record is the same on both sides"
-    missing = f"missing on the left alone: {many(counts.right, 'record')}, on the right alone: {counts.left}"
+    missing = f"missing only on the left: {many(counts.right, 'record')}, only on the right: {counts.left}"
     if verdict == "different":
         which = f"{' and '.join(damaged)} cannot be read in places"
         if counts.same_epoch:
@@ -254,7 +254,7 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
         last = "; its last batch is truncated" if side in truncated else ""
         return f"{side} ends at offset {end}, the other side at {most}: it lacks {lacks}{last}"
     if counts.truncate_to is None:
-        return f"the histories part at offset {counts.first}; no leader epoch shows which one a broker continues"
+        return f"the histories diverge at offset {counts.first}; no leader epoch shows which one a broker continues"
     stale, leader = (one, other) if counts.stale == "left" else (other, one)
     return (
         f"{counts.stale} has the older history (epoch {stale.newest}, the other side {leader.newest}): when it "

@@ -306,7 +306,7 @@ class RetentionCheck:
         if rule == "logStart" or not self._limits.is_remote:
             return None
         if self._limits.copied is None:
-            return "it must be copied to remote storage first, and the given paths do not say that it is"
+            return "it must be copied to remote storage first, and the given paths do not show a copy"
         if end - 1 > self._limits.copied:
             return f"it must be copied to remote storage first: copied is up to offset {self._limits.copied}"
         return None

@@ -96,7 +96,7 @@ def _frame(file: str, size: int, first: RecordBatch | None, last: Region | None)
         text = "it does not begin with a snapshot header" if size else "it is empty"
         yield _wrong(file, Code.SNAPSHOT_HEADER, text, 0, "a control record SNAPSHOT_HEADER")
     if isinstance(last, Padding):
-        text = f"{last} follow the last batch: no node leaves them there"
+        text = f"{last} follow the last batch: no node writes them"
         yield _wrong(file, Code.SNAPSHOT_FOOTER, text, last.position, "the end of the file")
     elif size and (not isinstance(last, RecordBatch) or _type(last, last=True) != control.SNAPSHOT_FOOTER):
         text = "it does not end with a snapshot footer: the rest is missing, or cannot be read"

@@ -196,7 +196,7 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
     known = {one.id for one in segments}
     unlisted = [segment for segment_id, segment in place.stored.items() if segment_id not in known]
     if unlisted and not segments:
-        text = f"nothing of it is listed in the given paths: {many(len(unlisted), 'segment')}"
+        text = f"no segment of the partition is listed in the given paths: {many(len(unlisted), 'segment')}"
         yield remark(place.shown, Code.UNLISTED, text)
         return
     for segment in unlisted:

@@ -94,7 +94,7 @@ class TxnIndexCheck(IndexFileCheck):
         return self.entries[self._slots[self._at]].last_offset if self._at < len(self._slots) else INT64_END
 
     def _no_marker(self, slot: int, entry: AbortedTxn) -> None:
-        text = "ends at an offset at which no ABORT marker stands"
+        text = "ends at an offset without an ABORT marker"
         self.faults[slot] = Fault(Code.LAST_OFFSET, text, "the offset of an ABORT marker", entry.last_offset)
 
     def _judge(self, slot: int, entry: AbortedTxn, transaction: EndedTransaction) -> None:
@@ -103,7 +103,7 @@ class TxnIndexCheck(IndexFileCheck):
             text = "names another producer than the marker at its last offset"
             self.faults[slot] = Fault(Code.PRODUCER_ID, text, str(transaction.producer_id), entry.producer_id)
         elif first is None and entry.first_offset != entry.last_offset:
-            text = "begins at an offset at which no batch of its producer stands"
+            text = "begins at an offset at which its producer has no batch"
             self._below(slot, "first offset", text, "no data before the marker", entry.first_offset)
         elif first is not None and entry.first_offset > first:
             text = "begins after the first batch of the transaction"

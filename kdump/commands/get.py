@@ -147,7 +147,7 @@ def command(
         run.damage(f"{what} cannot be read: {where}: {hide.error(damage, held.file).reason}")
         return run.status
     run.met.add(ExitStatus.ABSENT)
-    why = f"{_offsets(held)} holds it no more (compaction)" if held is not None else missing(partitions, offset)
+    why = f"{_offsets(held)} no longer holds it (compaction)" if held is not None else missing(partitions, offset)
     nothing = f"nothing of {found[1]}-{found[2]}" if found[1] else "no segment"
     nowhere = f"{nothing} was found in {', '.join(paths)}"
     run.note(f"{what} is not there: {why or nowhere}")

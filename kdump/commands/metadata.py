@@ -208,7 +208,7 @@ def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
     status = run.answer(meant(), tables.events)
     for name in asked.topics:
         if not any(takes((name,), topic) for topic in met):
-            run.session.note(f"no event is of a topic {name!r}{did_you_mean(name, met)}")
+            run.session.note(f"there is no event of a topic {name!r}{did_you_mean(name, met)}")
     return status
 
 

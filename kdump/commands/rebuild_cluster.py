@@ -154,7 +154,7 @@ def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
     for error in errors:
         run.fail(error)
     if not all(error.is_of_disk for error in errors):
-        run.insist("nothing was written: every volume that is named must be readable; leave one out on purpose only")
+        run.insist("nothing was written: every named volume must be readable; leave one out only on purpose")
         return None
     return volumes
 

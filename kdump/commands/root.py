@@ -340,7 +340,7 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
             raise click.UsageError("--files is missing: it names the files to dump", ctx)
         raise click.UsageError("a command is missing: kdump --help lists them", ctx)
     for word in ctx.args:
-        note = f"{word!r} is left over: --files takes one list with commas (--files a.log,b.log)"
+        note = f"{word!r} is an extra word: --files takes one list with commas (--files a.log,b.log)"
         click.echo(f"WARNING: {note}", err=True)  # as Java's own warnings begin, which readers of this output pass over
     given = [name for name in ctx.params if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
     switches = [switch for switch in DECODER_SWITCHES.values() if options.pop(switch.replace("-", "_"))]

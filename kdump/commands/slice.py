@@ -51,7 +51,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
         raise UsageError(f"{path} holds {len(partitions)} partitions: name one")
     segments = partitions[0].segments
     if out == "-":
-        raise UsageError("standard output cannot be taken back where something goes wrong: name the file to write")
+        raise UsageError("standard output cannot be withdrawn after an error: name the file to write")
     files.outside([path], out, partitions)
     if SEGMENT_NAME.fullmatch(Path(out).name) and any(_beside(segment.path, out) for segment in segments):
         raise UsageError(f"{out} would become a segment of the log that is read: name a file outside that folder")
@@ -64,7 +64,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     if written is not None:
         count = many(written.batches, "batch", "batches")
         begins, ends = written.first[0], written.last[1]
-        run.note(f"{count}, offsets {begins} to {ends}: a broker wants the name {begins:020}.log")
+        run.note(f"{count}, offsets {begins} to {ends}: a broker expects the name {begins:020}.log")
         for text in _beyond(written, wanted):
             run.note(text)
     elif run.met:

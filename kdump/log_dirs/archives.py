@@ -178,7 +178,7 @@ class Archive:
         if max(len(path), len(linkname)) > _LONGEST_NAME:
             self.left_out.append((path[:_SHOWN] + "...", f"has a name of more than {_LONGEST_NAME} bytes"))
         elif path.count("/") > _FOLDERS_DEEP:
-            self.left_out.append((path[:_SHOWN] + "...", f"lies in more than {_FOLDERS_DEEP} folders"))
+            self.left_out.append((path[:_SHOWN] + "...", f"is in more than {_FOLDERS_DEEP} folders"))
         else:
             return True
         return False
@@ -268,10 +268,10 @@ class TarArchive(Archive):
                     elif not info.isdir():
                         self.left_out.append((path, "is not a file"))
                 if os.pread(self._held.fd, tarfile.BLOCKSIZE, tar.offset).strip(b"\0"):
-                    self.broken = f"the archive is broken at byte {tar.offset}: what follows is not read"
+                    self.broken = f"the archive is broken at byte {tar.offset}: later members are not read"
         except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as reason:
             # the last three come from the values and the number of PAX headers
-            self.broken = f"the archive is broken, what follows is not read: {reason}"
+            self.broken = f"the archive is broken, later members are not read: {reason}"
         self._resolve(links)
 
 

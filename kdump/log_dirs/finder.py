@@ -275,7 +275,7 @@ class Finder:
         if must_be_log:
             what = "text, not a file of Kafka's" if _is_text(head) else "not a file of Kafka's"
             raise UnreadableError(shown, f"it is {what}: {begins}", "name a segment, a partition's folder or a log dir")
-        self.note(f"{shown} does not begin as a segment does: {begins}; it is read all the same")
+        self.note(f"{shown} does not begin as a segment does: {begins}; it is read anyway")
 
     def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
         """Yield the partition of files that were named in one folder."""
@@ -364,7 +364,7 @@ class Finder:
         while left:
             name, folder = left.pop()
             if folder.identity in self._seen:
-                self.note(f"{files.shown(folder.path)} was met before, and is read once")
+                self.note(f"{files.shown(folder.path)} occurs again, and is read once")
                 continue
             self._seen.add(folder.identity)
             try:
@@ -439,7 +439,7 @@ class Finder:
         """Return whether a folder is selected. A skipped file that the user named (``path``) is a note."""
         takes = self.wanted.takes(name)
         if not takes and path is not None:
-            self.note(f"{path} is left out: its folder is not of the topic and partition asked for")
+            self.note(f"{path} is left out: its folder is not of the requested topic and partition")
         return takes
 
     def _say_skipped(self) -> None:

@@ -177,11 +177,11 @@ def with_names(
         if one.topic is not None or not one.segments or (every and not one.is_named):
             yield one
         elif not one.is_named:
-            note(f"{one.name} is left out: the name of its folder gives no topic and partition")
+            note(f"{one.name} is left out: the name of its folder has no topic and partition")
         else:
             named = one._replace(topic=name.topic or _path_of(one), partition=name.partition or 0)
             what = one.segments[0].name if len(one.segments) == 1 else f"{len(one.segments)} segments in {one.name}"
-            note(f"the name of its folder gives no topic and partition: {named.name} is {what}")
+            note(f"the name of its folder has no topic and partition: {named.name} is {what}")
             yield named
 
 

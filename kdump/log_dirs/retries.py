@@ -110,7 +110,7 @@ class Retries:
                 if at_once or now - began + pause > most:
                     raise self._last(f"could not be {done}", name, kind, error, now - began) from error
                 if pause == FIRST_PAUSE:
-                    notify(f"{name}: {error}; trying again for up to {most:.0f} s")
+                    notify(f"{name}: {error}; retrying for up to {most:.0f} s")
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:

@@ -122,9 +122,7 @@ class TieredFiles:
             return [log]
         try:
             if manifest_entry is None:
-                raise IncompleteCopyError(
-                    self.shown(log.path), f"it has no .{MANIFEST}: its copy did not come to its end"
-                )
+                raise IncompleteCopyError(self.shown(log.path), f"it has no .{MANIFEST}: its copy is not complete")
             manifest = self._manifest(manifest_entry)
             try:
                 self._data_key(manifest, manifest_entry)

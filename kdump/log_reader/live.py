@@ -47,7 +47,7 @@ class LiveReader:
             except UnreadableError as error:
                 if not rolled:
                     raise
-                self._reader.report.note(f"{error}: going on with {self._segments[1].name}")
+                self._reader.report.note(f"{error}: continuing with {self._segments[1].name}")
             if not rolled:
                 return
             del self._segments[0]

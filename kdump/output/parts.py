@@ -192,7 +192,7 @@ class OutputWork:
             part.close()
             if self._resumes is not None and not self.is_done and self._resumes(part.path):
                 self._note(
-                    f"{part.path}: what is written stays there: the same command with --resume goes on; to delete it: "
+                    f"{part.path}: the written files stay: the same command with --resume continues; to delete them: "
                     f"rm -r {shlex.quote(str(part.path))}"
                 )
                 continue

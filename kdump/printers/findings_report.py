@@ -364,7 +364,7 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
         )
     if summary.damaged:
         lines.append(f"Damaged: {_named(summary.damaged)}")
-        keep = "What to do next: keep the broker stopped and a copy of these folders"
+        keep = "What to do next: keep the broker stopped, and keep a copy of these folders"
         if set(summary.damaged) <= set(summary.without_batches):
             lines.append(
                 f"{keep}. No valid batch is left in them for kdump salvage: look for a backup or another replica."

@@ -100,7 +100,7 @@ def make_sure_of_room(out: str, needed: int) -> None:
         raise UnreadableError(
             out,
             f"the file system has {free} bytes free, and {needed} are needed",
-            "name a place with more room, or fewer topics with --topic",
+            "name a folder on a larger disk, or fewer topics with --topic",
         )
 
 

@@ -171,6 +171,6 @@ def _of_counts(image: ClusterImage) -> Iterator[str]:
         counts = " and ".join(f"{topic.name} {len(topic.partitions)}" for topic in known)
         yield (
             f"partitions of coordinators' topics, by their folders and the ids in them: {counts}. If there were more, "
-            "groups and transactional ids are looked for in wrong ones: compare offsets.topic.num.partitions and "
+            "brokers look for groups and ids in the wrong ones: compare offsets.topic.num.partitions and "
             "transaction.state.log.num.partitions of the old server.properties (the default is 50)"
         )

@@ -126,7 +126,7 @@ HEAD: Final = """\
 # 2. Take the old server.properties of a node (security, listeners, quotas, remote storage), and replace in it
 #    the lines that stand here. Leave out controller.quorum.voters where controller.quorum.bootstrap.servers is set.
 # 3. Never format this log dir: it is complete.
-# 4. Start all controllers first. `kdump check {folder}` says beforehand what a broker makes of it.
+# 4. Start all controllers first. `kdump check {folder}` prints the effects of a start beforehand.
 """
 
 

@@ -24,7 +24,7 @@ _NAMED: Final = 3
 _NAME_ONE: Final = "Name a log dir, and with --topic and --partition what is in it."
 _LISTED: Final = 50
 """Maximum number of folders in one command."""
-_KEEP: Final = "Keep the broker stopped and a copy of these folders. kdump salvage gets the valid batches out."
+_KEEP: Final = "Keep the broker stopped, and keep a copy of these folders. kdump salvage gets the valid batches out."
 _HOLES: Final = (
     "A broker takes these logs as they are. Another replica may have the missing records: name its log dirs too."
 )

@@ -218,7 +218,7 @@ def test_records_that_only_damage_hides_are_not_said_to_differ(tmp_path):
     replica(tmp_path / "2", {0: data(0) + bytes(broken) + data(2)}, epochs={0: 0})
     (found,), _ = ask(tmp_path / "1", tmp_path / "2")
     check(found, verdict="different", onlyLeft=1, differ=0, damaged=["right"])
-    missing = "missing on the left alone: 0 records, on the right alone: 1"
+    missing = "missing only on the left: 0 records, only on the right: 1"
     assert found["because"] == f"right cannot be read in places: {missing}"
 
 

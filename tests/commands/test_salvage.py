@@ -206,7 +206,7 @@ def test_a_slice_says_which_offsets_it_holds_beyond_those_asked_for(tmp_path):
     records = [forge.record(b"k", b"v", offset=number) for number in range(5)]
     place = copy(tmp_path / "in", (0, forge.batch(records) + forge.batch(records, base_offset=5)))
     said = kdump("slice", place, "--offset", "2..7", "--out", tmp_path / "all.log").stderr.decode()
-    assert "2 batches, offsets 0 to 9: a broker wants the name" in said
+    assert "2 batches, offsets 0 to 9: a broker expects the name" in said
     assert "the first batch starts before 2; the next one starts at 5" in said
     assert "the last batch ends after 7; the one before ends at 4" in said
     said = kdump("slice", place, "--offset", "5..9", "--out", tmp_path / "one.log").stderr.decode()

@@ -436,7 +436,7 @@ def test_names_in_a_zip_stay_in_it(tmp_path):
         ("c", f"{path}:c-0/{LOG}"),
         ("d", f"{path}:d-0/{LOG}"),
     ]
-    assert b"lies in more than 100 folders" in done.stderr
+    assert b"is in more than 100 folders" in done.stderr
     assert b"has a name of more than 16384 bytes" in done.stderr
 
 

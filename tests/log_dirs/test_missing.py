@@ -61,7 +61,7 @@ def test_salvage_and_rebuild_index_name_the_topic_that_is_not_there(tmp_path):
 
 def test_metadata_names_the_topic_that_is_not_there():
     log = GOLDEN / "brokers" / "4.2.2" / "__cluster_metadata-0"
-    for mode, what in (("--events", "no event is of a topic"), ("--topics", "no topic")):
+    for mode, what in (("--events", "there is no event of a topic"), ("--topics", "no topic")):
         status, text = said("metadata", log, mode, "--topic", "tnx", "-o", "jsonl")
         assert status == 0
         assert text.startswith(f"note: {what} 'tnx'")
@@ -140,7 +140,7 @@ def test_answers_read_a_log_whose_folder_gives_no_topic(loose, command, named):
         line for line in lines if ASKED[command] in line and line.get("topic") == name and line.get("partition") == 0
     ]
     assert met, lines
-    assert f"gives no topic and partition: {name}-0 is ".encode() in done.stderr
+    assert f"has no topic and partition: {name}-0 is ".encode() in done.stderr
     assert b"left out" not in done.stderr
     assert json.loads(kdump(command, *config, path, "-o", "jsonl", "-q", *at).stdout.splitlines()[0]) == lines[0]
 
@@ -148,7 +148,7 @@ def test_answers_read_a_log_whose_folder_gives_no_topic(loose, command, named):
 def test_python_reads_such_a_log(loose):
     found = python_api.offsets(loose / LOG)
     assert [(line.topic, line.partition) for line in found] == [(str(loose), 0)]
-    assert "gives no topic and partition" in found.notes[0]
+    assert "has no topic and partition" in found.notes[0]
 
 
 def test_copies_of_such_a_log_are_compared_and_explained(loose, tmp_path):
@@ -167,6 +167,6 @@ def test_copies_of_such_a_log_are_compared_and_explained(loose, tmp_path):
 def test_such_a_folder_on_the_way_is_left_out(loose):
     done = kdump("stats", loose.parent, "-o", "jsonl")
     assert (done.returncode, done.stdout) == (0, b"")
-    assert f"{loose} is left out: the name of its folder gives no topic and partition".encode() in done.stderr
+    assert f"{loose} is left out: the name of its folder has no topic and partition".encode() in done.stderr
     done = kdump("stats", loose, "--topic", "*", "-o", "jsonl")
     assert done.stdout == b""

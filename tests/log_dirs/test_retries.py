@@ -132,7 +132,7 @@ def test_it_is_reported_once_that_there_will_be_other_tries(clock, monkeypatch, 
     monkeypatch.setattr(retries, "notify", partial(message, "note"))
     retries.Retries().call("s3://x", failing(f"{AWAY}\n\x1b]", 5))
     said = capsys.readouterr().err
-    assert said == f"note: s3://x: {AWAY}\\x0a\\x1b]; trying again for up to 60 s\n"
+    assert said == f"note: s3://x: {AWAY}\\x0a\\x1b]; retrying for up to 60 s\n"
 
 
 def segments(root, fault=lambda *_: None, **given):

@@ -148,7 +148,7 @@ def test_what_is_asked_for_and_is_not_there_ends_the_query_or_is_said(log_dir, g
         read(log_dir, **given)
     reported = []
     assert read(log_dir, reported, failOnDataLoss="false", **given) == expected
-    assert reported == [f"{lost}; going on with what is left"]
+    assert reported == [f"{lost}; continuing with the remaining records"]
 
 
 def test_a_partition_that_was_assigned_and_is_not_there_is_lost(log_dir):

@@ -96,7 +96,7 @@ def test_what_is_ignored_is_said_once_without_values(capsys):
     given = {**KAFKA, "startingTimestamp": "0", "maxOffsetsPerTrigger": "5", "path": str(BROKER)}
     data_source.KdumpDataSource(given).reader(None).partitions()
     assert capsys.readouterr().err.splitlines() == [
-        "kdump: no broker is asked, so these options are ignored: kafka.bootstrap.servers, kafka.sasl.jaas.config",
+        "kdump: no broker is contacted, so these options are ignored: kafka.bootstrap.servers, kafka.sasl.jaas.config",
         "kdump: startingOffsets is not used: startingTimestamp comes before it",
         "kdump: maxRecordsPerTrigger is not used: a batch has no trigger",
     ]
@@ -107,7 +107,7 @@ def test_what_is_ignored_is_said_once_without_values(capsys):
     assert stream.latestOffset(begin) == begin
     assert stream.latestOffset(begin) == begin
     assert capsys.readouterr().err.splitlines() == [
-        "kdump: no broker is asked, so these options are ignored: groupIdPrefix",
+        "kdump: no broker is contacted, so these options are ignored: groupIdPrefix",
         "kdump: endingTimestamp is not used: a stream has no end",
     ]
 

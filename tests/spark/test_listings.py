@@ -190,7 +190,7 @@ def test_following_stops_before_a_hole_and_goes_on_elsewhere(tmp_path, monkeypat
         advance = streaming.advance(follower._options, {}, NONE, fail=follower._fail, listings=follower._listings)
         assert [*json.loads(json.dumps(advance.offsets))] == [str(other.folder)]
     assert [note.partition(": ")[0] for note in notes] == [str(paths[1])]
-    assert notes[0].endswith("going on with the other folders")
+    assert notes[0].endswith("continuing with the other folders")
     assert [error.path for error in follower.added.summary.unreadable] == [str(paths[1])]
 
 
@@ -247,7 +247,7 @@ def test_a_step_in_which_a_segment_cannot_be_read_ends_a_run_and_not_a_follower(
     monkeypatch.setattr(follower, "_take", take)
     if forever:
         assert follower._step(None, None, start) == (start, True)
-        assert notes == [f"{paths[1]}: could not be read: away; going on with the other folders"]
+        assert notes == [f"{paths[1]}: could not be read: away; continuing with the other folders"]
     else:
         with pytest.raises(UnreadableError, match="away"):
             follower._step(None, None, start)

@@ -138,7 +138,7 @@ def test_what_a_stream_says_steers_no_terminal(tmp_path, capsys):
         list(reader.read(partition))
     reader.commit(end)
     said = capsys.readouterr().err
-    assert "are gone; going on with what is left" in said
+    assert "are gone; continuing with the remaining records" in said
     assert not terminals.Screen(said.encode("utf-8", "backslashreplace"), 0).faults
 
 

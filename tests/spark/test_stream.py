@@ -244,7 +244,7 @@ def test_a_segment_that_is_deleted_before_a_task_opens_it(tmp_path, capsys):
     with pytest.raises(DataLossError, match="t-0: offsets from 0 up to 3 are gone"):
         offsets()
     assert offsets(fail_on_data_loss=False) == [3, 4, 5]
-    assert "offsets from 0 up to 3 are gone; going on" in capsys.readouterr().err
+    assert "offsets from 0 up to 3 are gone; continuing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("nowhere")], ids=["pipe", "link to nowhere"])

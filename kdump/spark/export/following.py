@@ -135,7 +135,7 @@ class Follower:
         if self._options.mode == words.FAILFAST or not (self._forever or skips):
             raise error
         if self._forever and str(error) not in self._unreadable:
-            self._listener.note(f"{error}; going on with the other folders")
+            self._listener.note(f"{error}; continuing with the other folders")
         self._unreadable[str(error)] = error
 
     def _wait(self, pause: float) -> None:

@@ -374,7 +374,7 @@ class Work:
                 counted = counts.value
         missing = [split.name for split in self.splits if split.number not in counted]
         if missing:
-            raise KdumpError(f"{missing[0]}: no task has reported what it read")
+            raise KdumpError(f"{missing[0]}: no task has reported its reads")
         return counted
 
     def _by_headers(self, split: Split) -> account.SplitAccount | None:

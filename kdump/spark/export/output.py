@@ -154,7 +154,7 @@ class Output(Folder):
         except BaseException:
             is_deleted = try_to(made.delete) or (local is not None and files.delete_folder(local))  # Java may be gone
             if not is_deleted:
-                note(f"{made.path}: what has been written cannot be deleted; the next export into {self.path} does it")
+                note(f"{made.path}: the written files cannot be deleted; the next export into {self.path} deletes them")
             raise
 
     def rows(self) -> dict[str, int | None]:

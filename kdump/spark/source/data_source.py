@@ -121,7 +121,7 @@ _OF_TASKS: Final = (
 def _say_unused(options: SourceOptions) -> None:
     """Print the names of unused options, without their values, which may be secret."""
     if options.ignored:
-        say(f"no broker is asked, so these options are ignored: {', '.join(options.ignored)}")
+        say(f"no broker is contacted, so these options are ignored: {', '.join(options.ignored)}")
     for text in options.kafka.unused if options.kafka is not None else ():
         say(text)
 
@@ -227,7 +227,7 @@ class _StreamReader(Carried):
             _say_unused(self._options)
             _say_damage(self._options)
             if not _HAS_LIMITS and self._limits != streaming.TriggerLimits():
-                say("this release of Spark gives a trigger all that is there: max...PerTrigger needs 4.2 or later")
+                say("this release of Spark reads all available data in a trigger: max...PerTrigger needs 4.2 or later")
         if start is None:
             start = self._looked_from = self.initialOffset() if self._at is None else self._at
         if self._is_bounded and self._target is None:  # the ends now; later triggers stop there

@@ -33,8 +33,8 @@ class DataLossError(KdumpError):
 def lose(text: str, options: SourceOptions, say: Callable[[str], object]) -> None:
     """Raise DataLossError with ``text`` if ``fail_on_data_loss``, else call ``say``."""
     if options.fail_on_data_loss:
-        raise DataLossError(f"{text} (failOnDataLoss=false goes on with what is left)")
-    say(f"{text}; going on with what is left")
+        raise DataLossError(f"{text} (failOnDataLoss=false continues with the remaining records)")
+    say(f"{text}; continuing with the remaining records")
 
 
 class Mark(NamedTuple):
