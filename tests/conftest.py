@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.parallel.chunks import _ChunkThreads
-from kdump.segments import read_ahead
+from kdump.primitives import threads as process_threads
 from testing import GOLDEN, ROOT
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(autouse=True)
 def threads(monkeypatch):
     """Let threads read ahead, though a command ran with --jobs 1 in this process."""
-    monkeypatch.setattr(read_ahead, "_threads_allowed", True)
+    monkeypatch.setattr(process_threads, "_allowed", True)
 
 
 @pytest.fixture

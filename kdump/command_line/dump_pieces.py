@@ -13,7 +13,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.parallel import costs
 from kdump.parallel.costs import BUDGET, SegmentPart
 from kdump.parallel.turns import Forks
-from kdump.segments import read_ahead, resync
+from kdump.segments import resync
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kdump.log_reader.reader import PartitionReader
     from kdump.parallel.turns import OutputTurn
     from kdump.printers.output_formats import Printer
-    from kdump.transaction_replay.outcomes import Scan
 
 
 class Piece(NamedTuple):
@@ -132,7 +131,6 @@ class PieceWork:
         return None if reached is None else ChunkStart(reached)
 
     def make(self, piece: Piece, start: ChunkStart, turn: OutputTurn[PrintedSoFar]) -> PrintedPiece:
-        read_ahead.start_no_threads()
         self._session.before, self._session.said = turn.take, SaidSoFar()
         if self._printer is None and not self._dump.options.count:
             self._printer = self._dump.printer(turn.file)
@@ -231,12 +229,8 @@ def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs
     from kdump.primitives.processes import Processes  # both only for transactions of large partitions
     from kdump.transaction_replay.outcomes import scan
 
-    def one_of_several(segment: Segment) -> Scan:
-        read_ahead.start_no_threads()
-        return scan(segment)
-
     segments = [segment for partition in partitions for segment in partition.segments]
     in_processes = len(segments) > 1 and all(segment.files is LOCAL for segment in segments)
-    scans = Processes(jobs).results(one_of_several, segments) if in_processes else map(scan, segments)
+    scans = Processes(jobs, threads=False).results(scan, segments) if in_processes else map(scan, segments)
     for partition in partitions:
         reader.follow_ahead(partition, islice(scans, len(partition.segments)))

@@ -65,11 +65,11 @@ MAX_BATCH_BYTES: Final = Shared.option(
 
 
 def _jobs(ctx: click.Context, _: click.Parameter, jobs: int | None) -> int | None:
-    """Turn reading ahead in threads off for the whole process, if there is one job."""
+    """Start no threads in the whole process, if there is one job."""
     if jobs == 1 and not ctx.resilient_parsing:
-        from kdump.segments import read_ahead
+        from kdump.primitives import threads
 
-        read_ahead.start_no_threads()
+        threads.start_none()
     return jobs
 
 

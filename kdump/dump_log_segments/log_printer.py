@@ -316,7 +316,6 @@ class PartPrinting:
         return resync.guess(self._source, part) if part.start else 0
 
     def make(self, part: SegmentPart, start: int, turn: OutputTurn[LinesSoFar]) -> PartLines:
-        read_ahead.start_no_threads()
         printer, run = self._printer, self._printer.run
         printer.out = run.out = turn.file
         printer.last_offset = UNKNOWN

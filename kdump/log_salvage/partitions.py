@@ -24,7 +24,6 @@ from kdump.output import files
 from kdump.output.access import of_sources
 from kdump.parallel import costs
 from kdump.primitives.processes import Processes
-from kdump.segments import read_ahead
 from kdump.segments.log_end import is_being_written
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ def _salvaged(
     tasks = list(replicas.items())
     if 1 in (jobs, len(tasks)):
         return map(partial(_salvage, folder, limits, progress), tasks)
-    return Processes(jobs).results(partial(_in_a_process, folder, limits), tasks)
+    return Processes(jobs, threads=False).results(partial(_salvage, folder, limits, discard), tasks)
 
 
 def _salvage(
@@ -222,12 +221,6 @@ def _salvage(
         report=Reporter(damage=refused.append, fail=errors.append, progress=progress),
     )
     return Salvaged(name, written, account, tuple(refused), tuple(errors), replicas.log_start)
-
-
-def _in_a_process(folder: Path, limits: writer.SegmentLimits, named: tuple[str, Replicas]) -> Salvaged:
-    """Like :func:`_salvage`, in one of several processes, without threads."""
-    read_ahead.start_no_threads()
-    return _salvage(folder, limits, discard, named)
 
 
 def _name(part: Partition) -> str:

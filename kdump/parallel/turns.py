@@ -161,7 +161,7 @@ class Forks:
             try:
                 for _ in range(jobs):
                     turns.append(os.pipe())  # noqa: PERF401  if one fails, the others must be closed
-                workers = stack.enter_context(processes.children(jobs, child))
+                workers = stack.enter_context(processes.children(jobs, child, threads=False))
             except OSError as reason:
                 raise processes.no_process(reason) from None
             processes.send(turns[0][1], state)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from kdump.errors import KdumpError
 from kdump.primitives import signals
+from kdump.primitives.threads import start_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -98,12 +99,15 @@ class Children:
 
 
 @contextmanager
-def children(count: int, work: Callable[[int, list[object], Callable[[], None]], None]) -> Iterator[Children]:
+def children(
+    count: int, work: Callable[[int, list[object], Callable[[], None]], None], *, threads: bool
+) -> Iterator[Children]:
     """Fork ``count`` processes that run ``work``. They are killed at the end of the block.
 
     ``work`` is called with the number of its process, a list for results, and a function that sends and empties the
     list. After ``work`` the rest of the list is sent, with the KdumpError, OSError or MemoryError that ``work`` raised.
-    Any other exception is a bug; the process prints it. Raises OSError if the system starts no more processes.
+    Any other exception is a bug; the process prints it. Without ``threads`` the processes start no threads. Raises
+    OSError if the system starts no more processes.
     """
     started: list[tuple[int, int]] = []
     ended: dict[int, int] = {}
@@ -113,7 +117,7 @@ def children(count: int, work: Callable[[int, list[object], Callable[[], None]],
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
         try:
             for number in range(count):
-                started.append(_begin(partial(_child, number, work), started))
+                started.append(_begin(partial(_child, number, work, threads), started))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield Children(started, ended)
@@ -150,7 +154,11 @@ def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) 
     return process, reader
 
 
-def _child(number: int, work: Callable[[int, list[object], Callable[[], None]], None], results: int) -> NoReturn:
+def _child(
+    number: int, work: Callable[[int, list[object], Callable[[], None]], None], threads: bool, results: int
+) -> NoReturn:
+    if not threads:
+        start_none()
     status = 1
     news: list[object] = []
 
@@ -251,10 +259,13 @@ _NUMBER = 8
 
 
 class Processes:
-    """At most ``count`` forked processes, which take tasks from a queue and inherit open files from their parent."""
+    """At most ``count`` forked processes, which take tasks from a queue and inherit open files from their parent.
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    Without ``threads`` the processes start no threads.
+    """
+
+    def __init__(self, count: int, *, threads: bool = True) -> None:
+        self.count, self._threads = count, threads
 
     def results(
         self,
@@ -283,7 +294,7 @@ class Processes:
             end_of_queue = stack.enter_context(ExitStack())
             end_of_queue.callback(os.close, last)
             try:
-                processes = stack.enter_context(children(min(self.count, len(tasks)), child))
+                processes = stack.enter_context(children(min(self.count, len(tasks)), child, threads=self._threads))
             except OSError as reason:
                 raise no_process(reason) from None
             results: dict[int, R | BaseException] = {}

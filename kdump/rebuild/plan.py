@@ -16,7 +16,6 @@ from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_g
 from kdump.primitives.processes import Processes
 from kdump.rebuild import one_partition
 from kdump.rebuild.one_partition import WantedPartition
-from kdump.segments import read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,11 +104,9 @@ def _planned(
         write(plan)
         return plan
 
-    def one_of_several(each: WantedPartition) -> PartitionPlan:
-        read_ahead.start_no_threads()
-        return one(each)
-
-    return map(one, wanted) if jobs == 1 or len(wanted) < 2 else Processes(jobs).results(one_of_several, wanted)
+    if jobs == 1 or len(wanted) < 2:
+        return map(one, wanted)
+    return Processes(jobs, threads=False).results(one, wanted)
 
 
 def known_ends(

@@ -17,6 +17,7 @@ from kdump.formats.record_layout import CODEC_MASK
 from kdump.log_dirs import files
 from kdump.parallel import costs
 from kdump.parallel.costs import UNKNOWN
+from kdump.primitives import threads
 from kdump.records.magic_2 import Batch
 from kdump.segments.batch_runs import Run
 
@@ -56,7 +57,6 @@ AHEAD: Final = 6 << 20
 """Bytes of lines of a run after which a thread stops; the printer makes the rest."""
 SPARE: Final = 4
 """Most kernel writers that are kept for the next runs, each with the memory of its lines."""
-_threads_allowed = True
 
 
 class _EndedError(Exception):
@@ -242,15 +242,9 @@ def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
     return 2 * small <= size and left * (size + (costs.UNPACKING - 1) * sum(packed)) >= costs.READING_AHEAD * size
 
 
-def start_no_threads() -> None:
-    """Start no threads in this process from now on: other processes of the same run use the processors."""
-    global _threads_allowed  # noqa: PLW0603  it is set once in the life of a process
-    _threads_allowed = False
-
-
 def free_processors() -> int:
-    """Return the number of processors for additional threads, 0 after :func:`start_no_threads`."""
-    return costs.processors() - 1 if _threads_allowed else 0
+    """Return the number of processors for additional threads."""
+    return costs.processors() - 1 if threads.allowed() else 0
 
 
 class MadeLines(NamedTuple):

@@ -11,6 +11,7 @@ from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.last_records import TailRange, TailRanges, joined
 from kdump.log_reader.reader import PartitionReader
+from kdump.primitives import threads
 from kdump.rows.selection import SelectedBatch
 from kdump.segments import read_ahead, walk
 from testing import forge
@@ -49,7 +50,7 @@ def peak(found, count, wanted, take):
 def test_memory_does_not_grow_with_the_number_of_records(tmp_path, monkeypatch, wanted, take):
     for name in ("FIRST_BLOCK", "BLOCK"):
         monkeypatch.setattr(walk, name, 1 << 14)
-    monkeypatch.setattr(read_ahead, "_threads_allowed", False)  # what threads hold has a bound of its own
+    monkeypatch.setattr(threads, "_allowed", False)  # what threads hold has a bound of its own
     monkeypatch.setattr(read_ahead, "FIRST", 1 << 14)
     monkeypatch.setattr(read_ahead, "CHUNK_BYTES", 1 << 14)
     few, many = partition(tmp_path / "few-0", 1000), partition(tmp_path / "many-0", 4000)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdump.errors import DamageError, KdumpError
-from kdump.primitives import processes
+from kdump.primitives import processes, threads
 from kdump.primitives.processes import Processes
 from testing import ROOT
 
@@ -27,6 +27,12 @@ def test_no_more_processes_are_forked_than_there_are_tasks():
     assert len(children()) <= before + 3
     assert list(results) == [2, 3]
     assert len(children()) == before
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_processes_start_threads_only_if_they_may(allowed):
+    assert set(Processes(2, threads=allowed).results(lambda _: threads.allowed(), range(4))) == {allowed}
+    assert threads.allowed()
 
 
 def test_no_task_has_no_result():

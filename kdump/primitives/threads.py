@@ -1,0 +1,15 @@
+"""Whether this process may start threads: not with ``--jobs 1``, and not where other processes use the processors."""
+
+from __future__ import annotations
+
+_allowed = True
+
+
+def start_none() -> None:
+    """Start no threads in this process from now on."""
+    global _allowed  # noqa: PLW0603  it is set once in the life of a process
+    _allowed = False
+
+
+def allowed() -> bool:
+    return _allowed
