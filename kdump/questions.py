@@ -45,7 +45,7 @@ from kdump.api import Path, Time, given_paths, moment, numbers, topics
 from kdump.errors import Reporter, UsageError, raise_it
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.partition import BY_PATH, COPY, with_names
+from kdump.log_reader.unnamed_logs import BY_PATH, COPY, with_names
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.timestamps import now
 
@@ -216,9 +216,8 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
     )
     finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, Reporter(fail=say.fail))
     found = list(finder.find(inputs.paths))
-    if meant.is_choosy:  # a log without a name has none of the selected topics
-        found = [one for one in found if every or one.topic is not None]
-    named = with_names(found, say.note, name=COPY if inputs.brokers else BY_PATH, every=every)
+    name = COPY if inputs.brokers else BY_PATH
+    named = with_names(found, say.note, name=name, every=every, only_known=meant.is_choosy and not every)
     kept = [
         one
         for one in named

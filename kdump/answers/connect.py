@@ -17,6 +17,7 @@ from kdump.internal_topics.secrets import connect_config
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
 from kdump.log_reader.reader import PartitionReader
+from kdump.log_reader.unnamed_logs import with_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -310,8 +311,15 @@ class ConnectTopics:
         self._reader = PartitionReader(outcomes=False, report=of_files)
         self._lost = lost
         found = list(Finder(wanted, of_files).find(paths))
+        self._unnamed: set[str | None] = set()
+        """Logs that are named after their path: a folder's name gives no topic."""
+        known = [one for one in found if one.topic is not None]
+        unnamed = (one for one in found if one.topic is None and one.is_named and one.segments)
+        for one in with_names(unnamed, report.note):
+            self._unnamed.add(one.topic)
+            known.append(one)
         self._partitions: dict[str, list[Partition]] = {}
-        for partition in replicas.each_once(found, report.note, "--topic"):
+        for partition in replicas.each_once(known, report.note, "--topic"):
             if partition.topic is not None and not partition.topic.startswith("__"):
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
@@ -319,7 +327,7 @@ class ConnectTopics:
         """Return the topics of each cluster: the given ones, else those that their keys identify."""
         roles: dict[Role, list[str]] = {"configs": [], "status": [], "offsets": []}
         for topic in sorted(self._partitions):
-            role = self._role(topic) if _NAMES.fullmatch(topic) else None
+            role = self._role(topic) if _NAMES.fullmatch(topic) or topic in self._unnamed else None
             if role is not None:
                 roles[role].append(topic)
         configs = [named.configs] if named.configs else roles["configs"]

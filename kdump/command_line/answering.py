@@ -14,7 +14,7 @@ from kdump.command_line.workers import WORKERS, WhoReads
 from kdump.errors import Reporter, discard
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
-from kdump.log_dirs.partition import BY_PATH, with_names
+from kdump.log_reader.unnamed_logs import BY_PATH, with_names
 from kdump.output.stdout import open_output, paged
 from kdump.parallel import costs
 from kdump.primitives import timestamps
@@ -138,9 +138,7 @@ class Answering:
         if self._named == self.asked.topics:
             self._absent(self.asked.missing(finder.met, where))
         every = self.asked.every_folder
-        if self.asked.is_choosy:  # a log without a name has none of the selected topics
-            found = [one for one in found if one.topic is not None]
-        named = with_names(found, self.session.note, name=loose, every=every)
+        named = with_names(found, self.session.note, name=loose, every=every, only_known=self.asked.is_choosy)
         if every:
             return list(named)
         return [one for one in named if one.topic is not None and (one.topic in self._also or self.takes(one))]

@@ -14,7 +14,7 @@ from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
 from kdump.command_line.limit_options import ONE_EACH, PATHS, AtLeast
 from kdump.command_line.option_values import Config, Duration, Moment, Release, log_dirs
-from kdump.log_dirs.partition import COPY
+from kdump.log_reader.unnamed_logs import COPY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -16,7 +16,7 @@ from kdump.command_line.question_command import CommandAsking
 from kdump.errors import SILENT, UnreadableError, UsageError, discard
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import NO_SEGMENT, Finder
-from kdump.log_dirs.partition import with_names
+from kdump.log_reader.unnamed_logs import with_names
 
 if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition

@@ -16,6 +16,7 @@ from kdump.command_line.options import SHOW_SECRETS
 from kdump.errors import SILENT, ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_reader.unnamed_logs import may_be_of
 from kdump.output.stdout import open_output
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.timestamps import iso_or_ms
@@ -162,7 +163,8 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
     found = list(Finder(wanted, Reporter(fail=session.fail)).find(given))
     if not found and not session.met and "-" not in given:  # a copy of the log may be in a folder of any name
         anywhere = Wanted(siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
-        found = [each for each in Finder(anywhere, Reporter(fail=session.fail)).find(given) if each.topic is None]
+        unnamed = (each for each in Finder(anywhere, Reporter(fail=session.fail)).find(given) if each.topic is None)
+        found = [each for each in unnamed if may_be_of(TOPIC, each)]
     _of_one_cluster(found)
     damage, note = map(lru_cache(maxsize=1000), (session.damage, session.note))  # a difference reads the log twice
     copies = Copies(found, Reporter(damage=damage, note=note, fail=session.fail))

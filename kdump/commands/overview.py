@@ -24,7 +24,7 @@ from kdump.findings import Level, salvage
 from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, REMOTE_LOG_METADATA, TRANSACTION_STATE
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
-from kdump.log_dirs.partition import with_names
+from kdump.log_reader.unnamed_logs import with_names
 from kdump.output.stdout import is_terminal
 from kdump.primitives import timestamps
 from kdump.primitives.messages import INDENT, folded

@@ -51,6 +51,10 @@ _HARMLESS: Final = frozenset(
 _CONNECT_TOPIC: Final = re.compile(r".*connect.*config.*|mm2-configs\..*")
 """Usual names of the topic that a Connect worker's ``config.storage.topic`` names."""
 _CONNECT_KEY: Final = re.compile(rb"(?:connector|task|session-key)\b.*")
+_CONNECT_CONFIGS_KEY: Final = re.compile(
+    rb"(?:connector|task|commit|target-state|restart-connector|logger-cluster)-.+|session-key"
+)
+"""The keys of the topic of Connect's configs (class ``KafkaConfigBackingStore``)."""
 _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
 
 
@@ -101,6 +105,23 @@ def mask_of(topic: str) -> Mask | None:
     return connect_value if _CONNECT_TOPIC.fullmatch(topic) else None
 
 
+def is_connect_key(key: bytes | None) -> bool:
+    """Return whether a record of an unnamed log has a key of the topic of Connect's configs."""
+    return key is not None and _CONNECT_CONFIGS_KEY.fullmatch(key) is not None
+
+
+def unnamed_connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
+    """Like :func:`connect_value`, for a log that may be of another topic: other values than Connect's stay."""
+    if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
+        return value
+    try:
+        _, body = _connect_body(value)
+    except ValueError:
+        return value
+    has_secrets = key.startswith(b"session-key") or isinstance(body.get("properties"), dict)
+    return connect_value(key, value) if has_secrets else value
+
+
 def is_metadata(key: bytes | None, value: bytes | None) -> bool:
     """Return whether a record of an unnamed log belongs to the metadata log."""
     if key is not None or not value or value[0] > 1:
@@ -131,14 +152,20 @@ def connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value
     try:
-        made: Any = json.loads(value)
+        made, body = _connect_body(value)
     except ValueError:
-        return HIDDEN_BYTES
-    body = made.get("payload", made) if isinstance(made, dict) else made
-    if not isinstance(body, dict):
         return HIDDEN_BYTES
     if isinstance(configs := body.get("properties"), dict):
         body["properties"] = connect_config(configs)
     if key.startswith(b"session-key") and body.get("key") is not None:
         body["key"] = HIDDEN
     return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _connect_body(value: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the JSON object in a value, and the object in it without an envelope. Raises ValueError without one."""
+    made: Any = json.loads(value)
+    body = made.get("payload", made) if isinstance(made, dict) else made
+    if not isinstance(body, dict):
+        raise ValueError("it is no JSON object")
+    return made, body

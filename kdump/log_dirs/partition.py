@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from kdump.errors import DamageError, refused
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Entry, Files, OpenSource, Source
@@ -157,39 +156,6 @@ class Partition(NamedTuple):
         """Return the content of a file in the log dir, or None if it is absent. Raises UnreadableError."""
         path = self.path_beside(name)
         return None if self.files.look(path) is None else read_file(self.files, path)
-
-
-BY_PATH: Final = Name(None, None)
-"""Names a log after its folder."""
-COPY: Final = Name("log", 0)
-"""Names logs of several brokers whose folders have no topic: they are replicas of one partition."""
-
-
-def with_names(
-    partitions: Iterable[Partition], note: Callable[[str], None], *, name: Name = BY_PATH, every: bool = False
-) -> Iterator[Partition]:
-    """Yield partitions. A named path whose folder gives no topic gets ``name``, or its path and partition 0.
-
-    Other partitions without a topic are skipped; with ``every`` they are yielded unchanged. ``note`` is called for each
-    renamed or skipped one. Folders without a segment are yielded unchanged.
-    """
-    for one in partitions:
-        if one.topic is not None or not one.segments or (every and not one.is_named):
-            yield one
-        elif not one.is_named:
-            note(f"{one.name} is left out: the name of its folder has no topic and partition")
-        else:
-            named = one._replace(topic=name.topic or _path_of(one), partition=name.partition or 0)
-            what = one.segments[0].name if len(one.segments) == 1 else f"{len(one.segments)} segments in {one.name}"
-            note(f"the name of its folder has no topic and partition: {named.name} is {what}")
-            yield named
-
-
-def _path_of(unnamed: Partition) -> str:
-    path = unnamed.files.shown(unnamed.folder) or posixpath.basename(unnamed.segments[0].name)
-    if posixpath.basename(path) in {"", ".", ".."} and unnamed.files is LOCAL:
-        path = posixpath.abspath(path)
-    return path.rstrip("/") or "/"
 
 
 def index_swaps(partition: Partition) -> dict[str, str]:

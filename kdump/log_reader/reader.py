@@ -243,7 +243,18 @@ class PartitionReader:
         if self.filter.committed and not reported:
             for text in self.outcomes_of(partition).held_back:
                 self.report.note(f"{partition.name}: {text}")
-        return selection, self.checkpoints.facts(partition)._replace(decoder=self.decoder)
+        return selection, self._facts(partition)
+
+    def _facts(self, partition: Partition) -> SegmentFacts:
+        facts = self.checkpoints.facts(partition)
+        if self.decoder is None:
+            return facts
+        content = None
+        if partition.topic is None and partition.is_named:
+            from kdump.log_reader.unnamed_logs import own_topic  # few logs have no name
+
+            content = own_topic(partition)
+        return facts._replace(decoder=self.decoder, content=content)
 
     def outcomes_of(self, partition: Partition) -> Outcomes:
         """Return the outcomes of a partition's transactions. Those of the last partition are cached."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from kdump.errors import RAISING, Reporter, UnreadableError
+from kdump.errors import RAISING, SILENT, Reporter, UnreadableError
+from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.reader import PartitionReader
+from kdump.log_reader.unnamed_logs import first_records
 from kdump.schemas import TOPIC
 from kdump.schemas.decoder import FORMATS, PayloadDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.rows.selection import DamagedRange
     from kdump.schemas.store import SchemaStore
@@ -66,13 +70,25 @@ def read_store(
     if max_batch_bytes is not None:
         wanted = wanted._replace(max_batch_bytes=max_batch_bytes)
     reader = PartitionReader(outcomes=False, report=Reporter(fail=report.fail))
+    partitions = list(Finder(wanted, Reporter(fail=report.fail)).find(paths))
+    if not partitions:  # a segment of the topic may be in a folder of any name
+        logs = [path for path in paths if path.endswith(f".{file_names.LOG}")]
+        every = Finder(wanted._replace(topics=(), remote=None), SILENT).find(logs) if logs else ()
+        partitions = [one for one in every if one.topic is None and _is_of_registry(one)]
     found: dict[int, tuple[int, bytes | None, bytes | None]] = {}
-    for record in reader.records(Finder(wanted, Reporter(fail=report.fail)).find(paths), lost):
+    for record in reader.records(partitions, lost):
         found.setdefault(record.offset, (record.timestamp, record.key, record.value))
     store = SchemaStore(topic)
     for offset in sorted(found):
         store.add(offset, *found[offset])
     return store
+
+
+def _is_of_registry(unnamed: Partition) -> bool:
+    """Return whether the first readable record of a log has a key of a schema registry."""
+    from kdump.schemas.store import has_registry_key
+
+    return any(has_registry_key(record.key) for record in islice(first_records(unnamed), 1))
 
 
 def no_record(topic: str, paths: Sequence[str]) -> UnreadableError:

@@ -96,7 +96,7 @@ class DumpText:
 
     def _is_for_kernel(self, item: SelectedBatch) -> bool:
         """Return whether the kernel prints records of a topic, except those that may name a schema."""
-        return self._by_kernel and (not self._sides or needs_frame(item.file.topic))
+        return self._by_kernel and (not self._sides or needs_frame(item.file.layout))
 
     def _records(self, printer: _Printer, item: SelectedBatch) -> None:
         printer.header(item.batch)

@@ -125,7 +125,7 @@ class KernelRows:
 
     def decoded_slot(self, column: Column, item: SelectedBatch) -> int | None:
         """Return the slot of decoded payloads; None if the kernel does not write them."""
-        decoder, topic = item.file.decoder, item.file.topic or ""
+        decoder, topic = item.file.decoder, item.file.layout or ""
         if column is not rows.DECODED or decoder is None or self.redactor is not None or values.has_words(topic):
             return None
         self._decoder = decoder, topic

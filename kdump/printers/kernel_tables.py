@@ -66,7 +66,7 @@ class TableRows(KernelRows):
         return self.table.fitted(self._at[column.name], to_text(data, self.encoding).text)
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
-        if self._decodes and not values.needs_frame(item.file.topic):
+        if self._decodes and not values.needs_frame(item.file.layout):
             return None
         parts: list[Part] = [ROW_SLOTS["row"], b" "]
         for at, column in enumerate(self.columns):

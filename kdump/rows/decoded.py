@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 def decoded(found: SelectedBatch, record: Record | None) -> dict[str, Json] | None:
     """Return a decoded record; None for other topics and for control records."""
-    if record is None or found.file.topic is None or found.batch.is_control:
+    if record is None or found.file.layout is None or found.batch.is_control:
         return None
-    made = decode(found.file.topic, record.key, record.value)
+    made = decode(found.file.layout, record.key, record.value)
     if made is None:
         return None
     return {"type": made.type, "key": _part(made.key), "value": _part(made.value)}

@@ -131,18 +131,22 @@ def _mask_of(item: SelectedBatch) -> Mask | None:
         return _of_topic(item.file.topic)
     with suppress(DamageError):
         for record in item.batch.records():
-            return _if_metadata(record, is_control=item.batch.is_control)
+            return _by_content(record, is_control=item.batch.is_control)
     return None
 
 
-def _if_metadata(record: Record, *, is_control: bool) -> Mask | None:
+def _by_content(record: Record, *, is_control: bool) -> Mask | None:
     if is_control:
         if record.key is None or control.read_key(record.key).type in control.MARKERS:
             return None
-    elif record.key is not None or not record.value or record.value[0] not in _FIRST_BYTES:
+    elif (record.key is None and not (record.value and record.value[0] in _FIRST_BYTES)) or (
+        record.key is not None and b"-" not in record.key
+    ):
         return None
     from kdump.internal_topics import secrets
 
+    if secrets.is_connect_key(record.key):
+        return secrets.unnamed_connect_value
     return secrets.metadata_value if is_control or secrets.is_metadata(record.key, record.value) else None
 
 

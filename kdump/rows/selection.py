@@ -28,6 +28,13 @@ class SegmentFacts(NamedTuple):
     log_start: int | None = None
     decoder: PayloadDecoder | None = None
     """Decodes payloads that carry a schema, for the column ``decoded``."""
+    content: str | None = None
+    """The topic of Kafka's own whose records a log without a topic has, if payloads are decoded."""
+
+    @property
+    def layout(self) -> str | None:
+        """The topic whose layouts decode the records."""
+        return self.topic if self.topic is not None else self.content
 
 
 class SelectedBatch(NamedTuple):

@@ -52,7 +52,7 @@ def is_constant(column: Column, found: SelectedBatch) -> bool:
     if column.source in _OF_CONTROL:
         return not found.batch.is_control
     if column.source == "state.decoded":
-        return found.batch.is_control or (found.file.decoder is None and not has_words(found.file.topic))
+        return found.batch.is_control or (found.file.decoder is None and not has_words(found.file.layout))
     return column.scope in {"file", "batch"} or column.source in {"state.kind", "state.transaction"}
 
 
@@ -164,7 +164,7 @@ def decoded(found: SelectedBatch, record: Record | None) -> Any:
     """Return a decoded record of Kafka's own topics, or of the file's decoder; None without either."""
     if isinstance(record, RedactedRecord):
         return record.decoded
-    if has_words(found.file.topic):
+    if has_words(found.file.layout):
         from kdump.rows import decoded as words
 
         return words.decoded(found, record)

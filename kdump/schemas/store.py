@@ -236,6 +236,12 @@ def _set(settings: dict[str, Any], subject: str, value: Any) -> None:
         settings[subject] = value
 
 
+def has_registry_key(key: bytes | None) -> bool:
+    """Return whether the key of a record is one of a schema registry."""
+    names = _json(key)
+    return isinstance(names, dict) and names.get("keytype") in _KEY_TYPES
+
+
 def _read(
     key: bytes | None, value: bytes | None
 ) -> tuple[tuple[dict[str, Any], dict[str, Any] | None], str] | tuple[None, str]:
@@ -243,7 +249,7 @@ def _read(
     names = _json(key)
     if not isinstance(names, dict):
         return None, "the key is not a JSON object"
-    if names.get("keytype") not in _KEY_TYPES:
+    if not has_registry_key(key):
         return None, "the key has no keytype of a schema registry"
     subject, version = names.get("subject"), names.get("version")
     if subject is not None and not isinstance(subject, str):

@@ -1,4 +1,5 @@
 from kdump.rows.decoded import decoded
+from kdump.rows.selection import SegmentFacts
 
 
 class Named:
@@ -9,7 +10,7 @@ class Named:
 
 
 def words(topic, key, value, *, is_control=False):
-    found = Named(file=Named(topic=topic), batch=Named(is_control=is_control))
+    found = Named(file=SegmentFacts("f", topic), batch=Named(is_control=is_control))
     return decoded(found, Named(key=key, value=value))
 
 

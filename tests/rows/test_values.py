@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from kdump.rows.columns import decoded_field
+from kdump.rows.selection import SegmentFacts
 from kdump.rows.values import value, within
 
 DATA = {"id": 1, "a": {"b": None, "c": [10, {"d": "x"}]}, "a.b": "dotted", "m": {"x.y": {"z": 5}}}
@@ -40,7 +41,7 @@ def test_several_fields_of_a_record_decode_it_once():
         return {"value": {"data": {"a": len(calls), "b": 2}}}
 
     found = SimpleNamespace(
-        file=SimpleNamespace(topic="t", decoder=SimpleNamespace(decode=decode)), batch=SimpleNamespace(is_control=False)
+        file=SegmentFacts("f", "t", decoder=SimpleNamespace(decode=decode)), batch=SimpleNamespace(is_control=False)
     )
     columns = [decoded_field(name) for name in ("value.a", "value.b", "key.a")]
     for size in (10, 1 << 30):  # of a large one nothing is kept

@@ -19,8 +19,9 @@ from kdump.arrow.answer_lines import LineColumns
 from kdump.errors import Reporter, discard
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
-from kdump.log_dirs.partition import task_groups, with_names
+from kdump.log_dirs.partition import task_groups
 from kdump.log_dirs.remote import places
+from kdump.log_reader.unnamed_logs import with_names
 from kdump.primitives.terminal import path_text
 from kdump.spark.source.reading import UNREADABLE, refuse
 
