@@ -75,6 +75,11 @@ def _run(words: list[str]) -> object:
     if not words and COMPLETE not in os.environ:
         print(WELCOME, end="", file=sys.stderr)
         return ExitStatus.USAGE
+    if words == ["--version"]:  # importing click takes most of the time
+        from kdump import kernel
+
+        print(kernel.version())
+        return None
     from kdump.commands import classic
 
     arguments = classic.plain(words)

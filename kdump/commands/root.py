@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump import __version__
 from kdump.command_line.limit_options import CACHE, JOBS, MAX_BATCH_BYTES, RAW_OUTPUT
 from kdump.commands.classic import COMPAT, classic
 from kdump.dump_log_segments import DEFAULT_MAX_MESSAGE_SIZE, Options
@@ -93,7 +92,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         from kdump import kernel
 
-        click.echo(f"kdump, version {__version__} (kernel: {kernel.build()})")
+        click.echo(kernel.version())
         ctx.exit()
 
 

@@ -71,6 +71,13 @@ def reserve(file: int, size: int) -> None:
         records.reserve(file, size)
 
 
+def version() -> str:
+    """Return the line of ``kdump --version``."""
+    from kdump import __version__
+
+    return f"kdump, version {__version__} (kernel: {build()})"
+
+
 def build() -> str:
     """Return for people whether the kernel is compiled, or why it is not used."""
     return "compiled" if COMPILED else f"none, {_ABSENCE}"
