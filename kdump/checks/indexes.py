@@ -237,9 +237,9 @@ class IndexCheck:
         offsets, times = self.offsets.index, self.times.index
         if self.files.index is None or self.files.timeindex is None:
             return
-        if (offsets.zero_tail or times.zero_tail) and not _is_pair(len(offsets.data), len(times.data)):
+        if (offsets.zero_tail or times.zero_tail) and not _is_pair(offsets.size, times.size):
             text = (
-                f"zeros follow the entries, but {len(offsets.data)} bytes here and {len(times.data)} bytes of "
+                f"zeros follow the entries, but {offsets.size} bytes here and {times.size} bytes of "
                 "time index are not a pair that a broker preallocates: a last entry may have been zeroed"
             )
             yield remark(self.files.beside("index"), Code.PREALLOCATION, text)

@@ -244,7 +244,7 @@ class OffsetIndexCheck(IndexFileCheck):
             for slot in unread:
                 text = "points past the last whole batch"
                 self.faults[slot] = Fault(Code.BEYOND_THE_LOG, text, f"below {valid_end}", self.index[slot].position)
-        yield from self.of_size(len(self.index.data), self.index.layout.size)
+        yield from self.of_size(self.index.size, self.index.layout.size)
         yield from self._entries()
         yield from self._remarks(closed=closed)
 

@@ -132,7 +132,7 @@ class TimeIndexCheck(IndexFileCheck):
                 text = f"names an offset beyond the log, which ends at offset {self._previous_last}"
                 expected = f"at most {self._previous_last}"
                 self.faults[slot] = Fault(Code.BEYOND_THE_LOG, text, expected, self.index[slot].offset)
-        yield from self.of_size(len(self.index.data), self.index.layout.size)
+        yield from self.of_size(self.index.size, self.index.layout.size)
         yield from self.entries()
         yield from self._remarks()
         if readable:

@@ -16,7 +16,9 @@ TIME_INDEX: Final = "timeindex"
 TXN_INDEX: Final = "txnindex"
 PRODUCER_SNAPSHOT: Final = "snapshot"
 KRAFT_SNAPSHOT: Final = "checkpoint"
-INDEXES: Final = (INDEX, TIME_INDEX, TXN_INDEX)
+PREALLOCATED: Final = (INDEX, TIME_INDEX)
+"""The suffixes of files that end with zeros while a broker writes them."""
+INDEXES: Final = (*PREALLOCATED, TXN_INDEX)
 SIBLINGS: Final = (*INDEXES, PRODUCER_SNAPSHOT)
 """The suffixes of the files beside a segment."""
 

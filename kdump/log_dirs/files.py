@@ -162,6 +162,17 @@ def read_file(files: Files, path: str) -> bytes:
         return read_whole(source)
 
 
+def read_index(files: Files, path: str) -> bytes:
+    """Return the bytes of an ``.index`` or ``.timeindex``. A hole at its end, which Kafka preallocates, is not read."""
+    with files.open(path) as source:
+        hole = next_hole(source, 0)
+        if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):
+            return read_whole(source)
+        from kdump.formats.sparse_index import BeforeHole  # many commands read no index
+
+        return BeforeHole.of(source.read(0, hole), source.size - hole)
+
+
 def read_whole(source: Source) -> bytes:
     """Return all bytes of an open small file, as :func:`read_file` does."""
     if source.size > MOST_WHOLE:

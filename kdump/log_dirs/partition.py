@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from kdump.errors import DamageError, refused
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs import file_names
-from kdump.log_dirs.files import read_file
+from kdump.log_dirs.files import read_file, read_index
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 
@@ -70,7 +70,9 @@ class Segment(NamedTuple):
     def sibling(self, suffix: str) -> bytes | None:
         """Return the content of the file with this suffix, or None if it is absent. Raises UnreadableError."""
         path = self.siblings.get(suffix)
-        return None if path is None else read_file(self.files, path)
+        if path is None:
+            return None
+        return (read_index if suffix in file_names.PREALLOCATED else read_file)(self.files, path)
 
 
 class Partition(NamedTuple):

@@ -50,7 +50,7 @@ class Seeker:
             return None
         index = OffsetIndex(data, base)
         if index.ragged:
-            self._wrong(f"{self._where.siblings['index']}: {len(data)} bytes are not whole entries of 8")
+            self._wrong(f"{self._where.siblings['index']}: {index.size} bytes are not whole entries of 8")
             return OffsetIndex(b"", base)
         return index
 
@@ -92,7 +92,7 @@ class Seeker:
         path = self._where.siblings[TIME_INDEX]
         try:
             if times.ragged:
-                raise WrongIndexError(f"{path}: {len(data)} bytes are not whole entries of {times.layout.size}")
+                raise WrongIndexError(f"{path}: {times.size} bytes are not whole entries of {times.layout.size}")
             before = (-1, base - 1)
             for entry in times:
                 if entry.timestamp <= before[0] or entry.offset <= before[1]:

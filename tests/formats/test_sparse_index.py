@@ -7,6 +7,7 @@ import pytest
 from kdump.errors import UsageError
 from kdump.formats import offset_index, time_index
 from kdump.formats.offset_index import OffsetIndex, OffsetPosition
+from kdump.formats.sparse_index import BeforeHole
 from kdump.formats.time_index import TimeIndex, TimestampOffset
 
 OFFSETS = [OffsetPosition(101, 310), OffsetPosition(107, 655), OffsetPosition(112, 991)]
@@ -49,6 +50,30 @@ def test_a_zero_tail_is_distinguished_from_entries(make):
     assert index[7] == OffsetPosition(100, 0)
     with pytest.raises(IndexError):
         index[8]
+
+
+@pytest.mark.parametrize("hole", [1, 7, 8, 12, 100, 10 << 20])
+@pytest.mark.parametrize(("kind", "data"), [(OffsetIndex, INDEX), (TimeIndex, TIMEINDEX)])
+def test_a_hole_is_the_zeros_that_it_stands_for(kind, data, hole):
+    """The data before a hole ends at any byte: also within an entry."""
+    for end in range(len(data) + 1):
+        whole, some = kind(data[:end] + bytes(hole), 100), kind(BeforeHole.of(data[:end], hole), 100)
+        assert list(some) == list(whole)
+        for name in ("size", "count", "ragged", "filled", "zero_tail"):
+            assert getattr(some, name) == getattr(whole, name), name
+        if hole <= 100:
+            assert list(some.slots()) == list(whole.slots())
+            assert [some[slot] for slot in range(some.count)] == [whole[slot] for slot in range(whole.count)]
+            assert [some.lookup(100 + n, among=some.count) for n in range(20)] == [
+                whole.lookup(100 + n, among=whole.count) for n in range(20)
+            ]
+    assert BeforeHole.of(b"", hole)
+
+
+def test_the_last_entry_is_found_at_every_distance_from_the_end():
+    for tail in (0, 1 << 16, (1 << 16) + 8, (1 << 17) - 8, 1 << 20):
+        assert OffsetIndex(INDEX * 10_000 + bytes(tail), 100).filled == 30_000
+        assert OffsetIndex(bytes(tail), 100).filled == 0
 
 
 def test_a_last_entry_that_ends_in_zero_bytes_is_no_tail():

@@ -11,6 +11,7 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs import files
 from kdump.log_dirs.archives import Extent, Extents, OwnedDescriptor
 from kdump.log_dirs.files import MOST_WHOLE, read_whole
+from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL, LocalFile
 from testing import forge
 from tests.helpers.asking import LINES
@@ -179,3 +180,31 @@ def test_a_sparse_member_of_a_tar_is_read_without_its_holes(tmp_path):
 def test_places_list_holes_as_no_bytes_of_the_disk(tmp_path):
     sparse(tmp_path / "f", {}, FAR)
     assert LOCAL.look(str(tmp_path / "f")).disk_size < 1 << 20
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex"])
+@pytest.mark.parametrize("start", [b"", b"\1" * 24, b"\1" * (3 * PAGE)])
+def test_the_hole_at_the_end_of_an_index_is_not_read(tmp_path, start, suffix):
+    path = tmp_path / f"{LOG[:-4]}.{suffix}"
+    with path.open("wb") as out:
+        out.write(start)
+        out.truncate(10 << 20)
+    (tmp_path / LOG).write_bytes(forge.batch([forge.record(b"k", b"v")]))
+    (found,) = Finder().find([str(tmp_path)])
+    content = found.segments[0].sibling(suffix)
+    assert content.startswith(start)
+    assert len(content) + content.hole == 10 << 20
+    assert len(content) < len(start) + PAGE
+    assert not any(content[len(start) :])
+
+
+def test_a_hole_within_an_index_or_none_is_read(tmp_path):
+    path = tmp_path / f"{LOG[:-4]}.index"
+    with path.open("wb") as out:
+        out.seek(4 * PAGE)
+        out.write(b"\1" * 8)
+    assert files.read_index(LOCAL, str(path)) == path.read_bytes()
+    path.write_bytes(bytes(PAGE))
+    assert files.read_index(LOCAL, str(path)) == bytes(PAGE)
+    path.write_bytes(b"")
+    assert files.read_index(LOCAL, str(path)) == b""
