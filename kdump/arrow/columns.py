@@ -38,8 +38,6 @@ LATEST_MS: Final = 253_402_300_799_999
 
 _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
 _TYPED: Final = frozenset(typed_columns.NAMES)
-_PAYLOADS_DECODED: Final = _TYPED | {DECODED.name}
-"""Columns that are made from record objects."""
 _OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
 _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
 """Columns that compare an offset with a checkpoint: the field of :class:`kdump.rows.selection.SegmentFacts`, Arrow's
@@ -87,8 +85,10 @@ class Rows:
         self._file, self.wanted, self._null_headers, self._typed = file, wanted, null_headers, typed
         self._schema = schema_of(names, typed)
         self._objects = recorded.Objects()
-        needs_objects = any(name in _PAYLOADS_DECODED or name not in _COLUMNS for name in names)
-        self._columns = None if needs_objects else recorded.columns(_fields(names), wanted)
+        decodes = any(name == DECODED.name or name not in _COLUMNS for name in names)
+        self._columns = None
+        if _TYPED.isdisjoint(names) and not (decodes and not found.needs_frame(file.topic)):
+            self._columns = recorded.columns(_fields(names), wanted, stops_at_frames=decodes)
         self._reads_markers = not _OF_CONTROL.isdisjoint(names)
         self._takes_all = {wanted.first_offset, wanted.last_offset, wanted.since, wanted.until} == {None}
         self._constants: dict[str, tuple[object, pa.Array]] = {}
@@ -223,6 +223,8 @@ class Rows:
         """Return decoded records, or a field of their payloads, as JSON text; a text as it is."""
         import pyarrow as pa
 
+        if self._recorded is not self._objects:  # the kernel leaves records that may be decoded to the general path
+            return self._constant(column, None, kind)
         read = found.source(column)
         values = (read(item, record) for item in self._batches for record in item.records)
         return pa.array([None if value is None else json_text.plain(column, value) for value in values], kind)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kdump.kernel.arrow import Buffers
+    from kdump.kernel.lines import Lines
     from kdump.log_reader.filter import Filter
     from kdump.primitives.wire import Bytes
     from kdump.records.magic_2 import Batch
@@ -69,10 +70,19 @@ def _headers(values: Sequence[tuple[Any, ...]], kind: pa.DataType) -> pa.Array:
 class KernelColumns:
     """Well-formed records of magic 2 in the kernel. ``size`` counts the bytes of their batches."""
 
-    def __init__(self, fields: Collection[str], wanted: Filter) -> None:
-        """``fields`` are the fields to keep; of ``wanted`` the bounds of offsets and times count."""
+    def __init__(self, fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> None:
+        """``fields`` are the fields to keep; of ``wanted`` the bounds of offsets and times count.
+
+        With ``stops_at_frames`` no batch is added with a record that may name a schema.
+        """
         from kdump.kernel import arrow
 
+        self._lines: Lines | None = None
+        if stops_at_frames:
+            from kdump.kernel.lines import Lines  # few runs decode
+
+            self._lines = Lines()
+            self._lines.stops_at_frames = True
         self._kernel = arrow.ArrowColumns(
             [name for name in arrow.COLUMNS if name in fields],
             _bounds(wanted.first_offset, wanted.last_offset),
@@ -103,7 +113,12 @@ class KernelColumns:
         if batch.count == 0:
             return True
         payload = self._payload(batch)
-        return payload is not None and self._kernel.add(*payload, batch.header)
+        if payload is None:
+            return False
+        lines = self._lines
+        if lines is not None and not (lines.begin(*payload, batch.header, ()) and lines.sound()):
+            return False
+        return self._kernel.add(*payload, batch.header)
 
     def are_sound(self, batch: Batch) -> bool:
         """Return whether all records of a batch are well-formed; none is added."""
@@ -151,8 +166,8 @@ def _bounds(first: int | None, last: int | None) -> tuple[int, int]:
     return -INT64_END if first is None else first, INT64_END - 1 if last is None else last
 
 
-def columns(fields: Collection[str], wanted: Filter) -> KernelColumns | None:
+def columns(fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> KernelColumns | None:
     """Return columns of these fields; None without the kernel, or for a bound beyond 64 bits."""
     bounds = (wanted.first_offset, wanted.last_offset, wanted.since, wanted.until)
     fit = all(bound is None or -INT64_END < bound < INT64_END for bound in bounds)
-    return KernelColumns(fields, wanted) if kernel.COMPILED and fit else None
+    return KernelColumns(fields, wanted, stops_at_frames=stops_at_frames) if kernel.COMPILED and fit else None

@@ -9,6 +9,8 @@ import pytest
 from pyarrow import parquet
 
 import kdump
+from kdump import kernel
+from kdump.arrow import recorded
 from kdump.arrow.typed import array, arrow_type
 from kdump.schemas.avro_schema import parse
 from kdump.schemas.shapes import Leaf, avro_shape
@@ -193,3 +195,25 @@ def test_nothing_and_nulls_of_every_type():
         kind = arrow_type(shape, engine)
         assert array(shape, kind, []).type == kind
         assert array(shape, kind, [None, (None,) * len(ORDER["fields"])]).null_count == 1
+
+
+@pytest.mark.parametrize("columns", [None, ["offset", "decoded"], ["value.id"], ["decoded", "value", "value.id"]])
+def test_payloads_without_frames_are_columns_of_the_kernel(logs, monkeypatch, columns):
+    plain = [(b"k%d" % number, None if number % 3 else b"plain %d" % number) for number in range(20)]
+    folder(logs, "mixed", *plain, (b"k", payload(ORDER, VALUE, 2)), *plain)
+    folder(logs, "plain", *plain)
+    found = {}
+    for is_compiled in (True, False):
+        for topic in ("mixed", "plain"):
+            with monkeypatch.context() as patched:
+                if not is_compiled:
+                    patched.setattr(recorded, "columns", lambda *_, **__: None)
+                elif topic == "plain" and kernel.COMPILED:
+                    patched.setattr(recorded.Objects, "add", None)
+                log = kdump.open(str(logs), topic=topic, decode="auto")
+                found[is_compiled, topic] = log.to_arrow(columns).read_all()
+    for topic in ("mixed", "plain"):
+        assert found[True, topic].equals(found[False, topic])
+    column = "decoded" if columns is None or "decoded" in columns else "value.id"
+    shown = found[True, "mixed"][column].to_pylist()
+    assert [at for at, text in enumerate(shown) if text is not None] == [20]
