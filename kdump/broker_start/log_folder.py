@@ -160,18 +160,20 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     folder.epochs  # noqa: B018  the broker reads this file first
     _check_names(folder)
     _check_folders(folder)
+    blocked = _snapshot_folders(folder)
     outcome = log_loader.dry_run(
         folder.partition,
         clean=how.clean or folder.parsed.state == file_names.DELETE_FOLDER,
         recovery_point=how.recovery_point,
         log_start=how.log_start,
         interval=how.interval,
-        sound_end=how.sound_end,
-        searches_bases=how.release.searches_bases,
+        sound_end=None if blocked else how.sound_end,
+        snapshot_folders=blocked,
+        rules=log_loader.LoaderRules(how.release.searches_bases, how.release.forgives_io),
     )
     if outcome.fails is not None:
-        raise StopsError(StartCause(code=outcome.fails.code, file=outcome.fails.file, text=outcome.fails.text))
-    _check_snapshots(folder, outcome)
+        cause = StartCause(code=outcome.fails.code, file=outcome.fails.file, text=outcome.fails.text)
+        raise StopsError(cause, is_io=outcome.fails.is_io)
     metadata = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
     return _result(folder, how, outcome, None if metadata is None else metadata.topic_id)
 
@@ -222,16 +224,14 @@ def _check_folders(folder: LogFolder) -> None:
                 raise StopsError(cause, is_io=True)
 
 
-def _check_snapshots(folder: LogFolder, outcome: log_loader.Outcome) -> None:
-    """Raise StopsError for a folder with the name of a producer snapshot that the broker writes after loading."""
-    ends = {outcome.log_end_offset}
-    if outcome.recovered:
-        ends |= {each.base_offset for each in folder.partition.segments if each.name in outcome.recovered[1:]}
-    for end in ends:
-        entry = folder.inside.get(f"{end or 0:020}.{file_names.PRODUCER_SNAPSHOT}")
-        if entry is not None and entry.is_folder:
-            cause = StartCause(code=Code.SNAPSHOT_UNREADABLE, file=folder.shown(entry.name), text="Is a directory")
-            raise StopsError(cause, is_io=True)
+def _snapshot_folders(folder: LogFolder) -> frozenset[int]:
+    """Return the offsets of folders that have the name of a producer snapshot."""
+    stems = (
+        entry.name.removesuffix(f".{file_names.PRODUCER_SNAPSHOT}")
+        for entry in folder.inside.values()
+        if entry.is_folder and entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}")
+    )
+    return frozenset(int(stem) for stem in stems if file_names.is_padded(stem))
 
 
 def _result(folder: LogFolder, how: Loading, outcome: log_loader.Outcome, topic_id: bytes | None) -> LogStart:

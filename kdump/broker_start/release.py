@@ -41,6 +41,11 @@ class StartRelease(NamedTuple):
         return self.number >= (4, 1)
 
     @property
+    def forgives_io(self) -> bool:
+        """Whether recovery empties a segment if it cannot write a file beside it (``LogLoader.recoverLog``)."""
+        return self.number >= (4, 0)
+
+    @property
     def ends_leaderships(self) -> bool:
         """Whether all partitions of a killed broker lose their leader when it registers again (measured)."""
         return self.number >= (4, 0)

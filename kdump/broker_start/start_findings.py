@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
     from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
+    from kdump.recovery.segment_end import Cut
 
 EPOCHS: Final = "leader epochs"
 NO_START: Final = "a broker does not start: "
@@ -58,6 +59,8 @@ class LogEvidence(NamedTuple):
     """The base offset of the first segment."""
     is_reported: bool = False
     """Whether the check has a finding on the missing end of the log."""
+    cuts_are_reported: bool = False
+    """Whether the check has a finding on what recovery removes."""
     recovers: bool = False
     """Whether a finding of the check advises to let the broker recover the log."""
 
@@ -433,6 +436,9 @@ class _StartFindings:
                 advice=ADVICE[Code.SWAPPED],
                 commands=(swaps_aside(cut.replaced_by or cut.file),),
             )
+        others = [cut for cut in log.cuts if cut.code is not Code.SWAPPED]
+        if sum(cut.records for cut in others) and not facts.cuts_are_reported:
+            yield self._cut(log, others, name)
         yield from self._hidden(log, facts)
         for cause in log.causes:
             if cause.code is Code.CLEANED_DISCARDS_SWAP:
@@ -462,6 +468,24 @@ class _StartFindings:
                 missing=most - end,
                 advice=self._elsewhere(log),
             )
+
+    def _cut(self, log: LogStart, cuts: list[Cut], name: str) -> Finding:
+        """Report what recovery removes from a log whose batches are valid."""
+        first = next((cut for cut in cuts if cut.blocked_by is not None), cuts[0])
+        records = sum(cut.records for cut in cuts)
+        is_blocked = first.blocked_by is not None
+        folder = shell_path(log.path or "")
+        return Finding(
+            level=Level.LOG,
+            file=first.blocked_by or first.file,
+            kind=first.code,
+            text=f"a start truncates or deletes {many(len(cuts), 'segment')} of {name}: {many(records, 'record')} "
+            f"would go, and the log would end at {log.log_end_offset} ({first.reason})",
+            offset=first.first_offset,
+            loses=records,
+            advice="Move the folder away before a broker starts." if is_blocked else "Salvage the records first.",
+            commands=(aside(first.blocked_by) if first.blocked_by is not None else salvage([folder]),),
+        )
 
     def _of_another_topic(self, log: LogStart, where: str, name: str) -> Finding:
         """Report a folder with the id of another topic that has a partition of this number on this broker too.

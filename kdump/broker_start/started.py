@@ -204,6 +204,7 @@ def _facts(
         if result is None or part.topic is None:
             continue
         is_reported = any(one.code in {Code.HIGH_WATERMARK, Code.RECOVERY} and one.is_grave for one in result.findings)
+        cuts = any(one.code == Code.RECOVERY and one.is_grave for one in result.findings)
         recovers = any(one.code == Code.CLEAN_MARKER for one in result.findings)
         evidence = dict(result.reaches)
         if not result.size and part.partition is not None and not leftover_of(part):
@@ -211,7 +212,9 @@ def _facts(
         base = min((each.base_offset or 0 for each in part.segments), default=0)
         yield (
             shown,
-            LogEvidence(result.start, result.end, result.size, evidence, result.begins, base, is_reported, recovers),
+            LogEvidence(
+                result.start, result.end, result.size, evidence, result.begins, base, is_reported, cuts, recovers
+            ),
         )
 
 

@@ -79,6 +79,22 @@ class _Recovered(NamedTuple):
     next_offset: int
     indexed: int = 0
     code: Code = Code.BAD_BATCH
+    blocked_by: str | None = None
+
+
+class LoaderRules(NamedTuple):
+    """The rules that differ between releases; the defaults are those of the newest."""
+
+    searches_bases: bool = True
+    """Whether an offset is searched by the base offsets of batches (from 4.1 on, KAFKA-18989), not by the last ones."""
+    forgives_io: bool = True
+    """Whether recovery empties a segment if it cannot write a file beside it (from 4.0 on).
+
+    Before, the log dir goes offline.
+    """
+
+
+NEWEST_RULES: Final = LoaderRules()
 
 
 def dry_run(
@@ -89,22 +105,24 @@ def dry_run(
     log_start: int = 0,
     interval: int = DEFAULT_INTERVAL,
     sound_end: int | None = None,
-    searches_bases: bool = True,
+    snapshot_folders: frozenset[int] = frozenset(),
+    rules: LoaderRules = NEWEST_RULES,
 ) -> Outcome:
     """Return the result of a start for a partition, whose segments include ``.swap`` files.
 
     ``clean``: the broker had a clean shutdown. ``recovery_point`` and ``log_start`` come from the checkpoints of the
     log dir. ``interval`` is index.interval.bytes. ``sound_end`` is the next offset of a log whose batches are known to
-    be valid: it is not read again. ``searches_bases``: the release searches an offset by the base offsets of batches
-    (from 4.1 on, KAFKA-18989), not by their last offsets. Raises UnreadableError.
+    be valid: it is not read again. ``snapshot_folders`` are the offsets of producer snapshots whose names are those of
+    folders: a broker cannot write them. Raises UnreadableError.
     """
     snapshots = set() if sound_end is not None else _snapshots(partition)  # a valid log needs none
-    start = _Start(interval, log_start, snapshots, sound_end, searches_bases)
+    start = _Start(interval, log_start, snapshots, sound_end, rules)
+    start.snapshot_folders = snapshot_folders
     fails: LoadFailure | None = None
     end, begin = log_start, log_start
     swaps = Swaps([], [], [])
     try:
-        swaps = after_swaps(partition, searches_bases)
+        swaps = after_swaps(partition, rules.searches_bases)
         left = [each if _is_padded(each) else _Empty.of(each) for each in swaps.segments]
         start.cuts += swaps.cuts
         left = start.load(left)
@@ -122,6 +140,8 @@ def dry_run(
             if start.snapshots or not clean:
                 start.replay(left, end)
             start.find_end(left[-1], end)
+        if left:
+            start.write_snapshot(left[-1], end)
     except FailsError as failed:
         fails = failed.failure
     return Outcome(
@@ -145,14 +165,15 @@ class _Start:
         log_start: int,
         snapshots: set[int],
         sound_end: int | None,
-        searches_bases: bool,
+        rules: LoaderRules,
     ) -> None:
         self.interval, self.log_start, self.snapshots = interval, log_start, snapshots
-        self.sound_end, self.searches_bases = sound_end, searches_bases
+        self.sound_end, self.rules = sound_end, rules
         self.hidden_by: str | None = None
         self.read: list[Segment] = []
         self.cuts: list[Cut] = []
         self.splits: list[str] = []
+        self.snapshot_folders: frozenset[int] = frozenset()
         self._done: dict[int, _Recovered] = {}
 
     def load(self, segments: list[Segment]) -> list[Segment]:
@@ -186,14 +207,21 @@ class _Start:
         if self.replay(before, base_of(each)) and loading and before:
             self.find_end(before[-1], base_of(each))  # later segments are not loaded yet
         try:
+            self.write_snapshot(each, base_of(each))
             done = _recover(each, self.interval)
+            self.write_snapshot(each, done.next_offset)
         except _BackwardsError as reason:
             if loading:
                 raise FailsError(f"{each.name}: {reason}", each.name, Code.OFFSET_REFUSED) from None
             done = _Recovered(0, str(reason), base_of(each), code=Code.OFFSETS_GO_BACK)
+        except FailsError as reason:
+            if loading or not reason.failure.is_io or not self.rules.forgives_io:
+                raise
+            text = "recovery empties a segment if it cannot write a file beside it"
+            done = _Recovered(0, text, base_of(each), code=reason.failure.code, blocked_by=reason.failure.file)
         self._done[base_of(each)] = done
         self.snapshots.add(done.next_offset)
-        self.cut(each, done.valid, done.reason, done.code)
+        self.cut(each, done.valid, done.reason, done.code, done.blocked_by)
         return done.valid < each.size
 
     def recover_from(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
@@ -216,12 +244,19 @@ class _Start:
                 return segments[: number + 1]
         return segments
 
-    def cut(self, each: Segment, position: int, reason: str, code: Code) -> None:
+    def cut(self, each: Segment, position: int, reason: str, code: Code, blocked_by: str | None = None) -> None:
         """Note the loss if a segment is truncated at byte ``position``."""
         if position < each.size:
             begin = each.start
             others = (cut for cut in self.cuts if cut.file != each.name or not 0 <= cut.position - begin < each.size)
-            self.cuts = [*others, lost(each, position, reason)._replace(code=code)]
+            self.cuts = [*others, lost(each, position, reason)._replace(code=code, blocked_by=blocked_by)]
+
+    def write_snapshot(self, beside: Segment, offset: int) -> None:
+        """Raise FailsError if a folder has the name of the producer snapshot that a broker writes at ``offset``."""
+        if offset in self.snapshot_folders and offset > self.log_start:
+            name = f"{offset:0{STEM}}.{file_names.PRODUCER_SNAPSHOT}"
+            path = beside.files.shown(posixpath.join(posixpath.dirname(beside.path), name))
+            raise FailsError("Is a directory", path, Code.SNAPSHOT_UNREADABLE, is_io=True)
 
     def keep_snapshots(self, segments: list[Segment]) -> None:
         """Drop producer snapshots that belong to no segment, except the newest (``removeStraySnapshots``)."""
@@ -283,7 +318,7 @@ class _Start:
             return known.next_offset
         if self.sound_end is not None and each in self.read:
             return self.sound_end
-        found = read_next_offset(each, self.searches_bases)
+        found = read_next_offset(each, self.rules.searches_bases)
         if found is None:
             self.hidden_by = each.files.shown(each.siblings[file_names.INDEX]) if each.size else None
         return base_of(each) if found is None else found

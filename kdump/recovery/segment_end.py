@@ -38,24 +38,30 @@ class Cut(NamedTuple):
     """The ``.swap`` file that replaces these bytes."""
     superseded: int = 0
     """The number of these records that compaction removes too: aborted ones, and those with a newer value."""
+    blocked_by: str | None = None
+    """The folder whose name is that of a file that recovery writes."""
     is_replaced_by_nothing: bool = False
     """Whether the ``.swap`` file is empty, as a power failure leaves it."""
 
 
 class LoadFailure(NamedTuple):
-    """The reason why a broker does not load a log, and the file at which it throws."""
+    """The reason why a broker does not load a log, and the file at which it throws.
+
+    ``is_io``: with an IOException, which takes the log dir offline.
+    """
 
     text: str
     file: str
     code: Code
+    is_io: bool = False
 
 
 class FailsError(Exception):
     """The broker throws and does not load the log."""
 
-    def __init__(self, text: str, file: str, code: Code) -> None:
+    def __init__(self, text: str, file: str, code: Code, *, is_io: bool = False) -> None:
         super().__init__(text)
-        self.failure = LoadFailure(text, file, code)
+        self.failure = LoadFailure(text, file, code, is_io)
 
 
 def base_of(each: Segment) -> int:

@@ -511,3 +511,52 @@ def test_a_log_dir_without_the_metadata_log_is_not_all_of_its_broker(broker):
     (start,) = [line for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "start"]
     assert (start["starts"], start["offlineLogDirs"]) == (None, ["d2"])
     assert b"DO NOT START" not in kdump("check", "d2", cwd=broker).stdout
+
+
+@pytest.fixture
+def killed(broker):
+    """The same after a kill: idem-0 has three segments of two records, and its recovery point is that of the second."""
+    for name in DIRS:
+        (broker / name / ".kafka_cleanshutdown").unlink()
+    for base in (2, 4):
+        log = broker / "d2" / "idem-0" / f"{base:020}.log"
+        log.write_bytes(records(b"a", base=base) + records(b"b", base=base + 1))
+        log.with_suffix(".index").write_bytes(b"")
+    (broker / "d2" / "recovery-point-offset-checkpoint").write_text("0\n1\nidem 0 2\n")
+    return broker
+
+
+@pytest.mark.parametrize(
+    ("release", "offset", "offline", "outcome"),
+    [
+        ("4.4.0", 0, [], ("recovered", 0, 6)),
+        ("4.4.0", 2, ["d2"], ("offline", None, None)),
+        ("4.4.0", 4, [], ("truncated", 0, 2)),
+        ("4.2.2", 4, [], ("truncated", 0, 2)),
+        ("4.4.0", 6, [], ("truncated", 0, 4)),
+        ("4.4.0", 5, [], ("recovered", 0, 6)),
+        ("3.9.2", 2, ["d2"], ("offline", None, None)),
+        ("3.9.2", 4, ["d2"], ("offline", None, None)),
+        ("3.9.2", 6, ["d2"], ("offline", None, None)),
+    ],
+)
+def test_a_folder_with_the_name_of_a_snapshot_that_recovery_writes(killed, release, offset, offline, outcome):
+    """Since 4.0 recovery takes each IOException for corruption: it empties the segment and deletes later ones."""
+    (killed / "d2" / "idem-0" / f"{offset:020}.snapshot").mkdir()
+    start, logs = started(killed, release=release)
+    assert (start["starts"], [each[-2:] for each in start["offlineLogDirs"]]) == (True, offline)
+    assert logs["idem", 0, "idem-0"] == outcome
+
+
+def test_a_folder_with_the_name_of_the_snapshot_at_the_end_after_a_clean_stop(broker):
+    (broker / "d2" / "idem-0" / f"{2:020}.snapshot").mkdir()
+    start, _ = started(broker)
+    assert [each[-2:] for each in start["offlineLogDirs"]] == ["d2"]
+
+
+def test_what_recovery_empties_for_a_folder_is_a_loss_with_a_command(killed):
+    (killed / "d2" / "idem-0" / f"{4:020}.snapshot").mkdir()
+    done = kdump("check", "d1", "d2", cwd=killed)
+    assert done.returncode == 3
+    assert "broker 1 starts, but loses 4 records: " in done.stdout.decode()
+    assert "mv d2/idem-0/00000000000000000004.snapshot d2.aside/idem-0/" in done.stdout.decode()

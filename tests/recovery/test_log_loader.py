@@ -5,6 +5,7 @@ import pytest
 from kdump.formats import offset_index
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.recovery import log_loader
+from kdump.recovery.log_loader import LoaderRules
 from testing import forge
 from testing.processes import kdump
 
@@ -163,7 +164,8 @@ def test_an_offset_that_goes_back_at_the_end_is_found_by_release(tmp_path, by_ba
         + one(0)
     )
     files[f"{0:020}.index"] = offset_index.encode([(2, SIZE)], 0)
-    assert start(tmp_path, files, clean=True, indexed=False, searches_bases=by_base).log_end_offset == end
+    rules = LoaderRules(searches_bases=by_base)
+    assert start(tmp_path, files, clean=True, indexed=False, rules=rules).log_end_offset == end
 
 
 def test_an_empty_swap_replaces_the_segment_that_it_is_named_for(tmp_path):

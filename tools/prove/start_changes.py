@@ -291,7 +291,7 @@ def odd_name(scene: Scene) -> str | None:
 def log_folder(scene: Scene) -> str | None:
     """A folder has the name of a file of a segment."""
     log = scene.log(newest=scene.rng.random() < 0.5)
-    target = log.with_suffix(scene.rng.choice([".log", ".index", ".timeindex", ".snapshot"]))
+    target = log.with_suffix(scene.rng.choice([".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".snapshot"]))
     if target.exists():
         target.unlink()
     target.mkdir()
