@@ -312,6 +312,10 @@ def add(options: list[Decorator]) -> Decorator:
     return decorate
 
 
+FILTER_NAMES: Final = tuple(str(one.name) for one in click.command()(add(FILTERS)(lambda: None)).params)
+"""The parameters of FILTERS."""
+
+
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
     """Return a Wanted of ``more`` and of PARTITIONS, LIMITS, REMOTE, ``leftovers``, removed from ``options``."""
     return Wanted(
@@ -423,25 +427,6 @@ def _secret(file: str | None) -> bytes:
             f"openssl rand -hex 32 > FILE makes one for --redact-key FILE"
         )
     return found
-
-
-FILTER_NAMES: Final = (
-    "offset",
-    "since",
-    "until",
-    "tz",
-    "keys",
-    "greps",
-    "grep_in",
-    "headers",
-    "producer_ids",
-    "epochs",
-    "types",
-    "transactional",
-    "isolation",
-    "out_of_order",
-)
-"""The parameters of FILTERS."""
 
 
 def _release(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
