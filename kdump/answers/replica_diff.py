@@ -11,8 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.collector import once
-from kdump.answers.epoch_lineage import lineage
-from kdump.answers.log_copy import LogCopy, differences
+from kdump.answers.log_copy import LogCopy, differences, lineage
 from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.errors import Reporter, UnreadableError, many
 from kdump.primitives.encodings import to_text
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
-    from kdump.answers.epoch_lineage import Lineage
-    from kdump.answers.log_copy import Difference, HeldRecord
+    from kdump.answers.log_copy import Difference, HeldRecord, Lineage
     from kdump.answers.question import Asking
     from kdump.primitives.processes import Workers
 

@@ -5,8 +5,8 @@ The steps, in order:
 - ``volumes``: ``survey()`` finds the log dirs, their ids, partitions, checkpoints and copies of the metadata log.
 - ``metadata``: ``found()`` returns the image of the lost cluster (``ClusterImage``), from the metadata log or,
   without one, from folders and ``partition.metadata``.
-- ``plan``: ``choose(volumes, image)`` returns a ``PartitionPlan`` (``planned``) for each partition of that image.
-  ``one_partition`` plans one, with ``copy_scan`` (the valid batches of a copy), ``merging`` and ``offset_ranges``.
+- ``plan``: ``choose(volumes, image)`` returns a ``PartitionPlan`` (``partition_plan``) for each partition of that
+  image. ``one_partition`` plans one, with ``copy_scan`` (the valid batches of a copy) and ``merging``.
 - ``nodes``: the new nodes, and the replicas of each.
 - ``coordinators``: groups and transactions of the new cluster; the number of partitions of the coordinators' topics.
 - ``first_start``: data that the new brokers delete or hide at their first start, with the warnings about it.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.release import StartRelease
     from kdump.rebuild.metadata import LostCluster
     from kdump.rebuild.nodes import Listeners, NewNode, Replicas
-    from kdump.rebuild.planned import PartitionPlan
+    from kdump.rebuild.partition_plan import PartitionPlan
     from kdump.rebuild.volumes import VolumeFolder, Volumes
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import Collector
     from kdump.answers.transactional_ids import TransactionalId
     from kdump.errors import UnreadableError
-    from kdump.rebuild.planned import PartitionPlan
+    from kdump.rebuild.partition_plan import PartitionPlan
     from kdump.rebuild.volumes import VolumeFolder
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from kdump.output.access import Access
-    from kdump.rebuild.planned import LeftOutBytes, PartitionPlan, PlannedPiece, PlannedSegment, SeenFile
+    from kdump.rebuild.partition_plan import LeftOutBytes, PartitionPlan, PlannedPiece, PlannedSegment, SeenFile
     from kdump.rebuild.volumes import VolumeFolder
 
 UNKNOWN: Final = "unknown-topics"

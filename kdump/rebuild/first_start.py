@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kdump.errors import UnreadableError
     from kdump.rebuild.coordinators import Coordinators, RebuiltTransaction
     from kdump.rebuild.metadata import ClusterChange, LostCluster, NewCluster
-    from kdump.rebuild.planned import PartitionPlan
+    from kdump.rebuild.partition_plan import PartitionPlan
     from kdump.rebuild.volumes import VolumeFolder, Volumes
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import pairwise, starmap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.answers.epoch_lineage import Lineage
+from kdump.answers.log_copy import Lineage
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
@@ -17,9 +17,8 @@ from kdump.log_dirs.partition import Segment
 from kdump.log_salvage.epoch_history import NEVER, EpochHistory, noted
 from kdump.log_salvage.valid_batches import UNREADABLE
 from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, has_gap, history
-from kdump.rebuild.merging import MergedLog, TakenSpan
-from kdump.rebuild.offset_ranges import OffsetSpan, OffsetSpans
-from kdump.rebuild.planned import (
+from kdump.rebuild.merging import MergedLog, OffsetSpan, OffsetSpans, TakenSpan
+from kdump.rebuild.partition_plan import (
     LOST,
     MERGED,
     PARTIAL,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.rebuild.planned import PartitionPlan
+    from kdump.rebuild.partition_plan import PartitionPlan
     from kdump.rebuild.volumes import VolumeFolder, Volumes
 
 

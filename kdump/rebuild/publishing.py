@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.rebuild.cluster import RebuiltCluster
     from kdump.rebuild.metadata import LostCluster, NewCluster
     from kdump.rebuild.nodes import NewNode, Replicas
-    from kdump.rebuild.planned import PartitionPlan
+    from kdump.rebuild.partition_plan import PartitionPlan
     from kdump.rebuild.volumes import Volumes
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from kdump import kernel
-from kdump.answers.epoch_lineage import lineage
 from kdump.answers.explain import sightings
 from kdump.answers.explain.evidence import PartitionEvidence, TopicHistory
 from kdump.answers.groups.collector import LogEnds
+from kdump.answers.log_copy import lineage
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.offsets import Offsets
 from kdump.answers.producers import Producers

@@ -16,7 +16,7 @@ from testing import forge
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kdump.rebuild.planned import PartitionPlan
+    from kdump.rebuild.partition_plan import PartitionPlan
 
 TOPIC_ID = b"1" * 16
 

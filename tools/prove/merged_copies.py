@@ -20,7 +20,7 @@ from kdump.formats import partition_metadata
 from kdump.formats.partition_metadata import PartitionMetadata
 from kdump.rebuild import one_partition
 from kdump.rebuild.one_partition import WantedPartition
-from kdump.rebuild.planned import PartitionPlan
+from kdump.rebuild.partition_plan import PartitionPlan
 from kdump.rebuild.volumes import survey
 from testing import forge
 from tools import arguments

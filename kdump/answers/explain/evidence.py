@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.answers.epoch_lineage import lineage
 from kdump.answers.explain.sightings import Sightings, find_ends, look, newest_of_keys
+from kdump.answers.log_copy import lineage
 from kdump.answers.log_dir_pass import first_segment
 from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.producer_state import ProducerReplay
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import Place
-    from kdump.answers.epoch_lineage import Lineage
     from kdump.answers.explain.sightings import Sighting
+    from kdump.answers.log_copy import Lineage
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.events import Event
     from kdump.log_dirs.file_names import Name

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from kdump.rebuild.offset_ranges import OffsetSpan, OffsetSpans
+from kdump.rebuild.merging import OffsetSpan, OffsetSpans
 
 
 def made(random: Random, count: int) -> list[OffsetSpan]:
