@@ -84,8 +84,9 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
       kdump rebuild-cluster VOLUME... --out D --node 1@a:9092/9093 --node 2@b:9092
       kdump rebuild-cluster VOLUME... --out DIR --release 4.3.1 --topic 'orders*'
 
-    VOLUME is a log dir of a broker or controller, or a folder of log dirs: give all that are left of the cluster, also
-    damaged ones. They are opened read-only. Brokers of ZooKeeper are read, too; the new cluster is one of KRaft.
+    VOLUME is a log dir of a broker or controller, or a folder of log dirs: give all that are left of the cluster,
+    also damaged ones. They are opened read-only, from local disks: extract archives first. Brokers of ZooKeeper are
+    read, too; the new cluster is one of KRaft.
 
     DIR gets a log dir node-ID for each node, with all topics, configs, ACLs, SCRAM users, quotas, offsets and
     transactions that are left; node-ID.properties with the lines that server.properties needs; account.json with the

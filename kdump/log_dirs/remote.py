@@ -68,6 +68,12 @@ def as_written(path: str) -> tuple[Files, str]:
     return place(path)
 
 
+def is_remote(path: str) -> bool:
+    """Return whether a path is a URI of a store that Arrow opens."""
+    found = _URI.match(path)
+    return found is not None and found["scheme"] in _SCHEMES - {"file"}
+
+
 def without_secret(path: str) -> str:
     """Return a path or URI without its credentials and options, for messages."""
     return path if _URI.match(path) is None else re.sub(r"//[^/@]*@", "//", path.partition("?")[0])

@@ -11,16 +11,18 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from kdump.errors import RAISING, Reporter, UnreadableError, UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA_TOPIC
-from kdump.log_dirs import file_names
+from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import Partition
+from kdump.log_dirs.remote import is_remote, without_secret
+from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -145,10 +147,13 @@ def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
     """Find the log dirs of one cluster in volumes: log dirs, or folders of them.
 
     ``report`` gets a note for each invalid small file, and each error of reading. Raises UsageError for a file, for
-    volumes without a log dir, and for log dirs of several clusters.
+    archives and stores, for volumes without a log dir, and for log dirs of several clusters.
     """
-    found = tuple(_Survey(report).log_dirs(paths))
+    search = _Survey(report)
+    found = tuple(search.log_dirs(paths))
     if not found:
+        if search.failed:
+            raise search.failed[0]
         raise UsageError(
             f"{', '.join(paths)}: no log dir is in it or in the folders below (a folder with meta.properties, or with "
             "folders such as orders-0): name the folders of log.dirs"
@@ -167,27 +172,62 @@ def _one_cluster(found: Iterable[Volume]) -> None:
         raise UsageError(f"the volumes are of {len(paths)} clusters: {clusters}: name those of one cluster")
 
 
+def _refuse(path: str, entry: Entry | None) -> NoReturn:
+    """Raise UsageError for a file, an archive, a path in one or a URI, UnreadableError for a path without a file.
+
+    A rebuild verifies files and then copies them, and notices those that change. For that it needs local files.
+    """
+    local = "a rebuild copies from local disks"
+    name, held = (path, entry) if entry is not None else _outermost(path)
+    if held is not None:
+        with LOCAL.open(name) as source:
+            found = archive_formats.format_of(source.read(0, archive_formats.HEAD))
+        if found is None:
+            raise UsageError(f"{name} is a file: name a log dir, or a folder of log dirs")
+        extract = f"{'unzip' if found == archive_formats.ZIP else 'tar -xf'} {shell_path(name)}"
+        raise UsageError(f"{name} is an archive, and {local}: extract it ({extract}), and name the extracted folder")
+    if is_remote(path):
+        raise UsageError(f"{without_secret(path)} is in a store, and {local}: copy it, and name the copy")
+    raise UnreadableError(path, "No such file or directory")
+
+
+def _outermost(path: str) -> tuple[str, Entry | None]:
+    """Return the first part of a path before a colon that is a file, and its entry; None without one."""
+    at = path.find(":")
+    while at > 0:
+        entry = LOCAL.look(path[:at])
+        if entry is not None and not entry.is_folder:
+            return path[:at], entry
+        at = path.find(":", at + 1)
+    return path, None
+
+
 class _Survey:
     """A search through folders that follows links and lists each folder once."""
 
     def __init__(self, report: Reporter) -> None:
-        self._note, self._fail = report.note, report.fail
+        self.failed: list[UnreadableError] = []
+        """The reported errors."""
+        self._note, self._report = report.note, report
         self._finder = Finder(Wanted(siblings=True, log_dirs=True))
-        self._states = LogDirStates(Reporter(report.note, fail=report.fail))
+        self._states = LogDirStates(Reporter(report.note, fail=self._fail))
         self._seen: set[object] = set()
+
+    def _fail(self, error: UnreadableError) -> None:
+        self.failed.append(error)
+        self._report.fail(error)
 
     def log_dirs(self, paths: Sequence[str]) -> Iterator[Volume]:
         for path in paths:
             try:
                 entry = LOCAL.look(path)
-                if entry is None:
-                    raise UnreadableError(path, "No such file or directory")
+                if entry is None or not entry.is_folder:
+                    _refuse(path, entry)
             except UnreadableError as error:
                 self._fail(error)
                 continue
-            if not entry.is_folder:
-                raise UsageError(f"{path} is a file: name a log dir, or a folder of log dirs")
-            yield from self._below(entry)
+            if entry is not None:
+                yield from self._below(entry)
 
     def _below(self, folder: Entry) -> Iterator[Volume]:
         """Yield the folder if it is a log dir, and the log dirs in it."""

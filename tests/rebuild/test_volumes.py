@@ -1,5 +1,8 @@
 """Log dirs in volumes: which folders count, and whose they are."""
 
+import shlex
+import shutil
+
 import pytest
 
 from kdump.errors import Reporter, UnreadableError, UsageError
@@ -130,8 +133,29 @@ def test_what_is_no_volume_is_refused(tmp_path):
         survey([str(tmp_path / "empty")])
     with pytest.raises(UsageError, match="is a file"):
         survey([str(tmp_path / "file")])
+    missing = str(tmp_path / "missing")
     with pytest.raises(UnreadableError, match="No such file"):
-        survey([str(tmp_path / "missing")])
+        survey([missing])
+    failed = []
+    with pytest.raises(UnreadableError, match="No such file"):  # not "no log dir is in it"
+        survey([missing], Reporter(fail=failed.append))
+    assert [one.path for one in failed] == [missing]
+
+
+@pytest.mark.parametrize(("suffix", "extract"), [("gztar", "tar -xf"), ("xztar", "tar -xf"), ("zip", "unzip")])
+@pytest.mark.parametrize("inside", ["", ":node-1", ":nowhere"])
+def test_an_archive_is_refused_with_the_command_that_extracts_it(tmp_path, suffix, extract, inside):
+    folder(log_dir(tmp_path / "it's" / "node-1") / "orders-0")
+    archive = shutil.make_archive(str(tmp_path / "a bundle"), suffix, tmp_path / "it's")
+    with pytest.raises(UsageError, match="is an archive, and a rebuild copies from local disks") as found:
+        survey([archive + inside])
+    assert f"extract it ({extract} {shlex.quote(archive)})" in str(found.value)
+
+
+def test_a_store_is_refused_without_its_credentials():
+    with pytest.raises(UsageError, match="s3://bucket/volume is in a store") as found:
+        survey(["s3://name:secret@bucket/volume"])
+    assert "secret" not in str(found.value)
 
 
 def test_a_folder_that_links_to_one_above_it_ends(tmp_path):
