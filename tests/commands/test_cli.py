@@ -65,7 +65,7 @@ def test_options_stand_anywhere_and_words_left_over_are_named(segment):
     done = kdump("--files", segment, "other.log", "--print-data-log")
     assert done.returncode == 0
     assert done.stdout == dump(f"--files={segment}", "--print-data-log")
-    assert b"'other.log' is left over" in done.stderr
+    assert b"'other.log' is an extra word" in done.stderr
 
 
 def test_a_list_of_files(segment):

@@ -159,7 +159,7 @@ def _of_python(source: str) -> Iterator[Text]:
     for node in ast.walk(tree):
         match node:
             case ast.Constant(value=str() as prose) if id(node) not in docstrings and prose.count(" ") >= 2:
-                yield Text(node.lineno, prose, is_paragraph=False)
+                yield Text(node.lineno, _AS_TYPED.sub(_blank, prose), is_paragraph=False)
     yield from _of_comments(source)
 
 
