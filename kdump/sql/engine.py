@@ -38,6 +38,8 @@ _LOOK: Final = 0.05
 """Seconds between two checks of the clock."""
 BLOCK: Final = 1 << 11
 """Rows of a block of a result."""
+_LEAST_THREADS: Final = 2
+"""One thread collects BLOCK rows, however large; several return a block for each block that they read."""
 MACROS: Final = {
     "as_text": "as_text(b) as try(decode(b))",
     "as_json": "as_json(b) as try(try(decode(b))::json)",
@@ -161,7 +163,7 @@ class Engine:
                 "temp_directory": str(limits.folder),
                 "max_temp_directory_size": "10GB",
                 "memory_limit": f"{limits.memory}B",
-                "threads": str(limits.threads),
+                "threads": str(max(_LEAST_THREADS, limits.threads)),
                 "max_expression_depth": "1000",
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
@@ -258,6 +260,8 @@ class Running:
         if isinstance(error, duckdb.Error):
             kind = WrongQueryError if type(error).__name__ in _WRONG else QueryError
             return kind(f"query: {message(error)}")
+        if isinstance(error, OSError):  # DuckDB's error of a result as an Arrow stream
+            return QueryError(f"query: {message(error)}")
         if isinstance(error, MemoryError):
             return QueryError("query: there is not enough memory (--memory)")
         return error

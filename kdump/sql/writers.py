@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 1000
 """The most rows of a table on a terminal. Elsewhere the first rows decide about the widths of columns."""
+_HELD: Final = 8 << 20
+"""The most characters of the first rows."""
+_PIECE: Final = 1 << 20
 _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -38,7 +41,7 @@ def _jsonl(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordB
     ]
     blobs = [pa.types.is_binary(field.type) and kind == "BLOB" for field, kind in zip(schema, types, strict=True)]
     rows = 0
-    for batch in batches:
+    for batch in _pieces(batches):
         columns = [values_of(column) for column in batch.columns]
         lines = []
         for row in zip(*columns, strict=True):
@@ -63,7 +66,7 @@ def _csv(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBat
     texts = [to_text_cell(field.type, kind) for field, kind in zip(schema, types, strict=True)]
     out.write((",".join(map(_csv_cell, schema.names)) + "\n").encode("utf-8", "backslashreplace"))
     rows = 0
-    for batch in batches:
+    for batch in _pieces(batches):
         columns = [values_of(column) for column in batch.columns]
         lines = [
             ",".join("" if value is None else _csv_cell(text(value)) for text, value in zip(texts, row, strict=True))
@@ -72,6 +75,13 @@ def _csv(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBat
         out.write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
         rows += batch.num_rows
     return rows
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches in pieces of about _PIECE bytes: their texts take a few times as much."""
+    for batch in batches:
+        rows = max(1, batch.num_rows * _PIECE // max(1, batch.nbytes))
+        yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
 
 
 def _csv_cell(text: str) -> str:
@@ -284,7 +294,12 @@ class TextTable:
 
     def write(self, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> int:
         rows = self._rows(batches)
-        first = [row for _, row in zip(range(SHOWN), rows, strict=False)]
+        first, size = [], 0
+        for row in rows:
+            first.append(row)
+            size += sum(map(len, row))
+            if len(first) == SHOWN or size >= _HELD:
+                break
         widths = [max(map(wide, column)) for column in zip(self._names, *first, strict=True)] if self._names else []
         if self._width is not None and sum(widths) + 2 * len(widths) - 2 > self._width:
             widths = self._shrunk(widths)
@@ -307,7 +322,7 @@ class TextTable:
         return count
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[str]]:
-        for batch in batches:
+        for batch in _pieces(batches):
             columns = [values_of(column) for column in batch.columns]
             for row in zip(*columns, strict=True):
                 yield [

@@ -14,7 +14,7 @@ from kdump.sql import engine
 from kdump.sql.engine import Engine, QueryError, QueryLimits, WrongQueryError, message, pushes_down
 from kdump.sql.reading import QueryReading, SqlInputs
 from kdump.sql.views import SECOND_NAMES, Views
-from testing import GOLDEN, ROOT
+from testing import GOLDEN, ROOT, forge
 from tests.sql.reports import Kept
 
 BROKER = str(GOLDEN / "brokers" / "4.2.2")
@@ -184,3 +184,25 @@ def test_a_query_of_records_imports_no_question():
 
     assert imported("select count(*), max(octet_length(value)) from records") == set()
     assert "kdump.answers.offsets" in imported("from offsets")
+
+
+def test_large_values_come_in_small_blocks_with_one_thread_too(tmp_path):
+    folder = tmp_path / "large-0"
+    folder.mkdir()
+    batches = (forge.batch([forge.record(b"k", bytes(1 << 20))], base_offset=number) for number in range(40))
+    (folder / "00000000000000000000.log").write_bytes(b"".join(batches))
+    reading = QueryReading(SqlInputs((str(folder),), Wanted(siblings=True), timestamps.now()), Kept())
+    running = Engine(Views(), QueryLimits(128 << 20, 1, tmp_path)).query("from records", {}, reading)
+    try:
+        running.wait()
+        sizes = [block.num_rows for block in running.batches()]
+    finally:
+        running.close()
+    assert (sum(sizes), max(sizes) <= 10) == (40, True)
+
+
+def test_an_error_of_an_arrow_stream_is_one_of_the_query(tmp_path):
+    running = Engine(Views(), QueryLimits(128 << 20, 1, tmp_path)).query("", {}, QueryReading(None, Kept()))
+    error = running._as_ours(OSError("Out of Memory Error: failed\n\nPossible solutions:\n* SET threads=1"))
+    assert isinstance(error, QueryError)
+    assert str(error) == "query: Out of Memory Error: failed\nhint: --memory gives the query more"

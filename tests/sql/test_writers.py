@@ -6,7 +6,7 @@ import json
 import pytest
 
 duckdb = pytest.importorskip("duckdb")
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
 
 from kdump.sql import writers
 
@@ -52,3 +52,24 @@ def test_a_union_is_written_by_its_value():
     query = "select union_value(n := date '2020-01-01') a, union_value(n := {'x': 1}) b, [union_value(n := 'ä')] c"
     assert json.loads(written("jsonl", query)) == {"a": "2020-01-01", "b": {"x": 1}, "c": ["ä"]}
     assert written("csv", query).splitlines()[1] == '"""2020-01-01""","{""x"": 1}","[""ä""]"'
+
+
+def test_large_rows_are_written_in_small_pieces():
+    batch = pa.record_batch({"a": ["x" * 300_000] * 40})
+    out = Sizes()
+    assert writers.write("jsonl", ["VARCHAR"], batch.schema, [batch], out) == 40
+    assert (len(out.sizes), max(out.sizes) < 2 << 20) == (14, True)
+    table = Sizes()
+    assert writers.TextTable(["VARCHAR"], batch.schema, 80).write([batch], table) == 40
+    assert sum(table.sizes) < 40 * 80
+
+
+class Sizes(list):
+    """A file that keeps the sizes of what is written."""
+
+    @property
+    def sizes(self):
+        return self
+
+    def write(self, data):
+        self.append(len(data))
