@@ -31,7 +31,7 @@ KEY_AND_VALUE: Final[frozenset[GrepPart]] = frozenset({"key", "value"})
 
 
 class Filter(NamedTuple):
-    """Conditions that a selected record fulfils. None and empty collections are no condition.
+    """Conditions that a selected record fulfils. None and empty collections mean no condition.
 
     ``last_offset`` and ``since`` are included, ``until`` is not. Times are in ms.
     """

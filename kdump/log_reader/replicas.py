@@ -157,7 +157,7 @@ def each_once_in_turn(
 def _names_below(paths: Iterable[str]) -> Counter[Name]:
     """Return the number of folders for each name of a partition, at any depth below ``paths``.
 
-    It is empty if a path is no local folder, or if there are symbolic links. An unreadable folder counts as empty.
+    It is empty if a path is not a local folder, or if there are symbolic links. An unreadable folder counts as empty.
     """
     names: Counter[Name] = Counter()
     left: list[str] = []

@@ -488,7 +488,7 @@ class _Planning:
     def _lost(self, start: int, end: int) -> Iterator[LostOffsets]:
         """Yield the offsets that no copy holds.
 
-        In a compacted log a hole is no loss if any copy is undamaged there, or if no log reached it.
+        In a compacted log a hole is not a loss if any copy is undamaged there, or if no log reached it.
         """
         taken_end = self._log.taken[-1].last_offset + 1 if self._log.taken else 0
         holes: Iterable[OffsetSpan] = self._log.holes(start, end)

@@ -376,5 +376,5 @@ def _default_leaf(schema: Primitive | Fixed | Enum, value: Any, shape: Shape | N
 
 def _of_type(value: Any, kind: type) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise TypeError(f"{value!r} is no {kind.__name__}")
+        raise TypeError(f"{value!r} is not of the type {kind.__name__}")
     return value

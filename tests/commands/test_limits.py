@@ -355,7 +355,7 @@ FORMS = (
 
 @pytest.mark.parametrize("form", FORMS, ids=" ".join)
 def test_a_batch_of_many_tiny_records_is_read_in_little_memory(tmp_path, form):
-    """They would take 12 MB as objects of 300 bytes, and a limit of kdump's own is no damage."""
+    """They would take 12 MB as objects of 300 bytes, and a limit of kdump's own is not damage."""
     count = 40_000
     (tmp_path / "key").write_bytes(bytes(32))
     folder = tmp_path / "t-0"

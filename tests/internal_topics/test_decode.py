@@ -17,7 +17,7 @@ OFFSETS = "__consumer_offsets"
 
 
 def payloads(path):
-    """Key and value of each record of a segment that is no control record."""
+    """Key and value of each record of a segment that is not a control record."""
     with local.LocalFile(str(path)) as source:
         for region in walk.walk(source, end=source.size):
             if isinstance(region, RecordBatch) and not region.is_control:

@@ -123,7 +123,7 @@ def test_a_last_batch_that_a_broker_could_not_live_with_is_no_matter(tmp_path):
 
 @pytest.mark.usefixtures("small")
 def test_markers_in_a_row_end_the_transactions_that_they_name(tmp_path):
-    """A run of markers is no run of data: the index of aborted transactions has an entry for each."""
+    """A run of markers is not a run of data: the index of aborted transactions has an entry for each."""
     begun = [data(offset, producer=7 + offset) for offset in range(2)]
     copy = segments(tmp_path / "in", (0, b"".join([*begun, marker(2, 7, ABORT), marker(3, 8, ABORT), one(4)])))
     assert once(copy) == twice(copy)

@@ -170,7 +170,7 @@ def test_keyed_hashes_of_any_size(alone, tmp_path):
 @pytest.mark.parametrize("kind", [JsonLines, Separated, text, formatted])
 @pytest.mark.parametrize("limit", [1, 1 << 20])
 def test_hashes_that_wait_go_to_their_places(limit, kind, alone, tmp_path, monkeypatch):
-    """Rows grow, move, and begin again while some wait. The general path gets names that are no text."""
+    """Rows grow, move, and begin again while some wait. The general path gets names that are not text."""
     monkeypatch.setattr(kernel_rows, "CHUNK", limit)
     digests.mix_words(alone)
     try:
@@ -614,7 +614,7 @@ def test_a_list_of_batches_shows_nothing_of_records(wanted, encoding, redactor, 
 
 @pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
 def test_batches_are_listed_the_same(codec, tmp_path):
-    """Of headers alone: what records hold, and whether they can be read, is no matter."""
+    """Only headers count, not the contents of records or whether they can be read."""
     path = tmp_path / NAME
     far = [{"base_timestamp": at, "max_timestamp": at} for at in ((1 << 62) + 1, -(1 << 62) - 1, 253402300800000)]
     usual = [{"max_timestamp": -1}, {"count": 0}, {"base_sequence": 5, "producer_id": 9, "producer_epoch": 1}, {}]

@@ -1,4 +1,4 @@
-"""Plans for all partitions of an image; folders that are no copy of any."""
+"""Plans for all partitions of an image; folders that are not a copy of any."""
 
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.rebuild.plan import choose, unknown_folders

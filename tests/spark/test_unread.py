@@ -1,4 +1,4 @@
-"""The outputs that judge or answer: what cannot be read ends the job, as for records, and is no row."""
+"""The outputs that judge or answer: an unreadable file ends the job, as for records, and is not a row."""
 
 import shutil
 

@@ -79,7 +79,7 @@ def help_of(name: str | None) -> str:
         return root.get_help(context)
     command = root.get_command(context, name)
     if command is None:
-        raise ValueError(f"{name!r} is no command")
+        raise ValueError(f"{name!r} is not a command")
     of_command = click.Context(command, context, info_name=name)
     of_command.meta[WHOLE] = True
     return command.get_help(of_command)

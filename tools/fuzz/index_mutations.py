@@ -95,7 +95,7 @@ class Subject:
 
 def subjects(folders: list[Path]) -> Iterator[Subject]:
     """Every segment with a true name and an index with entries."""
-    ignore = lambda _: None  # noqa: E731  what holds no segment is no matter here
+    ignore = lambda _: None  # noqa: E731  a path without a segment does not matter here
     for held in Finder(Wanted(), Reporter(note=ignore, fail=ignore)).find(map(str, folders)):
         yield from of_partition(held)
 

@@ -81,7 +81,7 @@ SOURCES: dict[str, Callable[[Random, int], bytes]] = {
 
 
 def golden_files() -> Iterator[bytes]:
-    """Yield what every golden file holds that is no recording."""
+    """Yield the contents of every golden file that is not a recording."""
     for path in sorted(GOLDEN.rglob("*")):
         if path.is_file() and path.suffix not in {".jsonl", ".tsv", ".md"}:
             yield path.read_bytes()

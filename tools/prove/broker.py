@@ -200,7 +200,7 @@ class Broker:
 
         With `piped` its standard input and output are pipes to the caller.
         """
-        command = self._command(str(program), *arguments, level="error")  # that transactions wait is no matter
+        command = self._command(str(program), *arguments, level="error")  # waiting transactions do not matter
         if piped:
             return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return subprocess.Popen(command, stdout=sys.stderr)

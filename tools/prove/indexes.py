@@ -29,7 +29,7 @@ SETTINGS = {"log.index.interval.bytes": "300", "log.segment.bytes": "1048576", "
 
 
 def findings(folder: Path, counts: Counter[str]) -> list[str]:
-    """What verify-index has against a folder; what is gone in the middle of a roll is no matter."""
+    """What verify-index has against a folder; a file that is gone in the middle of a roll does not matter."""
     found = []
     try:
         for held in Finder(Wanted(siblings=True)).find([str(folder)]):

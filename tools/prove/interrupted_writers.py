@@ -113,7 +113,7 @@ def held(out: Path, *, contents: bool = True) -> dict[str, bytes | None]:
 
 
 def parts(place: Path) -> list[Path]:
-    """Return what was left that is no output: files and folders whose names begin with a dot."""
+    """Return the leftovers that are not output: files and folders whose names begin with a dot."""
     return [
         path
         for path in place.rglob(".*")

@@ -87,7 +87,7 @@ def check(segment: Segment, held: list[RecordBatch], made: Indexes, state: Parti
 
 def segments(folders: list[Path]) -> Iterator[tuple[Segment, list[RecordBatch], Replay, PartitionState]]:
     """Every segment with a true name, its batches, and what the segments before it left open."""
-    ignore = lambda _: None  # noqa: E731  what holds no segment, or no log, is no matter here
+    ignore = lambda _: None  # noqa: E731  a path without a segment or log does not matter here
     for partition in Finder(Wanted(), Reporter(note=ignore, fail=ignore)).find(map(str, folders)):
         replay, state = Replay(), PartitionState()
         for segment in partition.segments:

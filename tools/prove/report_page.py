@@ -5,7 +5,7 @@
 It makes reports of the largest golden broker, of N partitions, of hostile names, of damage and of a folder without a
 log. It opens each in light, dark and at 400 pixels. It fails on a message on the console, a request beside the file, or
 a script from a name. It also fails on a page wider than the window, more than 2 s until it is loaded, or a serious
-fault that axe-core finds. With --pictures it writes screenshots. Playwright and axe-playwright-python are no part of
+fault that axe-core finds. With --pictures it writes screenshots. Playwright and axe-playwright-python are not part of
 kdump.
 """
 

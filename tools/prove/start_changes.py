@@ -732,7 +732,7 @@ def any_file(scene: Scene) -> str | None:
 
 @change
 def exchanged(scene: Scene) -> str | None:
-    """A file that is no log has the content of one with its suffix elsewhere, as after a wrong repair of a disk."""
+    """A file that is not a log has the content of one with its suffix elsewhere, as after a wrong repair of a disk."""
     target = scene.rng.choice([each for each in files(scene) if each.suffix != ".log"])
     others = [each for each in files(scene) if each.suffix == target.suffix and each != target]
     if target.suffix == "":

@@ -119,7 +119,7 @@ def problems(
     of = {"app-suppressed-store-changelog": "app-before-changelog"}
     of["app-suppressed-sessions-store-changelog"] = "app-before-sessions-changelog"
     kind = "session" if "sessions" in topic else "time"
-    wrong = [f"{window} is no {kind} window" for _, window in windows if window["type"] != kind]
+    wrong = [f"{window} is not a {kind} window" for _, window in windows if window["type"] != kind]
     if topic in stores:
         known = {(key, start) for _, key, start, _ in stores[topic]}
         shown_ = {(key, window.get("startMs")) for key, window in windows}

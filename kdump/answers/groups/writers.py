@@ -40,7 +40,7 @@ class WriterLog(TopicLog):
         super().__init__(partition)
         self.groups: dict[bytes, GroupTally] = {}
 
-    def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  who wrote is no matter
+    def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  the writer does not matter
         """Add records; each has an equal share of the header of its batch."""
         groups = self.groups
         for (offset, timestamp, key, value, size), share in zip(records, _shares(counts), strict=True):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tools.fuzz.mutations import segments, state
 
 SHARE_OF_STATE = 0.25
-"""How many of the mutants are no segments."""
+"""How many of the mutants are not segments."""
 
 
 class Mutant(NamedTuple):
