@@ -167,5 +167,5 @@ def _connect_body(value: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     made: Any = json.loads(value)
     body = made.get("payload", made) if isinstance(made, dict) else made
     if not isinstance(body, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return made, body
