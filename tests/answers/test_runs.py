@@ -14,7 +14,7 @@ from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.offsets import Offsets
 from kdump.answers.producers import Producers
 from kdump.answers.transactions import Transactions, ended
-from kdump.errors import Reporter
+from kdump.errors import SILENT, Reporter
 from kdump.formats import producer_snapshot
 from kdump.formats.producer_snapshot import ProducerEntry
 from kdump.log_dirs.file_names import SEGMENT_NAME
@@ -126,7 +126,7 @@ def explained(folder):
     place = LogDirPass([], report).place(partition)
     known = PartitionEvidence("orders", 0, place, TopicHistory(None, lambda: iter(())))
     looks = [
-        sightings.look(known.segments, offsets, opened=opened, damage=said.append)
+        sightings.look(known.segments, offsets, opened=opened, report=SILENT._replace(damage=said.append))
         for offsets in (range(1), range(40, 90), range(120, 260), range(900, 901))
         for opened in (None, known.opened)
     ]

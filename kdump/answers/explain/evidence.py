@@ -13,7 +13,7 @@ from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.retention_rules import largest_timestamp
 from kdump.answers.topic_configs import TopicConfigs
-from kdump.errors import DamageError, Reporter, discard
+from kdump.errors import SILENT, DamageError, Reporter, discard
 from kdump.log_dirs.file_names import SEGMENT_NAME, leftover_state
 from kdump.log_dirs.tiered_storage import TieredFiles
 from kdump.log_reader.remote_segments import RemoteSegments
@@ -374,9 +374,7 @@ class Block:
 
     def _look(self, segments: Sequence[Segment], opened: dict[int, int] | None = None) -> Sightings:
         place = self.partition.place
-        if place is None:
-            return look(segments, self.offsets)
-        return look(segments, self.offsets, opened=opened, damage=place.report.damage, fail=place.report.fail)
+        return look(segments, self.offsets, opened=opened, report=SILENT if place is None else place.report)
 
 
 def evidence_of(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.log_dir_pass import first_segment
-from kdump.errors import DamageError, UnreadableError, discard
+from kdump.errors import SILENT, DamageError, UnreadableError, discard
 from kdump.formats.record_layout import BATCH_HEADER, MAGIC_2
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch, misnumbered
@@ -16,8 +16,9 @@ from kdump.segments.index_lookup import Seeker
 from kdump.segments.regions import DATA, Damage, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from kdump.errors import Reporter
     from kdump.log_dirs.partition import Segment
     from kdump.segments.regions import Region
 
@@ -145,16 +146,15 @@ def look(
     offsets: range,
     *,
     opened: Mapping[int, int] | None = None,
-    damage: Callable[[str], None] = discard,
-    fail: Callable[[UnreadableError], None] = discard,
+    report: Reporter = SILENT,
 ) -> Sightings:
     """Return the contents of segments at offsets, which must not be empty.
 
     It reads on until the transactions there have ended, except those that are open by ``opened`` (first offset by
-    producer id). ``damage`` is called with damaged ranges, ``fail`` with unreadable files.
+    producer id). ``report`` receives damaged ranges and unreadable files.
     """
-    search = _Search(segments, offsets, opened or {}, damage)
-    for segment, region in _regions(segments, offsets[0], fail):
+    search = _Search(segments, offsets, opened or {}, report)
+    for segment, region in _regions(segments, offsets[0], report):
         if isinstance(region, Batches):
             if not search.add(segment, region):
                 break
@@ -166,17 +166,13 @@ def look(
 
 class _Search:
     def __init__(
-        self,
-        segments: Sequence[Segment],
-        offsets: range,
-        opened: Mapping[int, int],
-        damage: Callable[[str], None],
+        self, segments: Sequence[Segment], offsets: range, opened: Mapping[int, int], report: Reporter
     ) -> None:
         self.seen = Sightings()
         self._segments = segments
         self._offsets = offsets
         self._opened = opened
-        self._damage = damage
+        self._report = report
         self._ends: dict[str, int] = {}
         """The offset after the last batch by the segment's name."""
 
@@ -208,7 +204,7 @@ class _Search:
 
     def _lose_some(self, segment: Segment, batch: RecordBatch, error: DamageError) -> None:
         """Add a batch with unreadable records; those before them stay."""
-        self._damage(f"{segment.name}: byte {batch.position}: {error.reason}")
+        self._report.damage(f"{segment.name}: byte {batch.position}: {error.reason}")
         lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
         self.seen.lost.append(lost)
 
@@ -272,7 +268,7 @@ class _Search:
         if here:
             self.seen.lost.append(LostRange(segment.name, region.position, reason, start, until))
         if here or not is_end:  # a marker may have stood there, and a consumer does not pass it
-            self._damage(f"{segment.name}: byte {region.position}: {reason}")
+            self._report.damage(f"{segment.name}: byte {region.position}: {reason}")
             self.seen.give_up()
 
 
@@ -292,7 +288,7 @@ def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
     if not seen.waiting:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)
-    for _, region in _regions(segments, first, discard):
+    for _, region in _regions(segments, first, SILENT):
         for batch in _control_batches(region):
             if batch.producer_id not in seen.waiting:
                 continue
@@ -314,7 +310,7 @@ def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[byte
     """Return the newest offset of each key from an offset on, without aborted data."""
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
-    for _, region in _regions(segments, since, discard):
+    for _, region in _regions(segments, since, SILENT):
         batches: Iterable[RecordBatch] = ()
         if isinstance(region, Batches):
             is_plain = not (region.first.is_control or region.first.is_transactional)
@@ -352,9 +348,7 @@ def marker_of(batch: RecordBatch) -> str | None:
     return None
 
 
-def _regions(
-    segments: Sequence[Segment], first: int, fail: Callable[[UnreadableError], None]
-) -> Iterator[tuple[Segment, Region]]:
+def _regions(segments: Sequence[Segment], first: int, report: Reporter) -> Iterator[tuple[Segment, Region]]:
     """Yield the regions of segments, from the index entry before an offset on."""
     for segment in segments[first_segment(segments, first) :]:
         try:
@@ -364,7 +358,7 @@ def _regions(
                 for region in resync.read(source, start, on_error="resync", first_offset=base, runs=DATA):
                     yield segment, region
         except UnreadableError as error:
-            fail(error)
+            report.fail(error)
 
 
 def _base_of(batch: Span) -> int:
