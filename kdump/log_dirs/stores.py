@@ -20,7 +20,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from kdump.errors import KdumpError, UsageError
 
@@ -173,13 +173,12 @@ class HdfsSystem:
     def open_input_file(self, path: str) -> HdfsFile:
         return HdfsFile(_one_line(lambda: self.connect().read(path)))
 
-    def open_output_stream(self, path: str) -> BinaryIO:
+    def open_output_stream(self, path: str) -> HdfsStream:
         """Create a file in a folder that exists, or replace it."""
         from hdfs_native import WriteOptions
 
         options = WriteOptions(overwrite=True, create_parent=False)
-        file: BinaryIO = _one_line(lambda: self.connect().create(path, options))
-        return file
+        return HdfsStream(_one_line(lambda: self.connect().create(path, options)))
 
 
 _CLIENTS: Final[dict[tuple[int, HdfsSystem], Any]] = {}
@@ -203,6 +202,22 @@ class HdfsFile:
         self._reader.close()
 
 
+class HdfsStream:
+    """A new file of HDFS that is being written. It is complete at the end of a ``with`` block."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def write(self, data: bytes) -> None:
+        _one_line(lambda: self._writer.write(data))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _one_line(self._writer.close)
+
+
 def _info(path: str, status: Any) -> Any:
     from pyarrow.fs import FileInfo, FileType
 
@@ -212,8 +227,20 @@ def _info(path: str, status: Any) -> Any:
 
 
 def _one_line(call: Any) -> Any:
-    """Call a function. An OSError is raised again with the first line of its text, without the name node's stack."""
+    """Call a function of hdfs-native. Raises OSError with one line, without the name node's stack.
+
+    hdfs-native raises RuntimeError if the data nodes do not answer, and for errors of the name node that it does not
+    know.
+    """
     try:
         return call()
     except OSError as error:
         raise type(error)(str(error).partition("\n")[0]) from None
+    except RuntimeError as error:
+        raise OSError(_short(str(error))) from None
+
+
+def _short(text: str) -> str:
+    """Return the start of an error in Rust's notation: ``DataTransferError("All DataNodes failed: [...``."""
+    words = re.split(r"\\n|\n|: \[", text, maxsplit=1)[0]
+    return words.replace('("', ": ", 1).replace('", "', ": ").rstrip('")')

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import sys
 import types
 from pathlib import Path
@@ -13,9 +14,10 @@ from pyarrow import fs
 
 from kdump.cli import main
 from kdump.errors import KdumpError, UsageError
-from kdump.log_dirs import remote, stores
+from kdump.log_dirs import remote, retries, stores
 from kdump.log_dirs.finder import Finder
 from testing import GOLDEN
+from testing.stores import Clock
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 KEYS = {"fs.s3a.access.key": "a", "fs.s3a.secret.key": "b"}
@@ -180,3 +182,51 @@ def test_without_hdfs_native_and_libhdfs_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "hdfs_native", None)
     with pytest.raises(KdumpError, match=r"pip install 'kdump\[hdfs\]'$"):
         stores.client("hdfs", "//localhost:1/x")
+
+
+DATA_NODES = 'DataTransferError("All DataNodes failed: [DatanodeInfoProto { ip_addr: \\"127.0.0.1\\" }]")'
+NAME_NODE = 'RPCError("org.apache.hadoop.hdfs.server.namenode.SafeModeException", "Cannot create\\n\\tat org.apache")'
+
+
+@pytest.mark.parametrize(
+    ("raised", "text"),
+    [
+        (DATA_NODES, "DataTransferError: All DataNodes failed"),
+        ('DataTransferError("All DataNodes failed: []")', "DataTransferError: All DataNodes failed"),
+        (
+            NAME_NODE,
+            "RPCError: org.apache.hadoop.hdfs.server.namenode.SafeModeException: Cannot create",
+        ),
+    ],
+)
+def test_data_nodes_that_do_not_answer_are_an_outage(hdfs, monkeypatch, raised, text):
+    """hdfs-native has RuntimeError for them, and OSError for a name node that does not answer."""
+
+    def fail(*_):
+        raise RuntimeError(raised)
+
+    system, path = stores.client("hdfs", f"//node:9820/one-0/{0:020}.log")
+    file = system.open_input_file(path)
+    monkeypatch.setattr(Reader, "read_range", fail)
+    writer = types.SimpleNamespace(write=fail, close=fail)
+    for call in (lambda: file.read_at(1, 0), lambda: stores.HdfsStream(writer).write(b"x")):
+        with pytest.raises(OSError, match=f"^{re.escape(text)}$") as error:
+            call()
+        assert retries.kind_of(error.value) is retries.ErrorKind.TRANSPORT
+
+
+def test_a_segment_is_read_again_when_the_data_nodes_are_back(hdfs, monkeypatch):
+    monkeypatch.setattr(retries, "time", clock := Clock())
+    system, path = stores.client("hdfs", f"//node:9820/one-0/{0:020}.log")
+    read, left = Reader.read_range, [3]
+
+    def fail_first(self, position, size):
+        left[0] -= 1
+        if left[0] >= 0:
+            raise RuntimeError(DATA_NODES)
+        return read(self, position, size)
+
+    monkeypatch.setattr(Reader, "read_range", fail_first)
+    with remote.RemoteFiles(system, "hdfs://node:9820/").open(path) as source:
+        assert source.read(0, 61) == (BROKER / "one-0" / f"{0:020}.log").read_bytes()[:61]
+    assert len(clock.pauses) == 3

@@ -1,13 +1,15 @@
-"""Let an S3 server fail in the middle of commands, and hold each answer against the whole one.
+"""Let an S3 server or an HDFS fail in the middle of commands, and hold each answer against the whole one.
 
-    python -m tools.prove.outages [--gateway PATH] [--fault stopped ...] [--command count ...] [--seed 1]
+    python -m tools.prove.outages [--store s3|hdfs] [--fault stopped ...] [--command count ...] [--seed 1]
+        [--gateway PATH]
 
-The server is versitygw (`go install github.com/versity/versitygw/cmd/versitygw@v1.8.0`) over a folder. A proxy before
-it starts a fault at one of the requests for data, chosen by the seed. Faults: the server is stopped for 15 s
+The S3 server is versitygw (`go install github.com/versity/versitygw/cmd/versitygw@v1.8.0`) over a folder. A proxy in
+front starts a fault at one of the requests for data, chosen by the seed. Faults: the server is stopped for 15 s
 (`stopped`) or for good (`gone`); it answers 503 or 403 for 8 s (`busy`, `denied`) or for good (`busy-for-good`,
 `denied-for-good`); the key expires (`expired`); an object is deleted before it is read (`deleted`). Commands: a count
 through Spark in the modes PERMISSIVE and FAILFAST, spark-export (new, append, incremental), a stream, and `check` of a
-bucket; `dump` and `salvage` of a tiered topic whose remote storage is the bucket.
+bucket; `dump` and `salvage` of a tiered topic whose remote storage is the bucket. An HDFS (`--store hdfs`) is only
+stopped, at a time that the seed chooses, for the commands whose input is the log dir.
 
 `whole` is the answer of a run without a fault. `refused` is an error with exit status 1 (or an exception), which names
 the place, speaks of no damage, and publishes nothing; the next run without a fault then has the whole answer. All else
@@ -21,7 +23,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -38,15 +39,17 @@ from pyarrow import dataset
 
 from testing import forge
 from testing.tiered import Segment, Store, uuid
+from tools.prove import stores
 
 TRIES: Final = 25
 """Seconds in which kdump tries again in these runs."""
+HDFS_TRIES: Final = 90
+"""The same for an HDFS, whose start takes longer."""
 STOPPED, ANSWERS = 15, 8
 """Seconds of the faults that end."""
-KEY, SECRET, REGION = "kdumpkey", "kdumpsecret", "us-east-1"
+OF_HDFS: Final = ("stopped", "gone")
 PARTITIONS, SEGMENTS, RECORDS = 4, 3, 1500
 VALUE = 600
-GO_BIN: Final = Path.home() / "go" / "bin" / "versitygw"
 EXPIRED: Final = "ExpiredToken", "The provided token has expired."
 WORDS_OF_DAMAGE: Final = re.compile(r"damage|nothing is missing|\bare lost\b", re.IGNORECASE)
 
@@ -75,10 +78,9 @@ class Server:
     """The gateway over ``root``, and the proxy, whose address stays the same."""
 
     def __init__(self, gateway: str, root: Path) -> None:
-        self._gateway, self.root = gateway, root
-        self._process: subprocess.Popen[bytes] | None = None
-        self._port = _free_port()
-        self.port = _free_port()
+        self.root = root
+        self._gateway = stores.Gateway(root, gateway)
+        self.port = stores.free_port()
         self._proxy: ThreadingHTTPServer | None = None
         self._lock = threading.Lock()
         self.requests = 0
@@ -90,26 +92,14 @@ class Server:
         self.has_struck = False
         self._timers: list[threading.Timer] = []
 
-    @property
-    def query(self) -> str:
-        """Arrow's options of the place."""
-        return f"endpoint_override=127.0.0.1:{self.port}&scheme=http&region={REGION}"
+    def uri(self, path: str) -> str:
+        """Return the URI of a path: a bucket, and a folder in it."""
+        options = f"endpoint_override=127.0.0.1:{self.port}&scheme=http&region={stores.REGION}"
+        return f"s3://{stores.KEY}:{stores.SECRET}@{path}?{options}"
 
     def start(self) -> None:
         """Start both, as far as they do not run."""
-        if self._process is None:
-            words = [self._gateway, "--access", KEY, "--secret", SECRET, "--port", f"127.0.0.1:{self._port}"]
-            words += ["--region", REGION, "--quiet", "posix", str(self.root)]
-            self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for _ in range(200):
-                with suppress(OSError):
-                    connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=1)
-                    connection.request("GET", "/")
-                    connection.getresponse()
-                    break
-                time.sleep(0.05)
-            else:
-                raise SystemExit("the gateway does not start")
+        self._gateway.start()
         if self._proxy is None:
             self._proxy = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
             self._proxy.daemon_threads = True
@@ -121,10 +111,7 @@ class Server:
         if proxy is not None:
             proxy.shutdown()
             proxy.server_close()
-        process, self._process = self._process, None
-        if process is not None:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+        self._gateway.stop()
 
     def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:
         """Let a fault begin with a request for data; None ends the one that is there."""
@@ -176,7 +163,7 @@ class Server:
                     if fault.status is not None:
                         self._refuse(fault)
                     return
-                connection = http.client.HTTPConnection("127.0.0.1", server._port, timeout=30)
+                connection = http.client.HTTPConnection("127.0.0.1", server._gateway.port, timeout=30)
                 try:
                     connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
                     for name, value in self.headers.items():
@@ -217,9 +204,50 @@ class Server:
         return Handler
 
 
-def _free_port() -> int:
-    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
-        return int(server.server_address[1])
+class HdfsServer:
+    """An HDFS with the log dir of ``root``. ``requests`` are milliseconds since :meth:`arm`: no proxy counts here."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._hdfs = stores.Hdfs(folder)
+        self._root = root
+        self._began, self._timers = 0.0, list[threading.Timer]()
+        self.has_struck = False
+
+    def uri(self, path: str) -> str:
+        """Return the URI of a path."""
+        return f"{self._hdfs.uri}/{path}"
+
+    @property
+    def requests(self) -> int:
+        return int((time.monotonic() - self._began) * 1000)
+
+    def start(self) -> None:
+        self._hdfs.start()
+        stores.HdfsLake(Path("/logs"), self._hdfs).put_all(self._root / "logs")
+
+    def stop(self) -> None:
+        self._hdfs.stop()
+
+    def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:  # noqa: ARG002  of S3
+        """Let a fault begin after ``at`` milliseconds; None ends the one that is there."""
+        for timer in self._timers:
+            timer.cancel()
+            timer.join()
+        self._timers.clear()
+        self._hdfs.start()
+        self.has_struck, self._began = False, time.monotonic()
+        if fault is not None and at is not None:
+            self._later(at / 1000, lambda: self._strike(fault.seconds))
+
+    def _later(self, seconds: float, what: Callable[[], None]) -> None:
+        self._timers.append(threading.Timer(seconds, what))
+        self._timers[-1].start()
+
+    def _strike(self, seconds: int | None) -> None:
+        self.has_struck = True
+        self._hdfs.stop()
+        if seconds is not None:
+            self._later(seconds, self._hdfs.start)
 
 
 class Answer(NamedTuple):
@@ -234,10 +262,10 @@ class Answer(NamedTuple):
 class Run:
     """The commands, over a bucket and a folder for what they write."""
 
-    def __init__(self, server: Server, work: Path) -> None:
+    def __init__(self, server: Server | HdfsServer, work: Path) -> None:
         self._server, self._work, self._spark = server, work, None
-        self.logs = f"s3://{KEY}:{SECRET}@logs/broker?{server.query}"
-        self.tiered = f"s3://{KEY}:{SECRET}@tiered/store?{server.query}"
+        self.logs = server.uri("logs/broker")
+        self.tiered = server.uri("tiered/store")
         self.out = work / "out"
 
     @property
@@ -388,7 +416,7 @@ def verdict(name: str, fault: Fault, got: Answer, sound: Answer, before: object)
         return f"WRONG: refused though the server came back: {got.said[-300:]}"
     if name not in {"count", "failfast", "stream"} and not got.said.startswith("status 1\n"):
         return f"WRONG: {got.said[:200]}"
-    if "s3://" not in got.said:
+    if not re.search("s3://|hdfs://", got.said):
         return f"WRONG: no place is named: {got.said[:300]}"
     raised = re.findall(r"kdump\.errors\.\w+: (.*)", got.said)  # without the lines of code of a stack
     words = WORDS_OF_DAMAGE.search(raised[-1] if raised else got.said)
@@ -405,25 +433,30 @@ def _brief(value: object) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gateway", default=shutil.which("versitygw") or str(GO_BIN))
-    parser.add_argument("--fault", nargs="*", choices=list(FAULTS), default=list(FAULTS))
+    parser.add_argument("--gateway", default=stores.gateway())
+    parser.add_argument("--store", choices=("s3", "hdfs"), default="s3")
+    parser.add_argument("--fault", nargs="*", choices=list(FAULTS))
     parser.add_argument("--command", nargs="*", default=None)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    os.environ["KDUMP_STORE_SECONDS"] = str(TRIES)
+    of_s3 = given.store == "s3"
+    os.environ["KDUMP_STORE_SECONDS"] = str(TRIES if of_s3 else HDFS_TRIES)
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="outages-") as place:
         root, work = Path(place) / "store", Path(place) / "work"
         work.mkdir()
         make_inputs(root, work)
         late = late_objects(root)
-        server = Server(given.gateway, root)
+        server = Server(given.gateway, root) if of_s3 else HdfsServer(root, Path(place) / "hdfs")
         server.start()
         try:
             run = Run(server, work)
-            for name in given.command or run.commands:
+            names = [name for name in run.commands if of_s3 or name not in {"dump", "salvage"}]
+            for name in given.command or names:
                 prober = Prober(run, server, name, late["tiered" if name in {"dump", "salvage"} else "logs"])
-                wrong += sum(prober.has_fault(fault, given.seed) for fault in given.fault)
+                wrong += sum(
+                    prober.has_fault(fault, given.seed) for fault in given.fault or (FAULTS if of_s3 else OF_HDFS)
+                )
         finally:
             server.arm(None)
             server.stop()
@@ -433,7 +466,7 @@ def main() -> int:
 class Prober:
     """One command, whose right answer is known. ``late`` is an object that it reads last."""
 
-    def __init__(self, run: Run, server: Server, name: str, late: Path) -> None:
+    def __init__(self, run: Run, server: Server | HdfsServer, name: str, late: Path) -> None:
         self._run, self._server, self._name, self._late = run, server, name, late
         self._command = run.commands[name]
         with run.prepared(name):

@@ -230,21 +230,33 @@ class HdfsLake(Lake):
         return ""
 
     def push(self, path: Path) -> None:
-        import hdfs_native
-
-        client = self._client
         with suppress(FileNotFoundError):
-            client.delete(str(path), recursive=True)
-        for one in path.rglob("*"):
-            if one.is_file():
-                with client.create(str(one), hdfs_native.WriteOptions(overwrite=True)) as out:
-                    out.write(one.read_bytes())
+            self._client.delete(str(path), recursive=True)
+        self._put(path, path)
 
     def pull(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        self.get_all(self.folder)
+
+    def put_all(self, source: Path) -> None:
+        """Copy a local folder to that of the store."""
+        self._put(source, self.folder)
+
+    def _put(self, source: Path, target: Path) -> None:
+        import hdfs_native
+
         client = self._client
-        self.folder.mkdir(parents=True)
+        for one in source.rglob("*"):
+            if one.is_file():
+                name = str(target / one.relative_to(source))
+                with client.create(name, hdfs_native.WriteOptions(overwrite=True)) as out:
+                    out.write(one.read_bytes())
+
+    def get_all(self, target: Path) -> None:
+        """Copy the folder of the store to a local one."""
+        client = self._client
+        target.mkdir(parents=True)
         for name in self.names():
             with suppress(FileNotFoundError), client.read(str(self.folder / name)) as file:
-                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (self.folder / name).write_bytes(file.read())
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                (target / name).write_bytes(file.read())
