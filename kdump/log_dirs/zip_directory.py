@@ -11,6 +11,8 @@ import stat
 import struct
 import zipfile
 import zlib
+from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import UnreadableError
@@ -102,6 +104,7 @@ def directory(descriptor: int) -> ZipContent:
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error, OverflowError) as reason:
         raise ValueError(str(reason)) from reason
     content = ZipContent([], [], [])
+    overlapping = _overlapping(listed)
     for info in listed:
         name = info.filename.replace("\\", "/") if info.create_system == _FAT else info.filename
         mode = info.external_attr >> 16
@@ -112,6 +115,8 @@ def directory(descriptor: int) -> ZipContent:
         elif info.compress_type not in {_STORED, _DEFLATED, *_UNPACKED}:
             method = _METHODS.get(info.compress_type, f"method {info.compress_type}")
             content.unread.append((name, f"is compressed with {method}"))
+        elif info in overlapping:
+            content.unread.append((name, f"at byte {info.header_offset} overlaps another member"))
         elif stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFLNK}:
             content.left_out.append((name, "is not a file"))
         else:
@@ -128,6 +133,16 @@ def directory(descriptor: int) -> ZipContent:
                 )
             )
     return content
+
+
+def _overlapping(listed: list[zipfile.ZipInfo]) -> set[zipfile.ZipInfo]:
+    """Return the members that do not end before the next one: a zip of some KB can list the same bytes many times."""
+    ordered = sorted(listed, key=attrgetter("header_offset"))
+    return {
+        one
+        for one, following in pairwise(ordered)
+        if following.header_offset < one.header_offset + _LOCAL.size + one.compress_size
+    }
 
 
 def start_of_content(descriptor: int, member: ZipMember, name: str) -> int:
