@@ -20,6 +20,8 @@ from kdump.spark.export.output import Output
 from testing import forge
 
 QUIET = job.Listener(lambda _: None, lambda *_: None)
+PATIENCE = 120
+"""Seconds after which a test that waits has failed."""
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -113,7 +115,7 @@ def test_the_living_touch_their_lock(output, monkeypatch):
     monkeypatch.setattr(hold, "BEAT", 0.02)
     with hold.held(output):
         os.utime(lock(output), (0, 0))
-        for _ in range(200):
+        for _ in range(50 * PATIENCE):
             if lock(output).stat().st_mtime > 0:
                 break
             time.sleep(0.02)
@@ -144,28 +146,36 @@ def test_of_many_at_once_one_holds_it(spark, tmp_path, left):
     """Also where all of them find what a dead one has left."""
     output = Output(spark, str(tmp_path / "out"), "parquet")
     dead, inside, most, refused = ended(), 0, 0, 0
-    count = threading.Lock()
-    begin = threading.Barrier(8, action=lambda: leave(output, pid=dead) if left else None)
-    end = threading.Barrier(8)
+    change = threading.Condition()
+
+    def prepare():
+        nonlocal refused
+        refused = 0
+        if left:
+            leave(output, pid=dead)
+
+    def others_have_tried():
+        return refused == 7
+
+    begin = threading.Barrier(8, action=prepare, timeout=2 * PATIENCE)
+    end = threading.Barrier(8, timeout=2 * PATIENCE)
 
     def one(_):
         nonlocal inside, most, refused
         for _ in range(5):
             begin.wait()
             try:
-                with hold.held(output):
-                    with count:
-                        inside += 1
-                        most = max(most, inside)
-                    time.sleep(0.01)
-                    with count:
-                        inside -= 1
+                with hold.held(output), change:
+                    inside += 1
+                    most = max(most, inside)
+                    assert change.wait_for(others_have_tried, PATIENCE)
+                    inside -= 1
             except KdumpError:
-                with count:
+                with change:
                     refused += 1
+                    change.notify_all()
             end.wait()
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(one, range(8)))
     assert most == 1
-    assert refused > 0
