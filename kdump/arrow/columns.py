@@ -19,7 +19,7 @@ from kdump.rows.columns import DECODED, FIELD, RECORD, decoded_field
 from kdump.rows.selection import SelectedBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -43,6 +43,14 @@ _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "bel
 """Columns that compare an offset with a checkpoint: the field of :class:`kdump.rows.selection.SegmentFacts`, Arrow's
 name of how.
 """
+
+
+def growing(most: int) -> Iterator[int]:
+    """Yield numbers of rows from 64 to ``most``, each twice the one before: the first rows of a stream come soon."""
+    rows = 64
+    while True:
+        yield rows
+        rows = min(2 * rows, most)
 
 
 def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Schema:

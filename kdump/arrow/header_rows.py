@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.arrow import schema
-from kdump.arrow.columns import ROWS, Rows, spark_timestamps
+from kdump.arrow.columns import ROWS, Rows, growing, spark_timestamps
 from kdump.errors import DamageError
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_reader.filter import Filter
@@ -71,7 +71,8 @@ class HeaderRows:
 
     def batches(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the items of a reader in the mode ``Take.HEADERS``. Raises UnreadableError."""
-        most = _FIRST
+        sizes = growing(ROWS)
+        most = next(sizes)
         for item in items:
             if not isinstance(item, SelectedBatch):
                 self._lost(item)
@@ -84,7 +85,7 @@ class HeaderRows:
                         count -= some
                         if self._rows == most:
                             yield from self._take()
-                            most = min(2 * most, ROWS)
+                            most = next(sizes)
             elif item.records:
                 yield from self._take()
                 one = Rows(item.file, self._names, Filter())
@@ -150,8 +151,7 @@ def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[lis
 BATCH_COLUMNS: Final = tuple(column for column in rows.BATCH if column.name != "kind")
 """The columns of a batch in Arrow, in the order of JSON lines."""
 _BATCH_ROWS: Final = 1 << 13
-_FIRST: Final = 64
-"""Minimum rows of the first Arrow batch, so that the first row comes soon. Each batch may be twice its predecessor."""
+"""Most rows of an Arrow batch, unless a run of batches adds more."""
 
 
 def of_batches(
@@ -164,7 +164,8 @@ def of_batches(
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
     held: list[list[Any]] = [[] for _ in columns]
-    most = _FIRST
+    sizes = growing(_BATCH_ROWS)
+    most = next(sizes)
     for item in items:
         if not isinstance(item, SelectedBatch):
             lost(item)
@@ -174,7 +175,7 @@ def of_batches(
             into += more
         if len(held[0]) >= most:
             yield _batches(columns, held)
-            held, most = [[] for _ in columns], min(2 * most, _BATCH_ROWS)
+            held, most = [[] for _ in columns], next(sizes)
     if held[0]:
         yield _batches(columns, held)
 

@@ -42,10 +42,6 @@ def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedCo
     return chosen
 
 
-_FIRST: Final = 64
-"""Minimum rows of the first record batch of a stream."""
-
-
 def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> Iterator[pa.RecordBatch]:
     """Yield record batches, with consecutive small ones joined: a small segment makes a small one.
 
@@ -53,7 +49,9 @@ def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> I
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
-    least, most_rows = _FIRST, most_rows or blocks.ROWS
+    most_rows = most_rows or blocks.ROWS
+    sizes = blocks.growing(most_rows // 2)
+    least = next(sizes)
     for batch in batches:
         if held and (rows + batch.num_rows > most_rows or size + batch.nbytes > blocks.BYTES):
             yield _in_one(held)
@@ -63,7 +61,7 @@ def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> I
         if rows >= least or size >= blocks.BYTES // 2:
             yield _in_one(held)
             held, rows, size = [], 0, 0
-            least = min(2 * least, most_rows // 2)
+            least = next(sizes)
     if held:
         yield _in_one(held)
 
