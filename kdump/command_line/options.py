@@ -240,49 +240,53 @@ REMOTE: Final[list[Decorator]] = [
 ]
 """Options for the location of remote segments; :func:`remote_storage` reads them."""
 LIMITS: Final[list[Decorator]] = [MAX_BATCH_BYTES, CACHE]
-FILTERS: Final[list[Decorator]] = [
-    click.option("--offset", metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."),
-    click.option("--since", metavar="TIME", help="Timestamps from TIME on: ISO 8601 (UTC), ms since 1970, or -2h."),
-    click.option("--until", metavar="TIME", help="Timestamps before TIME."),
-    click.option(
+FILTERS: Final[dict[str, Decorator]] = {
+    "offset": click.option("--offset", metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."),
+    "since": click.option(
+        "--since", metavar="TIME", help="Timestamps from TIME on: ISO 8601 (UTC), ms since 1970, or -2h."
+    ),
+    "until": click.option("--until", metavar="TIME", help="Timestamps before TIME."),
+    "out_of_order": click.option(
         "--out-of-order",
         is_flag=True,
         help="With --until: also read segments that start later, for records with older timestamps.",
     ),
-    click.option(
+    "tz": click.option(
         "--tz",
         default="UTC",
         show_default=True,
         metavar="ZONE",
         help="The zone of a TIME without an offset: UTC, local, Europe/Berlin, +02:00.",
     ),
-    click.option(
+    "keys": click.option(
         "--key",
         "keys",
         multiple=True,
         metavar="TEXT",
         help="Records with this key: text, hex:00ff or base64:AP8=; or with one of several.",
     ),
-    click.option(
+    "greps": click.option(
         "--grep",
         "greps",
         multiple=True,
         metavar="REGEX",
         help="Key or value matches REGEX, or one of several; (?i) ignores case.",
     ),
-    click.option(
+    "grep_in": click.option(
         "--grep-in",
         multiple=True,
         metavar="PARTS",
         help=f"Parts that --grep searches: {', '.join(GREP_PARTS)} (header values).  [default: key,value]",
         shell_complete=in_list(lambda _: GREP_PARTS),
     ),
-    click.option(
+    "headers": click.option(
         "--header", "headers", multiple=True, metavar="K[=V]", help="Records with this header, or with all of several."
     ),
-    click.option("--producer-id", "producer_ids", multiple=True, metavar="ID", help="Batches of this producer."),
-    click.option("--epoch", "epochs", multiple=True, metavar="N", help="Batches of this leader epoch."),
-    click.option(
+    "producer_ids": click.option(
+        "--producer-id", "producer_ids", multiple=True, metavar="ID", help="Batches of this producer."
+    ),
+    "epochs": click.option("--epoch", "epochs", multiple=True, metavar="N", help="Batches of this leader epoch."),
+    "types": click.option(
         "--type",
         "types",
         multiple=True,
@@ -290,15 +294,18 @@ FILTERS: Final[list[Decorator]] = [
         help=f"Records of these types: {', '.join(RECORD_TYPES)}.",
         shell_complete=in_list(lambda _: RECORD_TYPES),
     ),
-    click.option("--transactional/--not-transactional", default=None, help="Batches in transactions, or outside."),
-    click.option(
+    "transactional": click.option(
+        "--transactional/--not-transactional", default=None, help="Batches in transactions, or outside."
+    ),
+    "isolation": click.option(
         "--isolation",
         type=click.Choice(("read_uncommitted", "read_committed")),
         default="read_uncommitted",
         show_default=True,
         help="read_committed returns only records that such a consumer receives.",
     ),
-]
+}
+"""The options that select records, by the names of their parameters."""
 
 
 def add(options: list[Decorator]) -> Decorator:
@@ -310,10 +317,6 @@ def add(options: list[Decorator]) -> Decorator:
         return function
 
     return decorate
-
-
-FILTER_NAMES: Final = tuple(str(one.name) for one in click.command()(add(FILTERS)(lambda: None)).params)
-"""The parameters of FILTERS."""
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
@@ -344,7 +347,7 @@ def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
 
 def filter_of(options: dict[str, Any]) -> Filter:
     """Remove FILTERS from ``options``; return the filter. Raises UsageError."""
-    given = {name: options.pop(name) for name in FILTER_NAMES}
+    given = {name: options.pop(name) for name in FILTERS}
     first, last = (None, None) if given["offset"] is None else option_values.offsets(given["offset"])
     tz = option_values.zone(given["tz"])
     since, until = (

@@ -49,7 +49,7 @@ SECTIONS: Final = {
                     "isolation",
                 ),
                 *("tz", "grep_in", "producer_ids", "epochs", "transactional", "out_of_order", "fails_without_match"),
-                *shared.FILTER_NAMES,
+                *shared.FILTERS,
             )
         )
     ),
@@ -87,7 +87,7 @@ SECTIONS: Final = {
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
 @click.option("--batches", is_flag=True, help="One line per batch, not per record.")
-@shared.add(shared.FILTERS)
+@shared.add([*shared.FILTERS.values()])
 @click.option("--limit", type=AtLeast(0), metavar="N", help="Stop after N records.")
 @click.option("--head", type=AtLeast(0), metavar="N", help="The first N records of each partition.")
 @click.option("--tail", type=AtLeast(0), metavar="N", help="The last N records of each partition.")
