@@ -341,10 +341,20 @@ cdef class Lines(Cursor):
     @cython.final
     cdef inline bint next_record(self) noexcept nogil:
         """Read the next record; return whether it is well-formed, and with ``stops_at_frames`` names no schema."""
-        return self.read() and not (self.stops_at_frames and self.has_schema())
+        if not self.read():
+            return False
+        if not self.stops_at_frames:
+            return True
+        if (
+            self.header_count == 0
+            and not _may_be_framed(self, self.key_at, self.values[_KEY_SIZE])
+            and not _may_be_framed(self, self.value_at, self.values[_VALUE_SIZE])
+        ):
+            return True
+        return not self.has_schema()
 
     @cython.final
-    cdef inline bint has_schema(self) noexcept nogil:
+    cdef bint has_schema(self) noexcept nogil:
         """Return whether the key or the value may name its schema (:mod:`kdump.schemas.framing`)."""
         cdef Py_ssize_t at = self.headers_at
         cdef const unsigned char* name
@@ -520,16 +530,21 @@ cdef class Lines(Cursor):
 
 
 @cython.boundscheck(False)
-cdef inline bint _is_framed(Lines self, Py_ssize_t at, long long size) noexcept nogil:
+cdef inline bint _may_be_framed(Lines self, Py_ssize_t at, long long size) noexcept nogil:
+    """Return whether a payload has the first byte of one that :func:`_is_framed`; few others have."""
+    return size > 3 and (self.data[at] == 0 or self.data[at] == 0xC3 or self.data[at] == 0x4F)
+
+
+@cython.boundscheck(False)
+cdef bint _is_framed(Lines self, Py_ssize_t at, long long size) noexcept nogil:
     """Return whether a payload starts with a schema id, Avro's fingerprint, or the magic of an Avro file."""
-    if size < 4:
+    if not _may_be_framed(self, at, size):
         return False
-    cdef unsigned char first = self.data[at]
-    if first == 0:
+    if self.data[at] == 0:
         return size > 4
-    if first == 0xC3:
+    if self.data[at] == 0xC3:
         return self.data[at + 1] == 1
-    return first == 0x4F and memcmp(&self.data[at], <char*> b"Obj\x01", 4) == 0
+    return memcmp(&self.data[at], <char*> b"Obj\x01", 4) == 0
 
 
 cdef inline unsigned char* near(unsigned char* out, long long value, Upper* upper) noexcept nogil:
@@ -1373,7 +1388,12 @@ cdef class RowLines(Lines):
         cdef Py_ssize_t begin = self.used
         cdef Py_ssize_t size
         cdef unsigned long long bits = 0
-        if self.header_count > 0 and self.headers_way == _STRINGS and self.easy_headers():
+        if self.header_count == 0:
+            reserve(self, 2)
+            memcpy(&self.out[begin], <char*> b"[]", 2)
+            self.used += 2
+            return True
+        if self.headers_way == _STRINGS and self.easy_headers():
             return True
         self.used = begin
         self.header_list()
