@@ -298,17 +298,19 @@ class Log:
 
     def _of_records(self) -> Iterator[LogBatch]:
         """Yield batches with their selected records, up to the limit."""
-        reader, left = self._reader(), self._limit
+        reader, left = self._reader(Take.RUNS), self._limit
         for partition in self._partitions():
             if left == 0:
                 return
             for item in reader.read(partition):
                 if not isinstance(item, SelectedBatch):
                     self._lost(item)
-                elif left is None:
-                    yield LogBatch(item)
-                else:
-                    kept = item._replace(records=item.records[:left])
+                    continue
+                for one in item.each(batches=False):
+                    if left is None:
+                        yield LogBatch(one)
+                        continue
+                    kept = one._replace(records=one.records[:left])
                     left -= len(kept.records)
                     yield LogBatch(kept)
                     if not left:
