@@ -1,10 +1,12 @@
 """Every output format and filter of ``kdump dump`` beside the classic dump of the same records, in processor seconds.
 
-    python -m bench.endings [--records N] [--rounds N] [--folder DIR] [--codec NAME] [--history]
+    python -m bench.endings [--records N] [--rounds N] [--folder DIR] [--shape NAME] [--history]
 
 Prints of each case how many times the classic dump (``--files ... --print-data-log``) it takes with one process, and
 its aim. That of tables is a rate: ROWS a second.
-``--history`` adds a line with the commit and the ratios to bench/HISTORY.md. Exit status 1 where an aim is missed.
+``--shape no-headers`` has records without headers, the name of a codec compressed batches.
+``--history`` adds a line with the commit and the ratios to bench/HISTORY.md. It prints the cases that take over 10 %
+more or less than in the last line of the same records. Exit status 1 where an aim is missed.
 The segment is that of the benchmark. It is made once and kept where ``--folder`` is given, and so is an environment
 with kdump as a user installs it: the finder of an editable install adds 8 ms to each start.
 """
@@ -56,6 +58,8 @@ CASES: Final = (
     Case("type, count", ("--type", "data", "--count"), 1.2),
     Case("table", ("-o", "table"), None),
 )
+CHANGE: Final = 0.1
+"""The part by which a ratio may differ from the last one in the history without a line."""
 ROWS: Final = 100_000
 """Rows of a table in a second, at least."""
 
@@ -77,19 +81,19 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--codec", choices=compression.NAMES, default="none")
+    parser.add_argument("--shape", choices=(*compression.NAMES, "no-headers"), default="none")
     parser.add_argument("--history", action="store_true")
     args = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        log = str(segments.make(folder, segments.SHAPES[args.codec], args.records))
+        log = str(segments.make(folder, segments.SHAPES[args.shape], args.records))
         taken = measure(str(install(folder / "venv")), log, args.rounds)
     for case in CASES:
         one = taken[case.name]
         aim = case.aim or f"{ROWS:,} rows a second: {args.records / one.wall:,.0f}"
         print(f"{case.name:24} {one.ratio:6.2f}  aim {aim}{'  missed' if one.misses(case, args.records) else ''}")
     if args.history:
-        note(taken, f"{args.records:,} records, {args.codec}")
+        note({name: one.ratio for name, one in taken.items()}, f"{args.records:,} records, {args.shape}")
     return int(any(taken[case.name].misses(case, args.records) for case in CASES))
 
 
@@ -105,12 +109,28 @@ def measure(program: str, log: str, rounds: int) -> dict[str, Taken]:
     return taken
 
 
-def note(taken: dict[str, Taken], what: str) -> None:
-    """Add the ratios to the history."""
+def note(ratios: dict[str, float], what: str) -> None:
+    """Add the ratios to the history, and print those that differ from the last ones of the same records."""
+    for text in changes(HISTORY.read_text("utf-8"), ratios, what):
+        print(text)
     described = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     commit = subprocess.run(described, check=True, capture_output=True, text=True).stdout.strip()
     with HISTORY.open("a", encoding="utf-8") as out:
-        out.write(f"| {commit} | {what} | {' | '.join(f'{taken[case.name].ratio:.2f}' for case in CASES)} |\n")
+        out.write(f"| {commit} | {what} | {' | '.join(f'{ratios[case.name]:.2f}' for case in CASES)} |\n")
+
+
+def changes(history: str, ratios: dict[str, float], what: str) -> list[str]:
+    """Return a line for each case that differs by more than CHANGE from the last row of the same records, ``what``."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in history.splitlines() if line[:1] == "|"]
+    last = next((row for row in reversed(rows) if row[1] == what), None)
+    if last is None:
+        return []
+    before = dict(zip(rows[0][2:], last[2:], strict=False))
+    return [
+        f"{name}: {ratio:.2f}, {100 * (ratio / float(was) - 1):+.0f} % against {was} of {last[0]}"
+        for name, ratio in ratios.items()
+        if (was := before.get(name)) and abs(ratio / float(was) - 1) > CHANGE
+    ]
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ class Shape(NamedTuple):
     """About; values are JSON texts."""
     batch_bytes: int = BATCH_BYTES
     """Bytes of the records of one batch, before they are compressed."""
+    has_headers: bool = True
+    """Whether each record has one header."""
     share: float = 1.0
     """The part of the asked number of records that this segment holds: large records are fewer."""
 
@@ -42,6 +44,7 @@ SHAPES: Final = {
     shape.name: shape
     for shape in (
         *(Shape(name, codec=codec) for codec, name in enumerate(compression.NAMES)),
+        Shape("no-headers", has_headers=False),
         Shape("small", value_bytes=24),
         Shape("singles", batch_bytes=1),
         Shape("large", value_bytes=100_000, batch_bytes=1 << 20, share=0.001),
@@ -123,19 +126,14 @@ def _batches(shape: Shape, records: int) -> Iterator[bytes]:
     part: list[bytes] = []
     size = base = 0
     for number, (key, value) in enumerate(contents(shape, records)):
+        headers = [(b"trace", b"%09x" % number)] if shape.has_headers else []
         record = magic_2.write_record(
-            timestamp_delta=number - base,
-            offset_delta=number - base,
-            key=key,
-            value=value,
-            headers=[(b"trace", b"%09x" % number)],
+            timestamp_delta=number - base, offset_delta=number - base, key=key, value=value, headers=headers
         )
         if part and size + len(record) > shape.batch_bytes:
             yield _batch(shape, base, part)
             part, size, base = [], 0, number
-            record = magic_2.write_record(
-                timestamp_delta=0, offset_delta=0, key=key, value=value, headers=[(b"trace", b"%09x" % number)]
-            )
+            record = magic_2.write_record(timestamp_delta=0, offset_delta=0, key=key, value=value, headers=headers)
         part.append(record)
         size += len(record)
     yield _batch(shape, base, part)
