@@ -273,6 +273,8 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
             f"offset of the segment, {outcome.log_end_offset}"
         )
         yield StartCause(code=Code.INDEX_BEYOND_LOG, file=outcome.hidden_by, text=text)
+    for unread in outcome.unread:
+        yield StartCause(code=unread.code, file=unread.file, text=unread.reason, found=str(unread.records))
     for name in outcome.discarded:
         text = "it is deleted: a .cleaned file of a lower or equal base offset shows that it is not complete"
         yield StartCause(code=Code.CLEANED_DISCARDS_SWAP, file=name, text=text)

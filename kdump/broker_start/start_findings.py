@@ -439,6 +439,7 @@ class _StartFindings:
         others = [cut for cut in log.cuts if cut.code is not Code.SWAPPED]
         if sum(cut.records for cut in others) and not facts.cuts_are_reported:
             yield self._cut(log, others, name)
+        yield from self._misnamed(log, facts)
         yield from self._hidden(log, facts)
         for cause in log.causes:
             if cause.code is Code.CLEANED_DISCARDS_SWAP:
@@ -467,6 +468,36 @@ class _StartFindings:
                 found=end,
                 missing=most - end,
                 advice=self._elsewhere(log),
+            )
+
+    def _misnamed(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
+        """Yield the files that a broker takes for segments and does not read, if records or offsets go with them."""
+        hidden = max((facts.end or 0) - (log.log_end_offset or 0), 0)
+        for cause in log.causes:
+            file = cause.file or log.path or ""
+            if cause.code is not Code.SEGMENT_NAME or file.endswith(f".{file_names.SWAP}"):
+                continue  # what a .swap file replaces is a cut
+            base = file_names.offset_of(posixpath.basename(file)) or 0
+            own = int(cause.found or 0)
+            if own:
+                text, records = f"{cause.text}: {many_are(own, 'record')} then not served", own
+                target = posixpath.join(posixpath.dirname(file), f"{base:020}.{file_names.LOG}")
+                advice = "Give it its name back before a broker starts."
+                command = f"mv {shell_path(file)} {shell_path(target)}"
+            elif hidden and base == log.log_end_offset:
+                text = f"{cause.text}: the log would end at offset {base}, and new records get offsets that others have"
+                records, advice, command = hidden, "Move it away before a broker starts.", aside(file)
+            else:
+                yield Finding(level=Level.REMARK, file=file, kind=cause.code, text=cause.text)
+                continue
+            yield Finding(
+                level=Level.LOG,
+                file=file,
+                kind=cause.code,
+                text=text,
+                loses=records,
+                advice=advice,
+                commands=(command,),
             )
 
     def _cut(self, log: LogStart, cuts: list[Cut], name: str) -> Finding:

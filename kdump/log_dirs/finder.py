@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 NO_SEGMENT: Final = "no segment is in it or in the folders below"
 """The reason in the error on a folder without segments."""
 _MANY: Final = 3
+PADDED: Final = 20
+"""Digits of the offset in the name of a segment, as brokers write it."""
 
 
 class Wanted(NamedTuple):
@@ -423,6 +425,8 @@ class Finder:
         segments, others = [], []
         for entry in inside:
             found = SEGMENT_NAME.fullmatch(entry.name) if f".{file_names.LOG}" in entry.name else None
+            if found and len(found["stem"]) < PADDED and _opened(found) in beside:
+                found = None  # the broker reads only the other one
             if found and (found["state"] is None or self.wanted.leftovers):
                 segments.append(_segment(files, entry, found, beside, self.wanted.max_batch_bytes))
                 continue
@@ -430,8 +434,9 @@ class Finder:
             if found:
                 self.note(f"{files.shown(entry.path)} is left out: it is not part of the log (--leftovers reads it)")
             elif entry.name.endswith(f".{file_names.LOG}"):
-                why = "its name does not begin with an offset (name it to read it)"
-                self.note(f"{files.shown(entry.path)} is left out: {why}")
+                is_number = file_names.offset_of(entry.name) is not None
+                why = "a broker opens no file of this name" if is_number else "its name does not begin with an offset"
+                self.note(f"{files.shown(entry.path)} is left out: {why} (name it to read it)")
         limit = self.wanted.max_batch_bytes
         return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others), limit=limit)
 
@@ -546,6 +551,11 @@ def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: di
     siblings = {suffix: beside[name] for suffix in SIBLINGS if (name := f"{stem}.{suffix}{state}") in beside}
     base = int(found["offset"])
     return Segment(files, entry.path, entry.size, base, siblings, limit, entry.modified, entry.disk_size)
+
+
+def _opened(found: re.Match[str]) -> str:
+    """Return the name that a broker opens for the name of a segment."""
+    return f"{int(found['offset']):0{PADDED}}.{file_names.LOG}{found['state'] or ''}"
 
 
 def _following(beside: Iterable[str], segments: list[Segment]) -> Iterator[str]:

@@ -192,8 +192,7 @@ def least_cleaned(partition: Partition) -> int | None:
 
 def stem_offset(name: str) -> int:
     """Return the offset at the beginning of a file name, 0 without one."""
-    stem = name.partition(".")[0]
-    return int(stem) if stem.isdecimal() else 0
+    return file_names.offset_of(name) or 0
 
 
 def with_index_swaps(segments: Sequence[Segment], lone: Mapping[str, str]) -> list[Segment]:

@@ -26,12 +26,12 @@ from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
-from kdump.log_dirs.partition import Segment
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.index_builder import IndexBuilder
+from kdump.recovery.opened_names import content_of, opened
 from kdump.recovery.segment_end import FailsError, LoadFailure, at, base_of, indexed_at, lost, read_next_offset
-from kdump.recovery.split_segment import OffsetOverflowError, SegmentSlice, split
+from kdump.recovery.split_segment import OffsetOverflowError, split
 from kdump.recovery.swaps import Swaps, after_swaps
 from kdump.segments import walk
 from kdump.segments.regions import DATA, ENDS_INSIDE, Damage
@@ -39,8 +39,8 @@ from kdump.segments.regions import DATA, ENDS_INSIDE, Damage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.log_dirs.files import OpenSource, Source
-    from kdump.log_dirs.partition import Partition
+    from kdump.log_dirs.files import Source
+    from kdump.log_dirs.partition import Partition, Segment
     from kdump.recovery.segment_end import Cut
     from kdump.segments.regions import Region
 
@@ -65,6 +65,8 @@ class Outcome(NamedTuple):
     """``.swap`` files that are deleted, because of a ``.cleaned`` file."""
     swapped: tuple[str, ...]
     """``.swap`` files that become segments."""
+    unread: tuple[Cut, ...] = ()
+    """The files that count as segments and are not read, because their names are no offsets of 20 digits."""
 
 
 class _BackwardsError(Exception):
@@ -115,6 +117,8 @@ def dry_run(
     be valid: it is not read again. ``snapshot_folders`` are the offsets of producer snapshots whose names are those of
     folders: a broker cannot write them. Raises UnreadableError.
     """
+    partition, unread = opened(partition)
+    sound_end = None if unread else sound_end  # these segments are not those that were checked
     snapshots = set() if sound_end is not None else _snapshots(partition)  # a valid log needs none
     start = _Start(interval, log_start, snapshots, sound_end, rules)
     start.snapshot_folders = snapshot_folders
@@ -123,9 +127,8 @@ def dry_run(
     swaps = Swaps([], [], [])
     try:
         swaps = after_swaps(partition, rules.searches_bases)
-        left = [each if _is_padded(each) else _Empty.of(each) for each in swaps.segments]
         start.cuts += swaps.cuts
-        left = start.load(left)
+        left = start.load(swaps.segments)
         if not clean:
             left = start.recover_from(left, recovery_point)
         end = start.next_offset(left[-1]) if left else log_start
@@ -154,6 +157,7 @@ def dry_run(
         splits=tuple(start.splits),
         hidden_by=None if fails else start.hidden_by,
         discarded=tuple(swaps.discarded),
+        unread=tuple(content_of(each, Code.SEGMENT_NAME) for each in unread),
         swapped=tuple(each.name for each in swaps.segments if each.path.endswith(f".{file_names.SWAP}")),
     )
 
@@ -254,7 +258,7 @@ class _Start:
     def write_snapshot(self, beside: Segment, offset: int) -> None:
         """Raise FailsError if a folder has the name of the producer snapshot that a broker writes at ``offset``."""
         if offset in self.snapshot_folders and offset > self.log_start:
-            name = f"{offset:0{STEM}}.{file_names.PRODUCER_SNAPSHOT}"
+            name = f"{offset:020}.{file_names.PRODUCER_SNAPSHOT}"
             path = beside.files.shown(posixpath.join(posixpath.dirname(beside.path), name))
             raise FailsError("Is a directory", path, Code.SNAPSHOT_UNREADABLE, is_io=True)
 
@@ -327,38 +331,14 @@ class _Start:
 def _snapshots(partition: Partition) -> set[int]:
     found = set()
     for entry in partition.others:
-        stem, _, suffix = entry.name.partition(".")
-        if suffix == file_names.PRODUCER_SNAPSHOT and stem.isdecimal():
+        offset = file_names.offset_of(entry.name)
+        if entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}") and offset is not None:
             try:
                 producer_snapshot.read(read_file(partition.files, entry.path))
             except DamageError:
                 continue  # the broker deletes it, and reads an older one
-            found.add(int(stem))
+            found.add(offset)
     return found
-
-
-def _is_padded(each: Segment) -> bool:
-    """Return whether a segment has the file name that a broker opens for its base offset."""
-    name = posixpath.basename(each.path).partition(".")[0]
-    return not name.isdecimal() or len(name) == STEM
-
-
-STEM: Final = 20
-"""Digits of the base offset in the name of a segment."""
-
-
-class _Empty(Segment):
-    """The empty segment that a broker creates if a name has too few digits: it opens the name with 20 digits."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, each: Segment) -> _Empty:
-        return cls(each.files, each.path, 0, each.base_offset, {}, limit=each.limit, start=each.size)
-
-    def open(self) -> OpenSource:
-        """Open an empty range at the end of the file."""
-        return SegmentSlice(Segment.open(self), self.start, 0)
 
 
 def _loads_by_recovery(each: Segment) -> bool:

@@ -560,3 +560,53 @@ def test_what_recovery_empties_for_a_folder_is_a_loss_with_a_command(killed):
     assert done.returncode == 3
     assert "broker 1 starts, but loses 4 records: " in done.stdout.decode()
     assert "mv d2/idem-0/00000000000000000004.snapshot d2.aside/idem-0/" in done.stdout.decode()
+
+
+ARABIC_2 = "".join(chr(0x660 + int(digit)) for digit in f"{2:020}")
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(
+    ("name", "end", "status"),
+    [
+        ("+1.log", 1, 3),
+        (f"+{1:020}.log", 1, 3),
+        ("1.x.log", 1, 3),
+        ("1.log", 1, 3),
+        (f"{1:025}.log", 1, 3),
+        (f"{ARABIC_2}.log", 2, 0),
+        ("-5.log", 2, 0),
+        ("-0.log", 2, 0),
+        ("0.log", 2, 0),
+        ("+0.log", 2, 0),
+        ("0.x.log", 2, 0),
+        ("+0.log.swap", 0, 3),
+        ("0.log.swap", 0, 3),
+        ("+0.log.cleaned", 2, 0),
+        ("+0.log.deleted", 2, 0),
+        ("+1.index", 2, 0),
+        ("+0.index", 2, 0),
+    ],
+)
+def test_a_broker_opens_the_name_with_twenty_digits(broker, name, end, status, clean):
+    """Recorded of 4.4.0: each of these is a segment of the number before the first dot, and its file is not read."""
+    place = broker / "d2" / "idem-0"
+    content = (place / f"{0:020}.log").read_bytes()
+    (place / name).write_bytes(content)
+    if not clean:
+        (broker / "d2" / ".kafka_cleanshutdown").unlink()
+    start, logs = started(broker)
+    assert start["starts"] is True
+    assert logs["idem", 0, "idem-0"][1:] == (0, end)
+    done = kdump("check", "d1", "d2", cwd=broker)
+    assert done.returncode == status, done.stdout.decode()
+    assert ("safe to start broker 1" in done.stdout.decode()) == (status == 0)
+
+
+def test_a_segment_whose_name_lost_its_zeros_gets_it_back(broker):
+    place = broker / "d2" / "idem-0"
+    (place / f"{2:020}.log").write_bytes(records(b"c", base=2) + records(b"d", base=3))
+    (place / f"{0:020}.log").rename(place / "0.log")
+    text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    assert "broker 1 starts, but loses 2 records: d2/idem-0/0.log: " in text
+    assert f"\n  mv d2/idem-0/0.log d2/idem-0/{0:020}.log\n" in text
