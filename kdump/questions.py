@@ -214,7 +214,8 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
         max_batch_bytes=inputs.max_batch_bytes,
         remote=inputs.remote,
     )
-    finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, Reporter(fail=say.fail))
+    of_finder = Reporter(damage=say.damage, fail=say.fail)
+    finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, of_finder)
     found = list(finder.find(inputs.paths))
     name = COPY if inputs.brokers else BY_PATH
     named = with_names(found, say.note, name=name, every=every, only_known=meant.is_choosy and not every)

@@ -338,3 +338,28 @@ def test_what_is_no_private_key_is_refused(tmp_path):
         assert (done.returncode, says in done.stderr) == (2, True)
     done = kdump("dump", tmp_path / "logs", "--remote", tmp_path, "--remote-key", f"key1={tmp_path / 'none'}")
     assert (done.returncode, b"No such file" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["dump", "--count"],
+        ["dump", "-o", "jsonl"],
+        ["check"],
+        ["get", "t-0@9", "--in"],
+        ["stats"],
+        ["stats", "-o", "jsonl"],
+        ["sql", "select count(*) from records"],
+        ["sql", "select * from stats"],
+    ],
+    ids=" ".join,
+)
+def test_an_invalid_topic_id_is_damage_in_every_command(tmp_path, words):
+    pytest.importorskip("duckdb")
+    local(tmp_path / "logs", 9, end=12)
+    store = tmp_path / "store"
+    Store(store).write(of(0, 9))
+    (tmp_path / "logs" / "t-0" / "partition.metadata").write_text("version: 9\n")
+    done = kdump(*words, tmp_path / "logs", "--remote", store)
+    assert done.returncode == 3
+    assert b"partition.metadata" in done.stderr + done.stdout
