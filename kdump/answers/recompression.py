@@ -34,7 +34,7 @@ class Target(NamedTuple):
 
     @property
     def name(self) -> str:
-        """``zstd``, ``gzip:9``."""
+        """Codec and level, such as ``zstd`` or ``gzip:9``."""
         name = compression.NAMES[self.codec]
         return name if self.level is None else f"{name}:{self.level}"
 

@@ -64,7 +64,7 @@ class PayloadError(DamageError):
         return self
 
     def at(self, base: int) -> DamageError:
-        """Return the same damage, ``base`` bytes later."""
+        """Return the same damage with ``base`` added to its position."""
         return DamageError(self.kind, self.reason, position=base + self.position)
 
     def __str__(self) -> str:

@@ -65,7 +65,7 @@ class Take(Enum):
     have their records.
     """
     COUNT = auto()
-    """Only the numbers of records. A valid batch without records has as many as its header claims."""
+    """Only the numbers of records. For a valid batch without read records the number in its header counts."""
 
 
 def _is_plain(run: Run) -> bool:

@@ -69,7 +69,7 @@ def with_names(
 
 
 def own_topic(partition: Partition) -> str | None:
-    """Return the topic of Kafka's own whose records a log has, by most of its first readable ones; else None."""
+    """Return the one of Kafka's own topics that most of the first readable records belong to; else None."""
     from kdump.internal_topics.decode import TOPICS  # few logs have no name
 
     records = list(islice(first_records(partition), _SAMPLED))
@@ -77,7 +77,7 @@ def own_topic(partition: Partition) -> str | None:
 
 
 def may_be_of(topic: str, partition: Partition) -> bool:
-    """Return whether a log may be one of a topic of Kafka's own: its first records are, or it has none."""
+    """Return whether a log may belong to one of Kafka's own topics: by its first records, or because it is empty."""
     records = list(islice(first_records(partition), _SAMPLED))
     return not records or _are_of(topic, records)
 

@@ -127,7 +127,7 @@ def _without_spare(
 ) -> tuple[AnswerTable, list[list[str]], list[int], list[str]]:
     """Return the table, rows and widths without the columns that do not fit, and their names.
 
-    Columns of ``spare`` go first, then the others from the last one on. The first of the others stays.
+    Columns of ``spare`` are removed first, then the others from the last one on. The first of the others stays.
     """
     spare = [name for name in table.spare if name in table.columns]
     others = [name for name in table.columns if name not in table.spare]

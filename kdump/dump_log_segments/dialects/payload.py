@@ -103,7 +103,7 @@ class PayloadDialect(NamedTuple):
 
     since: tuple[int, ...]
     why: str
-    """The change."""
+    """The change in this release."""
     definitions: tuple[int, ...] = ()
     """The release whose messages the decoder switches read."""
     limited: bool = False

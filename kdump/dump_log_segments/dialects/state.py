@@ -19,7 +19,7 @@ class StateDialect(NamedTuple):
 
     since: tuple[int, ...]
     why: str
-    """The change."""
+    """The change in this release."""
 
     suffixes: frozenset[str] = frozenset({"log", "index"})
     """The file suffixes of the release, without the dot."""
