@@ -120,14 +120,23 @@ class PartitionOffsets:
     topic: str
     partition: int
     earliest: int
+    """The log start offset."""
     earliest_local: int
+    """The first offset in local segments."""
     latest: int
+    """The log end offset."""
     high_watermark: int | None
+    """The high watermark in the checkpoint; on a running broker it lags."""
     last_stable: int
+    """The last stable offset: a read_committed consumer stops there."""
     leader_epoch: int | None
+    """The epoch in the metadata log, else the newest in the checkpoint."""
     max_timestamp_ms: int | None
+    """The largest timestamp."""
     max_timestamp_offset: int | None
+    """The first offset with the largest timestamp."""
     by_time: tuple[TimeAnswer, ...] = ()
+    """For each --time the first offset at or after it."""
 
 
 class OffsetsFacts(NamedTuple):
