@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "KDUMP_STORE_SETTINGS"
 """Hadoop's settings of stores as a JSON object. It may contain keys: kdump never prints it."""
-SECRETS: Final = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token")
+SECRETS: Final = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token", "fs.s3a.proxy.password")
 """Settings that Hadoop may keep in a credential provider."""
 PREFIXES: Final = ("fs.s3a.", "fs.defaultFS", "fs.viewfs.", "dfs.")
 """The prefixes of the names of these settings."""
@@ -72,6 +72,9 @@ def client(scheme: str, rest: str) -> tuple[Any, str]:
         if arguments:
             from pyarrow.fs import S3FileSystem
 
+            own = {"region", "endpoint_override", "proxy_options"}
+            if not arguments.keys() & own and not any(map(os.environ.get, _ENDPOINTS)):
+                arguments |= _region(host)
             return S3FileSystem(**arguments), f"{host}/{path}".rstrip("/")
     if scheme in ("hdfs", "viewfs"):
         try:
@@ -129,9 +132,33 @@ def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
         found["region"] = region
     elif endpoint and not (os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
         found["region"] = "us-east-1"  # the default of S3A
+    if settings.get("proxy.host"):
+        found["proxy_options"] = _proxy(settings)
     return found
 
 
+def _proxy(settings: Mapping[str, str]) -> dict[str, Any]:
+    is_plain = settings.get("connection.ssl.enabled") == "false"
+    found: dict[str, Any] = {
+        "scheme": "https" if settings.get("proxy.ssl.enabled") == "true" else "http",
+        "host": settings["proxy.host"],
+        "port": int(settings.get("proxy.port") or (80 if is_plain else 443)),
+    }
+    names = {"username": settings.get("proxy.username"), "password": settings.get("proxy.password")}
+    return found | {name: value for name, value in names.items() if value}
+
+
+def _region(bucket: str) -> dict[str, str]:
+    """Return the region of a bucket of AWS, as S3A finds it. Without an answer the environment decides."""
+    from pyarrow.fs import resolve_s3_region
+
+    try:
+        return {"region": resolve_s3_region(bucket)}
+    except OSError:
+        return {}
+
+
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _AWS_REGION: Final = re.compile(r"s3[.-]([a-z0-9-]+)\.amazonaws\.com")
 
 

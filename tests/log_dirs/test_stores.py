@@ -39,6 +39,14 @@ KEYS = {"fs.s3a.access.key": "a", "fs.s3a.secret.key": "b"}
             {"fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"},
             {"anonymous": True},
         ),
+        (
+            {"fs.s3a.proxy.host": "proxy", "fs.s3a.proxy.username": "u", "fs.s3a.proxy.password": "p"},
+            {"proxy_options": {"scheme": "http", "host": "proxy", "port": 443, "username": "u", "password": "p"}},
+        ),
+        (
+            {"fs.s3a.bucket.logs.proxy.host": "proxy", "fs.s3a.proxy.port": "3128", "fs.s3a.proxy.ssl.enabled": "true"},
+            {"proxy_options": {"scheme": "https", "host": "proxy", "port": 3128}},
+        ),
         ({"fs.s3a.assumed.role.arn": "arn:aws:iam::1:role/r"}, {"role_arn": "arn:aws:iam::1:role/r"}),
         (
             {"fs.s3a.endpoint": "http://minio:9000/"},
@@ -62,6 +70,7 @@ KEYS = {"fs.s3a.access.key": "a", "fs.s3a.secret.key": "b"}
 def test_s3_gets_the_settings_of_s3a(given, arguments, monkeypatch):
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(fs, "resolve_s3_region", lambda _: "us-east-1")
     assert stores.s3_arguments("logs", given) == arguments
     if arguments and "role_arn" not in arguments:
         monkeypatch.setenv(stores.VARIABLE, json.dumps(given))
@@ -230,3 +239,38 @@ def test_a_segment_is_read_again_when_the_data_nodes_are_back(hdfs, monkeypatch)
     with remote.RemoteFiles(system, "hdfs://node:9820/").open(path) as source:
         assert source.read(0, 61) == (BROKER / "one-0" / f"{0:020}.log").read_bytes()[:61]
     assert len(clock.pauses) == 3
+
+
+@pytest.mark.parametrize("region", [None, "eu-west-1"])
+def test_a_bucket_of_aws_is_read_in_its_own_region(monkeypatch, region):
+    """S3A crosses regions. PyArrow with keys as arguments asks us-east-1 for a bucket of eu-west-1."""
+
+    def resolve(bucket):
+        assert bucket == "logs"
+        return "eu-west-1"
+
+    for name in ("AWS_REGION", *stores._ENDPOINTS):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(fs, "resolve_s3_region", resolve if region is None else None)
+    given = {**KEYS, **({} if region is None else {"fs.s3a.endpoint.region": region})}
+    monkeypatch.setenv(stores.VARIABLE, json.dumps(given))
+    system, path = stores.client("s3", "//logs/broker-1")
+    assert (system.region, path) == ("eu-west-1", "logs/broker-1")
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+def test_aws_is_not_asked_for_the_region_of_another_store(monkeypatch, name):
+    monkeypatch.setattr(fs, "resolve_s3_region", None)
+    monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv(stores.VARIABLE, json.dumps(KEYS))
+    assert stores.client("s3", "//logs/broker-1")[1] == "logs/broker-1"
+
+
+def test_without_an_answer_about_its_region_a_bucket_has_that_of_the_environment(monkeypatch):
+    def resolve(_):
+        raise OSError
+
+    monkeypatch.setattr(fs, "resolve_s3_region", resolve)
+    monkeypatch.setenv(stores.VARIABLE, json.dumps(KEYS))
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert stores.client("s3", "//logs/broker-1")[1] == "logs/broker-1"
