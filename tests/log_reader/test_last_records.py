@@ -53,8 +53,8 @@ def test_memory_does_not_grow_with_the_number_of_records(tmp_path, monkeypatch, 
     monkeypatch.setattr(threads, "_allowed", False)  # what threads hold has a bound of its own
     monkeypatch.setattr(read_ahead, "FIRST", 1 << 14)
     monkeypatch.setattr(read_ahead, "CHUNK_BYTES", 1 << 14)
-    few, many = partition(tmp_path / "few-0", 1000), partition(tmp_path / "many-0", 4000)
-    taken = {found.topic: peak(found, count, wanted, take) for found, count in ((few, 3900), (many, 15900))}
+    few, many = partition(tmp_path / "few-0", 400), partition(tmp_path / "many-0", 1600)
+    taken = {found.topic: peak(found, count, wanted, take) for found, count in ((few, 1500), (many, 6300))}
     assert taken["many"] < 1.5 * taken["few"], taken
 
 
