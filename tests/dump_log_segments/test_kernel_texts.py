@@ -75,7 +75,7 @@ def broken(value, seed):
     """A message with every cut, and with bytes changed."""
     yield from (value[:end] for end in range(len(value)))
     for at in range(len(value)):
-        for byte in {0, 1, 0x7F, 0x80, 0xFF, value[at] ^ 1 << seed.randrange(8), seed.randrange(256)}:
+        for byte in {0, 1, 0x7F, 0x80, 0xFF, value[at] ^ 1 << seed.randrange(8), seed.randrange(256)} - {value[at]}:
             yield value[:at] + bytes([byte]) + value[at + 1 :]
     yield value + b"\0"
 
