@@ -423,7 +423,7 @@ def differences(base: Base, truth: Truth, status: int, rows: list[dict[str, obje
         why = [
             f"{row['code']} {row['file']}: {row['text']}"
             for row in rows
-            if row.get("level") == "log" or row.get("fatal")
+            if row.get("kind") == "finding" and (row.get("level") == "log" or row.get("fatal"))
         ]
         yield f"ALARM {status}: {' / '.join(map(str, why[:2]))[:300]}"
     if start["starts"] is False:
