@@ -42,7 +42,7 @@ def copy(files: list[Path], place: tuple[RemoteFiles, str], threads: int) -> Non
     system, folder = place[0]._system, place[1]
 
     def put(path: Path) -> None:
-        with system.open_output_stream(f"{folder}/{path.name}") as out:
+        with system.open_output_stream(f"{folder}-{path.name}") as out:  # a store may lack folders
             out.write(path.read_bytes())
 
     with ThreadPoolExecutor(threads) as pool:
