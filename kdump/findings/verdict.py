@@ -27,7 +27,7 @@ HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The kind of missing records that a stray folder holds: commands bring them back."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The kind with which a broker starts and serves no partition."""
-NOT_BEFORE: Final = "; do not start it before the metadata log is restored"
+RESTORE_FIRST: Final = "; restore the metadata log first"
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The kind on log dirs of several brokers: each of them starts."""
 
@@ -64,8 +64,10 @@ def verdict(
     missing = [finding for finding in findings if finding.missing is not None and finding.code != HELD]
     held = [finding for finding in findings if finding.missing is not None and finding.code == HELD]
     if loses or missing or held:
-        advice = NOT_BEFORE if any(finding.code == FORGOTTEN for finding in loses) else ""
-        return StartVerdict(f"{broker} starts, but {_lost(loses, missing, held)}{advice}", commands, False)
+        text = f"starts, but {_lost(loses, missing, held)}"
+        if any(finding.code == FORGOTTEN for finding in loses):
+            return StartVerdict(f"DO NOT START {broker}: it {text}{RESTORE_FIRST}", commands, False)
+        return StartVerdict(f"{broker} {text}", commands, False)
     unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:
         return StartVerdict(f"do not start {broker} yet: {unsure.file}: {unsure.text}", commands, False)
