@@ -51,7 +51,7 @@ def _is_watched() -> bool:
 
 
 def run() -> None:
-    """Run kdump and end the process: at once, unless a caller waits for its end."""
+    """Run kdump and exit. The exit skips Python's cleanup, unless :func:`_is_watched`."""
     status = main()
     if not _is_watched():
         import os

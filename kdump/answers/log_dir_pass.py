@@ -164,13 +164,13 @@ class PassTap:
             raise
 
     def close(self) -> None:
-        """Feed the collectors with unread segments as damage, and end the partition."""
+        """Report the unread segments to the collectors as damage, and end the partition."""
         self._skip(len(self._segments))
         for collector in self._through.collectors:
             collector.end()
 
     def _skip(self, number: int) -> None:
-        """Feed the collectors with the skipped segments before ``number`` as damage."""
+        """Report the unread segments before ``number`` to the collectors as damage."""
         for segment in self._segments[self._next : number]:
             self._turn_to(segment)
             self._lose(segment, 0, "it was not read")

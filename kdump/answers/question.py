@@ -45,7 +45,7 @@ Kind = Literal[
     "text",
     "ranges",
 ]
-"""The kind of a value: a flag, a number, times in ms, ms, a release as numbers, configs, texts, codecs with levels."""
+"""The kind of a value. Moments and durations are in ms, a release is a tuple of numbers, a codec may have a level."""
 Unit = Literal["replicas", "topic", "everything"]
 """The partitions that one Spark task reads together: the replicas of a partition, those of a topic, or all."""
 OPTION: Final = "option"

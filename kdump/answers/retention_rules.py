@@ -3,7 +3,7 @@
 Source: Kafka's class UnifiedLog (``deleteOldSegments``; before 3.x Log). KIP-107 (log start, 0.11), KIP-405 (remote
 storage, 3.6), KAFKA-12177 (order, 3.0), KIP-33 (largest timestamps, 0.10.1).
 
-A broker decides only from names, sizes and indexes. Source: Kafka's class LogSegment (``largestTimestamp``). The
+A running broker reads no batches for this. Source: Kafka's class LogSegment (``largestTimestamp``). The
 largest timestamp of a segment is that of its last ``.timeindex`` entry. A starting broker reads batches instead in a
 segment without an ``.index``, and in the active one after an unclean stop.
 """
@@ -58,9 +58,10 @@ class LogFacts(NamedTuple):
 
 
 def log_facts(place: Place) -> LogFacts:
-    """Return the facts of a partition, without the batches of its :func:`unclean_end`.
+    """Return the facts of a partition.
 
-    Unreadable files go to ``place.report.fail``.
+    ``largest`` of its :func:`unclean_end` is the time of the file: the caller reads the batches. Unreadable files go
+    to ``place.report.fail``.
     """
     segments = tuple(_facts(place))
     first = segments[0].base_offset if segments else 0
@@ -69,7 +70,7 @@ def log_facts(place: Place) -> LogFacts:
 
 
 def unclean_end(place: Place) -> Segment | None:
-    """Return the active segment after an unclean stop, whose batches give its largest timestamp; else None."""
+    """Return the active segment after an unclean stop, else None. Its batches give its largest timestamp."""
     segments = place.partition.segments
     return None if place.log_dir.clean or not segments else segments[-1]
 

@@ -104,7 +104,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of all log dirs. ``metadata`` is the log dir of the metadata log; the configs have ``node_id``."""
+    """Verify the ids of all log dirs. ``metadata`` is that of the metadata log, ``node_id`` comes from the configs."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id if node_id is not None else next((each.ids.node_id for each in there if each.ids), None)

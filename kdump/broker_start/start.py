@@ -89,7 +89,7 @@ class BrokerDirs:
 
     @property
     def has_others(self) -> bool:
-        """Whether the broker has a log dir that is not among the given ones: that of its metadata log."""
+        """Whether the broker must have another log dir: none of the given ones has its metadata log."""
         is_known = self.is_complete or self._is_configured or metadata_log.FOLDER in _names(self.metadata_dir)
         return self.is_kraft and not is_known
 

@@ -90,7 +90,10 @@ class Started:
 
     @property
     def starts(self) -> bool | None:
-        """Whether the broker starts. None if unknown: also if a broker of 0.8 may have written no meta.properties."""
+        """Whether the broker starts; None if unknown.
+
+        False needs a fatal finding: a missing meta.properties is none, because a broker of 0.8 writes no such file.
+        """
         starts = self.result.starts
         return None if starts is False and not any(one.fatal for one in self.findings) else starts
 

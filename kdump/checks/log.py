@@ -200,8 +200,8 @@ class LogCheck:
     def _is_lost_segment(self, gap: _Gap) -> bool:
         """Return whether a gap between two segments is past the offsets that a cleaner has read.
 
-        A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If it was
-        stopped in between, other traces of compaction are past the checkpoint too.
+        A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). After a
+        stop in between, other segments past the checkpoint are compacted too: then the gap is not a loss.
         """
         first = self._first_dirty
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until

@@ -68,9 +68,9 @@ def command(
       kdump check /backup/orders-0 -o jsonl | jq 'select(.check == "recovery")'
 
     PATH is a segment, a partition's folder, a log dir, a glob, an archive (tar, zip) or a folder in one
-    (bundle.zip:d1). If a log is damaged, a dry run shows the bytes that a broker would truncate when it starts: none
-    after a clean stop; after an unclean one all from the first bad batch above the recovery point on. With --remote
-    the segments there are checked too, and __remote_log_metadata is compared with them.
+    (bundle.zip:d1). If a log is damaged, a dry run shows the bytes that a starting broker would truncate. After a
+    clean stop it truncates none, after an unclean stop all from the first bad batch above the recovery point on. With
+    --remote the segments there are checked too, and __remote_log_metadata is compared with them.
 
     Exit status: 0 all is well, 1 something cannot be read, or a requested topic or partition is absent,
     2 wrong usage, 3 a log is damaged, a broker would not start, or records are missing or would be lost, 4 only files

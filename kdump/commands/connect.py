@@ -67,7 +67,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
             if not topic:
                 run.note(f"no topic of the {what} of {names.configs} is in these paths: --{what}-topic names it")
         if cluster.skipped:
-            run.note(f"{names.configs}: {cluster.skipped:,} records of its topics are none that Connect writes")
+            run.note(f"{names.configs}: {cluster.skipped:,} skipped records of its topics are not Connect's")
     if given["connectors"]:
         lines = [line for line in lines if any(fnmatchcase(line.connector, glob) for glob in given["connectors"])]  # type: ignore[attr-defined]  # lines of this answer
     write_answer(lines, output, tables.tables)

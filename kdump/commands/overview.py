@@ -66,7 +66,7 @@ class _Verdict:
         self._found += (finding for finding in findings if not finding.is_remark)
 
     def start(self, start: BrokerStart) -> None:
-        """Ignore a start."""
+        """Do nothing: :meth:`end` prints the verdicts of all starts."""
 
     def end(self, summary: CheckSummary, status: int) -> None:
         total, *rest = conclusion(summary, status)

@@ -254,7 +254,7 @@ def _folders(text: str) -> tuple[str, ...]:
         return ()
     for name in names:
         if name not in FOLDERS:
-            raise UsageError(f"--partition-by {name}: there are {', '.join(FOLDERS)} and none")
+            raise UsageError(f"--partition-by: expected none or some of {', '.join(FOLDERS)}, found {name}")
     return tuple(dict.fromkeys(names))
 
 

@@ -30,7 +30,7 @@ def _number(size: int) -> Decoder:
 
 
 def _identity(data: bytes) -> bytes:
-    """Return a CRC-32 in the form of Java's output, which is an array's identity hash and differs in each run."""
+    """Return ``[B@`` and the CRC-32 of the data. Java prints ``[B@`` and a hash that differs in each run."""
     return f"[B@{crc32(data):x}".encode()
 
 

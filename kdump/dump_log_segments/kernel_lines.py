@@ -138,7 +138,7 @@ class KernelLines:
         return None if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
 
     def _shapes(self, batch: Batch, *, deep: bool) -> tuple[Shape, Shape] | None:
-        """Return the shapes for the kind of ``batch``, or None if the kernel cannot print it."""
+        """Return the compiled lines for ``batch`` and its records, or None if the kernel cannot print it."""
         if deep and batch.is_control:
             return None
         try:
@@ -172,7 +172,7 @@ class KernelLines:
                 return count - int(kernel.left)
 
     def compile(self, key: tuple[int, bool, int | None], batch: Batch) -> tuple[Shape, Shape]:
-        """Return and cache the shapes of batch and record lines of a kind of batches."""
+        """Compile the lines of a batch and of its records, and cache them for all batches with this ``key``."""
         printer = self.printer
         value = printer.fields(batch)
         contents = [[(b"", "decoded")]] * 4 if self.decodes and printer.run.options.print_data_log else printer.contents

@@ -119,7 +119,7 @@ class LogPrinter(LineValues):
     def batches(self, batches: Run, row: int, stop: int, made: MadeLines | None = None, *, deep: bool) -> None:
         """Print batches of a run from ``row`` to before ``stop``, with their records if ``deep``.
 
-        ``made`` are the first lines of the run if a thread made them.
+        ``made``: the first lines of the run, if a thread has already made them.
         """
         head = not deep or self.run.dialect.batches_beside_records
         while row < stop:

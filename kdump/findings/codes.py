@@ -209,11 +209,11 @@ class Code(StrEnum):
     LEFTOVER = ("leftover", "remark", "A broker left an unfinished file or folder, or did not remove it.", "", "LogLoader")
     UNKNOWN_FILE = ("unknown-file", "remark", "A broker does not write a file of this name here.", "", "LogLoader")
     # remote storage
-    REMOTE_ABSENT = ("remote-absent", "log", "A listed segment is not in remote storage.", "", "KIP-405")
+    REMOTE_ABSENT = ("remote-absent", "log", "A segment of __remote_log_metadata is not in remote storage.", "", "KIP-405")
     REMOTE_COPY = ("remote-copy", "derived", "A copy to remote storage is not finished.", "", "KIP-405")
     REMOTE_DELETION = ("remote-deletion", "remark", "The deletion of a remote segment is not finished.", "", "KIP-405")
-    REMOTE_EPOCH = ("remote-epoch", "derived", "Leader epochs of a remote segment differ from the list.", "", "KIP-405")
+    REMOTE_EPOCH = ("remote-epoch", "derived", "Leader epochs in __remote_log_metadata do not fit the log.", "", "KIP-405")
     REMOTE_HOLE = ("remote-hole", "log", "Offsets are missing between remote and local segments.", "", "KIP-405")
-    REMOTE_SIZE = ("remote-size", "derived", "The size of a remote segment differs from the list.", "", "KIP-405")
-    UNLISTED = ("unlisted", "remark", "A file in remote storage is not in the list.", "", "KIP-405")
+    REMOTE_SIZE = ("remote-size", "derived", "The size of a remote segment differs from __remote_log_metadata.", "", "KIP-405")
+    UNLISTED = ("unlisted", "remark", "A file in remote storage is not in __remote_log_metadata.", "", "KIP-405")
     # fmt: on

@@ -22,14 +22,14 @@ CAN_BE_REBUILT: Final = " can be rebuilt"
 NOT_KNOWN: Final = "it is not known what a start loses"
 """Words of a verdict by which a report recognizes its own duplicate sentence."""
 OPEN: Final = Code.METADATA_ELSEWHERE
-"""The kind with which the result of a start is unknown."""
+"""The code of a finding that leaves the result of a start unknown."""
 HELD: Final = Code.ONLY_COPY_IS_STRAY
-"""The kind of missing records that a stray folder holds: commands bring them back."""
+"""The code for records that only a stray folder holds: commands bring them back."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
-"""The kind with which a broker starts and serves no partition."""
+"""The code of a finding with which a broker starts and serves no partition."""
 RESTORE_FIRST: Final = "; restore the metadata log first"
 OF_SEVERAL: Final = Code.CLUSTER_ID
-"""The kind on log dirs of several brokers: each of them starts."""
+"""The code for log dirs of several brokers: each broker starts."""
 
 
 class StartVerdict(NamedTuple):

@@ -1,4 +1,4 @@
-"""Yields the regions of a segment, or of a range of its bytes, to the reader of partitions."""
+"""Yields the regions of a segment, of a range of its bytes, and batches with a wrong CRC; counts what was read."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ def part_of(
 
 
 def batches_of(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region, None, None]:
-    """Yield the batches from ``start`` to ``end`` (bytes), a range that contained valid batches only when it was read
-    before.
-    """
+    """Yield the batches from ``start`` to ``end`` (bytes). An earlier read has found only valid batches there."""
     kinds = _kinds(source, runs=runs, packed=packed)
     if kinds is not None and packed and isinstance(source, local.LocalFile):
         revocable = read_ahead.RevocableSource(source)

@@ -27,7 +27,7 @@ _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 def copy_range(
     source: LocalFile, position: int, size: int, target: BinaryIO, done: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Append ``size`` bytes of a file to another one. ``done`` is called with the number of bytes copied.
+    """Append ``size`` bytes of a file to another one. ``done`` gets the number of bytes of each step.
 
     Raises UnreadableError if the source ends early or cannot be read, OSError if the disk refuses.
     """

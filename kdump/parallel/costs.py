@@ -219,7 +219,8 @@ def enough_records(partitions: Sequence[Partition]) -> int:
 def segment_parts(source: Source, end: int, times: int = 1, *, unpacks: bool = True) -> list[SegmentPart]:
     """Return the parts of a segment up to ``end`` (bytes); empty if it is too small for two.
 
-    Parts have ``times`` chunks. Without ``unpacks``, chunks of compressed segments are as large as uncompressed ones.
+    A part has the size of ``times`` chunks. With ``unpacks`` batches are decompressed, so parts of compressed segments
+    are smaller.
     """
     header = first_header(source)
     packed = unpacks and header is not None and header.attributes & CODEC_MASK

@@ -124,7 +124,7 @@ class CheckSummary:
 
     @property
     def findings(self) -> int:
-        """The number of findings without remarks."""
+        """The number of findings, remarks not counted."""
         return self.levels[Level.DERIVED] + self.levels[Level.LOG]
 
 

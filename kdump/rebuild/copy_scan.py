@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Padding, Region
 
 IS_TRANSACTIONAL: Final = 1 << 4
-"""The attribute of a batch of a transaction. Only the attributes of markers and of cleaned batches are higher bits."""
+"""The attribute bit of a transaction's batches. Higher bits: control batches, and batches with a delete horizon."""
 SPAN_BYTES: Final = 4 << 20
 """Approximate size of a span. A merge batch by batch reads this much again at a time."""
 

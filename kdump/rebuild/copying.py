@@ -341,7 +341,7 @@ _KEPT: Final = {file_names.PARTITION_METADATA, file_names.LEADER_EPOCHS}
 
 
 def _save(root: Path, plan: PartitionPlan, number: int, left: LeftOutBytes, access: Access) -> int:
-    """Copy bytes that are left out, unless all are zeros."""
+    """Copy bytes that the plan leaves out into ``lost+found``; return their number. Zeros alone are not copied."""
     with LocalFile(left.path) as source:
         end = left.position + left.size
         if resync.zero_tail(source, left.position, end) == left.position:

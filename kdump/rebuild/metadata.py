@@ -51,7 +51,7 @@ second, so this covers five days.
 ABOVE: Final = 1_000
 """Epochs between the highest one found and that of the new snapshot: failed elections use up epochs."""
 SPARE_IDS: Final = 1_000
-"""Producer ids of a block. A broker may have used a block that no copy of the metadata log has."""
+"""Size of a block of producer ids. One block is skipped: a broker may have used it, although no copy shows that."""
 OLD_LEADER: Final = -1
 
 INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {

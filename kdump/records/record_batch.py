@@ -1,4 +1,7 @@
-"""The interface of batches: a single batch of any magic, or several consecutive ones."""
+"""The interface of batches: a single batch of any magic, or several consecutive ones.
+
+The functions find records that Kafka refuses or does not read.
+"""
 
 from __future__ import annotations
 

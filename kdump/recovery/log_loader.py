@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
     swapped: tuple[str, ...]
     """``.swap`` files that become segments."""
     unread: tuple[Cut, ...] = ()
-    """The files that count as segments and are not read, because their names are no offsets of 20 digits."""
+    """The files that count as segments and are not read, because their names are not offsets of 20 digits."""
 
 
 class _BackwardsError(Exception):

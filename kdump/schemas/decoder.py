@@ -122,9 +122,9 @@ class PayloadDecoder:
         return self._framed(topic, side, payload, frame, candidates)
 
     def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
-        """Return the versions that a frame may name; None if it is not a registry's frame.
+        """Return the versions that a frame may name; None if it cannot be a registry's frame.
 
-        That is an id of 0 without a schema, and a single object whose fingerprint no schema has.
+        It cannot if its id is 0 and no schema has that id, or if no schema has its fingerprint.
         """
         if frame.framing == "single-object":
             version = self._by_fingerprint.get(frame.fingerprint)

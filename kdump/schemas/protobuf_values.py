@@ -53,7 +53,7 @@ _LEAST_NS, _MOST_NS = -(2**63), 2**63 - 1
 
 
 class ProtobufColumn(NamedTuple):
-    """A shape, and the function that converts a JSON value, which is not null, to it."""
+    """The type of a column, and the function that converts a JSON value to it. It is not called for null."""
 
     shape: Shape
     convert: _Convert

@@ -139,7 +139,7 @@ class Preparation(Generic[T, M]):
         return True
 
     def make(self, chunk: list[T], _: bool, turn: Turn[_SameStart]) -> PreparedRegions[T, M]:
-        """Prepare regions until HELD bytes wait, or the chunk's turn has come: the caller needs the rest at once."""
+        """Prepare regions of a chunk until HELD bytes wait, or the chunk's turn comes. Return the rest unprepared."""
         pairs: list[tuple[T, M | None]] = []
         held = 0
         for region in chunk:

@@ -38,7 +38,7 @@ R = TypeVar("R")
 HELD: Final = 1 << 14
 """Most regions of a part that are held before its turn."""
 STEP: Final = 1 << 21
-"""Bytes of a part that are read at a time if it has more regions."""
+"""Bytes that are read at a time of a part with more regions than HELD."""
 
 
 class _Before(NamedTuple):
@@ -150,7 +150,7 @@ class _PartWork(Generic[R]):
         self._source, self._first_offset, self._make = source, first_offset, make
 
     def assume(self, piece: SegmentPart) -> _Before | None:
-        """Return the state if the first valid batch in a part is the part's first batch, or None without one."""
+        """Return the assumed state before a part, from its first credible batch; None without one."""
         if not piece.start:
             return _Before()
         try:

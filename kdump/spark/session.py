@@ -320,10 +320,10 @@ def interruptible(spark: SparkSession) -> Iterator[None]:
 
 
 def collected(rows: RDD[T]) -> list[T]:
-    """Return the results of tasks; another thread waits for them.
+    """Return the results of tasks. Another thread waits for them.
 
     A signal that interrupts a call of Java leaves its answer on the connection of the thread, and the next call reads
-    that answer. The next call of this thread cancels the jobs, so another thread makes the interrupted one.
+    that answer. This thread must stay free of it: after a signal it cancels the jobs.
     """
     pool = ThreadPoolExecutor(1, "kdump-collect")
     try:

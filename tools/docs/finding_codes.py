@@ -11,8 +11,8 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "finding-codes.md"
 HEAD: Final = """# Finding codes
 
 `kdump check /var/kafka -o jsonl` prints a `code` with each finding. Codes are stable: scripts may rely on them. The
-level is that of the gravest finding with this code: `log` and everything that is fatal, missing or lost ends with 3,
-`derived` with 4, and a `remark` changes no exit status.
+level is that of the gravest finding with this code. `log` gives exit status 3, `derived` gives 4, and a `remark`
+changes no exit status. A finding also gives 3 if a broker does not start, or if records are missing or would be lost.
 
 | Code | Level | Meaning | What to do | Decided by |
 |---|---|---|---|---|

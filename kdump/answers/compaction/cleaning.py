@@ -186,7 +186,7 @@ class CleanerBatch:
         return self.first
 
     def read_into(self, keys: AnyFacts) -> Iterator[None]:
-        """Fill ``keys`` with the facts of some records at a time; they are valid until the next step."""
+        """Fill ``keys`` with offsets, sizes and keys of some records at a time. Each step replaces the last ones."""
         yield from self._read(self.first, keys)
 
     def _read(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:

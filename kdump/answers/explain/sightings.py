@@ -119,7 +119,7 @@ class Sightings:
         return max(before, default=None)
 
     def doubt(self) -> None:
-        """Mark the outcome of the waiting records as unknown."""
+        """Set the outcome of records whose marker was not read yet to unknown."""
         for waiting in self.waiting.values():
             for offset in waiting:
                 self.records[offset] = self.records[offset]._replace(transaction="unknown")
@@ -129,7 +129,7 @@ class Sightings:
         self.waiting.clear()
 
     def end_transaction(self, producer_id: int, offset: int, marker: str) -> None:
-        """Set the outcome of the producer's waiting records before ``offset``."""
+        """Set the outcome of the producer's records before ``offset`` whose marker was not read yet."""
         left = []
         for number in self.waiting.pop(producer_id, []):
             if number < offset:
@@ -284,7 +284,7 @@ def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int 
 
 
 def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
-    """Find the markers of waiting records in other segments: cleaning keeps markers longer than data."""
+    """Find markers that were not read yet in other segments: cleaning keeps markers longer than data."""
     if not seen.waiting:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)

@@ -437,7 +437,7 @@ class CoordinatorLog(TopicLog):
             self._forget(key, group)
 
     def _is_known(self, key: bytes) -> bool:
-        """Return whether a record with this key is held: then the key is valid."""
+        """Return whether an earlier record has this key. Such a key is valid and needs no check."""
         if key in self.committed:
             return True
         group = self.groups.get(group_of(key)) if len(key) > 3 else None

@@ -86,7 +86,7 @@ class CommittedLine:
     expired: bool
     topic_id: str | None
     recreated: bool
-    """Whether the topic was deleted and created again since. There is no lag then."""
+    """Whether the topic was deleted and created again after the commit. There is no lag then."""
     delivery_complete_count: int | None
     """The completed records of a share partition from its start offset on."""
     at: RecordPlace

@@ -165,7 +165,7 @@ def _same_place(one: RecordBatch, other: RecordBatch) -> bool:
 
 
 MOST_BREAKS: Final = 20
-"""Breaks that are reported one by one; of the others the number is reported."""
+"""Breaks that are reported one by one. Of further breaks only the number is reported."""
 
 
 def image_of(
@@ -196,7 +196,7 @@ class MetadataLog:
     def __init__(self, copies: Copies) -> None:
         self.copies = copies
         self.breaks = 0
-        """The number of breaks in the last replay."""
+        """The number of :class:`Break` found by the last call of :meth:`image`."""
 
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
         """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
@@ -263,7 +263,7 @@ class MetadataLog:
 
 
 class Breaks:
-    """Reports the first breaks of a replay, and the number of the others."""
+    """Reports the first MOST_BREAKS breaks of a replay, and the number of further ones."""
 
     def __init__(self, damage: Callable[[str], None]) -> None:
         self._damage = damage
@@ -290,7 +290,7 @@ def load(snapshot: SnapshotFile, broken: Callable[[Break], None]) -> ClusterImag
 
 
 def last_time(snapshot: SnapshotFile) -> int:
-    """Return the time of the last record in a snapshot, in ms; -1 without one."""
+    """Return the time of the last log record that a snapshot covers, in ms; -1 without a header."""
     for batch in snapshot.batches():
         for record in read_batch(batch):
             if isinstance(record, Undecoded) or record.name != "SnapshotHeaderRecord":

@@ -65,8 +65,9 @@ class CoordinatorParser(SkippingParser):
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:
-        """Return the values for printing: valid bytes of a group's members decoded, and in some releases the status of
-        a transaction as the name of its state.
+        """Return the values as they are printed.
+
+        The bytes of a consumer group's members are decoded if valid. Some releases name a transaction's state.
         """
         if self.words.names_states and STATUS in values:
             status = cast("int", values[STATUS])

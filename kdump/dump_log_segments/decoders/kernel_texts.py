@@ -47,7 +47,7 @@ WAYS: Final = {
 BOOLS: Final = (b"false", b"true")
 STATE_NAMES: Final = tuple(f'"{state}"'.encode() for state in STATES)
 PLAIN: Final = {"string": "plain_string", "uuid": "plain_uuid"}
-"""Type -> its format in the text of a class."""
+"""Type -> its format in the text that ``toString`` of a Java class prints."""
 
 
 class Fronts(NamedTuple):
@@ -150,7 +150,7 @@ def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, Struc
 
 
 def _of_class(struct: Struct, *, txn_index: bool, before: str = "") -> StructText:
-    """Return a writer of a struct in the format of its class (:func:`.framed.remote_log_text`)."""
+    """Return a writer of a struct as ``toString`` of its class prints it (:func:`.framed.remote_log_text`)."""
     slots = {slot.name: slot for slot in struct.slots}
     fields, literal = [], before
     for text, name, _, _ in Formatter().parse(framed.TEXTS[struct.name]):

@@ -233,7 +233,7 @@ def _acquire(output: Output, place: Lock, holder: Holder) -> None:
 
 
 def _bury(place: Lock, text: str, holder: Holder) -> None:
-    """Remove the lock ``text`` of a dead holder. Two processes at once might remove a new holder's lock."""
+    """Remove the lock ``text`` of a dead holder. A guard lets one process do so: two might remove a new lock."""
     guard = place.guard()
     if guard.create(_text(holder)):
         try:

@@ -92,7 +92,7 @@ class Listener(NamedTuple):
     """Called with the file and each damaged range of the written splits."""
 
     def damages(self, run: dict[str, Any]) -> None:
-        """Report the damaged ranges of an account. Unreadable bytes are errors of the summary."""
+        """Report the damaged ranges of an account. Unreadable bytes are not reported here: the summary has them."""
         for file, damage in account.damaged_ranges(run):
             if damage.kind != UNREADABLE:
                 self.damage(file, damage)

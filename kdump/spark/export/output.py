@@ -347,7 +347,7 @@ class Table(Output):
         return []
 
     def rows(self) -> dict[str, int | None]:
-        """Return None for the table: only its own format counts its rows."""
+        """Return the table with None: kdump cannot count the rows of its format."""
         return {self._table: None}
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:

@@ -38,8 +38,8 @@ Row = dict[str, Any]
 class CheckTask(NamedTuple):
     """The partitions that a task checks.
 
-    ``covered`` are log dirs of other tasks, and their partitions, without files. The task yields ``rows`` unchanged.
-    ``how`` holds the facts of the metadata log, ``skip`` is the option ``skipUnreadable``.
+    ``covered`` are the partitions and log dirs of earlier tasks, without segments: their findings are not repeated.
+    The task yields ``rows`` unchanged. ``skip`` is the option ``skipUnreadable``.
     """
 
     partitions: list[Partition]
