@@ -15,7 +15,7 @@ _START: Final = "Run the command of the finding, if it has one."
 
 
 class Code(StrEnum):
-    """A row: the code, its usual level, the condition, the action, and Kafka's class or KIP.
+    """A row: the code, its level, the condition, the action, and Kafka's class or KIP.
 
     The level is that of the gravest finding with this code: the condition may be a note in a file that a broker removes
     anyway.
@@ -48,7 +48,7 @@ class Code(StrEnum):
     STRAY_FOLDER = ("stray-folder", "remark", "A -stray folder: no broker serves or removes it.", "Compare it with the live replica before you remove it.", "LogManager.isStrayReplica")
     METADATA_LOG_MISSING = ("metadata-log-missing", "log", "The metadata log is missing or empty: a start makes every partition stray.", "Restore __cluster_metadata-0 before a start.", "KafkaMetadataLog")
     METADATA_REPLAY = ("metadata-replay", "log", "A record of the metadata log cannot be replayed: a controller does not start.", "kdump metadata reports the record.", "MetadataLoader")
-    METADATA_ELSEWHERE = ("metadata-elsewhere", "remark", "No metadata log is among the paths: assignment cannot be judged.", "Name all log dirs of the broker.", "KafkaMetadataLog")
+    METADATA_ELSEWHERE = ("metadata-elsewhere", "log", "No metadata log is among the paths: assignment cannot be judged.", "Name all log dirs of the broker.", "KafkaMetadataLog")
     SWAP = ("swap", "log", "An empty or damaged .swap file replaces a segment at the next start.", "Move the .swap file away.", "LogLoader.removeTempFilesAndCollectSwapFiles")
     INDEX_SWAPPED = ("index-swapped", "derived", "An index .swap file without entries replaces an index at the next start.", "Move the .swap file away.", "LogLoader.load")
     LOG_START_BEYOND_END = ("log-start-beyond-end", "log", "The log start offset is above the log end: a start deletes all segments.", "Correct the line of log-start-offset-checkpoint.", "LogLoader.load")
@@ -61,7 +61,7 @@ class Code(StrEnum):
     FOLDER = ("folder", "derived", "A folder whose name is not TOPIC-PARTITION: a broker does not start.", "Move the folder away.", "LogManager.loadLogs")
     FOREIGN_FOLDER = ("foreign-folder", "remark", "A folder that does not belong to a broker; its files were not checked.", "", "LogManager.loadLogs")
     TWICE = ("twice", "derived", "Two log dirs of one broker hold the same partition: it does not start.", "Move one of the two away.", "LogManager.loadLogs")
-    CLUSTER_ID = ("cluster-id", "derived", "Two log dirs of one broker have different cluster ids: it does not start.", "Take the other log dir out of log.dirs.", "MetaPropertiesEnsemble.verify")
+    CLUSTER_ID = ("cluster-id", "log", "Two log dirs of one broker have different cluster ids: it does not start.", "Take the other log dir out of log.dirs.", "MetaPropertiesEnsemble.verify")
     DIRECTORY_ID = ("directory-id", "derived", "Two log dirs have the same directory.id: a broker does not start.", "Remove the line directory.id from one of them.", "MetaPropertiesEnsemble.verify")
     ABSENT = ("absent", "derived", "A file is missing.", "", "LogSegment, MetaPropertiesEnsemble")
     START = ("start", "log", "A broker does not start: the text has Kafka's exception or message.", "", "LogManager")
@@ -186,7 +186,7 @@ class Code(StrEnum):
     TIMESTAMP = ("timestamp", "derived", "An entry has a timestamp that is not the greatest so far.", _REBUILD, "TimeIndex")
     BEYOND_THE_LOG = ("beyond-the-log", "derived", "An entry points past the end of the log.", _REBUILD, "OffsetIndex")
     CONVENTION = ("convention", "remark", "The entries name the first or the last offset of each batch.", "", "KIP-33")
-    COVERAGE = ("coverage", "remark", "A longer range of the log than usual has no entry, as after a restart.", "", "LogSegment.append")
+    COVERAGE = ("coverage", "derived", "A longer range of the log than usual has no entry, or the last entry of a time index is too old.", "", "LogSegment.append")
     PREALLOCATION = ("preallocation", "remark", "A broker does not preallocate an index and a time index of these sizes together.", "", "AbstractIndex")
     EMPTY = ("empty", "remark", "An index without entries.", "", "AbstractIndex")
     NO_LOG = ("no-log", "derived", "An index without a log.", "", "LogLoader")
@@ -205,15 +205,15 @@ class Code(StrEnum):
     JSON = ("json", "derived", "A JSON file cannot be read.", "", "FileQuorumStateStore, CleanShutdownFileHandler")
     SNAPSHOT_HEADER = ("snapshot-header", "log", "A snapshot of the metadata log does not begin with its header.", "", "RecordsSnapshotReader")
     SNAPSHOT_FOOTER = ("snapshot-footer", "log", "A snapshot of the metadata log does not end with its footer.", "", "RecordsSnapshotReader")
-    SNAPSHOT = ("snapshot", "derived", "A snapshot of the metadata log is damaged, or does not fit the log.", "", "RecordsSnapshotReader")
+    SNAPSHOT = ("snapshot", "log", "A snapshot of the metadata log is damaged, or does not fit the log.", "", "RecordsSnapshotReader")
     LEFTOVER = ("leftover", "remark", "A broker left an unfinished file or folder, or did not remove it.", "", "LogLoader")
     UNKNOWN_FILE = ("unknown-file", "remark", "A broker does not write a file of this name here.", "", "LogLoader")
     # remote storage
     REMOTE_ABSENT = ("remote-absent", "log", "A segment of __remote_log_metadata is not in remote storage.", "", "KIP-405")
     REMOTE_COPY = ("remote-copy", "derived", "A copy to remote storage is not finished.", "", "KIP-405")
-    REMOTE_DELETION = ("remote-deletion", "remark", "The deletion of a remote segment is not finished.", "", "KIP-405")
-    REMOTE_EPOCH = ("remote-epoch", "derived", "Leader epochs in __remote_log_metadata do not fit the log.", "", "KIP-405")
+    REMOTE_DELETION = ("remote-deletion", "derived", "The deletion of a remote segment is not finished.", "", "KIP-405")
+    REMOTE_EPOCH = ("remote-epoch", "log", "Leader epochs in __remote_log_metadata do not fit the log or the offsets of their segment.", "", "KIP-405")
     REMOTE_HOLE = ("remote-hole", "log", "Offsets are missing between remote and local segments.", "", "KIP-405")
-    REMOTE_SIZE = ("remote-size", "derived", "The size of a remote segment differs from __remote_log_metadata.", "", "KIP-405")
-    UNLISTED = ("unlisted", "remark", "A file in remote storage is not in __remote_log_metadata.", "", "KIP-405")
+    REMOTE_SIZE = ("remote-size", "log", "The size of a remote segment differs from __remote_log_metadata.", "", "KIP-405")
+    UNLISTED = ("unlisted", "derived", "A file in remote storage is not in __remote_log_metadata.", "", "KIP-405")
     # fmt: on
