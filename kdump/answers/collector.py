@@ -60,7 +60,7 @@ def once(say: Callable[[str], None]) -> Callable[[str], None]:
 class Place(NamedTuple):
     """A partition's folder, and the state of the log dir that holds it.
 
-    A collector drops its place, with ``report``, in ``end``: it must be picklable then.
+    ``end`` of a collector deletes its place: the collector is then pickled, and ``report`` cannot be.
     """
 
     partition: Partition

@@ -128,7 +128,7 @@ class LogQuestion(Generic[O]):
     reads: tuple[str, ...] = ()
     """The topics of ``also`` that are fed to the collector."""
     only: tuple[str, ...] = ()
-    """Topics that are found in place of the selected ones."""
+    """Topics that are read instead of the selected ones."""
     leftovers: bool = False
     """Whether -future, -delete and -stray folders are found too."""
     every_folder: bool = False

@@ -125,8 +125,8 @@ class Sample:
     def unseen(self) -> float:
         """Bytes that batches unlike those of the sample may add.
 
-        At 95% confidence they are at most 3 in the number of sampled batches (the rule of three). They are assumed
-        to be incompressible.
+        With n sampled batches, at 95% confidence at most 3 / n of the others are unlike them (the rule of three). Those
+        are assumed to be incompressible.
         """
         if self.taken == self.batches or not self.taken:
             return 0.0

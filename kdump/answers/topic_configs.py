@@ -29,7 +29,7 @@ _DAY: Final = 86_400_000
 
 
 class ConfigKey(NamedTuple):
-    """A topic's config: its default, and the broker's configs in its place with the ms of their unit.
+    """A topic's config: its default, and the broker's configs that replace the default, each with its unit in ms.
 
     ``lowest`` and ``highest`` are the bounds that a broker accepts (LogConfig's validators); None for no bound.
     """

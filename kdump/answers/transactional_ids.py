@@ -246,7 +246,7 @@ class _CutState(NamedTuple):
 
 
 def _cut_state(segment: Segment, region: Trailing) -> _CutState | None:
-    """Return the state at the start of a truncated batch of one record; None if too little of it is left."""
+    """Return the ids in a truncated batch of one record, or None if too few bytes of the batch are left."""
     with segment.open() as source:
         data = source.read(region.position, min(region.size, CUT))
     if len(data) < BATCH_HEADER.size:

@@ -503,7 +503,7 @@ def _prepare(collector: Transactions, asking: Asking) -> None:
 
 _ALL: Final = {"ended_too": True}
 _CLOCK: Final = frozenset({"startTimeMs", "clock"})
-"""Columns of the age's clock: only the view of details has them."""
+"""Columns about the clock of ``age_ms``. Only the view ``transaction_details`` has them."""
 QUESTION: Final = LogQuestion(
     "transactions",
     HELP,

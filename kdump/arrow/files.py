@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROW_GROUP: Final = 122_880
 """Maximum number of rows of a row group."""
 ROW_GROUP_BYTES: Final = 8 << 20
-"""Bytes of Arrow columns from which on rows are written as a row group. The writer uses a few times as much."""
+"""Bytes of Arrow columns at which they are written as a row group. The writer uses a few times as much memory."""
 
 
 class ParquetFile:

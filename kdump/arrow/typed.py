@@ -46,7 +46,7 @@ class TypedColumns:
     """The columns of one subject, or of the subjects of a topic's keys and values."""
 
     def __init__(self, sides: Sequence[TypedSide], engine: Engine = "arrow") -> None:
-        """The last of ``sides`` decides the schema id, and the problem if both have one."""
+        """The schema id is that of the last of ``sides``, and so is the problem if both have one."""
         self._sides = sides
         self._types = {side.side: arrow_type(side.shape, engine) for side in sides}
         self.names = (*(name for side, name in SIDES.items() if side in self._types), SCHEMA_ID, PROBLEM, WHY)

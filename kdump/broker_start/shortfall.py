@@ -69,7 +69,7 @@ class CommittedOffsets:
     """The highest offset that a group has committed for each partition; read when one is first requested."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
-        """``partitions`` are any; those of ``__consumer_offsets`` are read."""
+        """Of ``partitions`` only those of ``__consumer_offsets`` are read."""
         self._partitions = partitions
 
     @cached_property

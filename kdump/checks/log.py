@@ -586,7 +586,7 @@ class LogCheck:
     def _around(self, batch: RecordBatch) -> str:
         """Return the advice on a batch that stops consumers: the commands that copy the batches before and after it."""
         if METADATA_LOG in self._file:
-            return "It was written so: the replay of the metadata breaks at it. Take the log of another controller."
+            return "It was written with this fault: a controller cannot replay it. Take the log of another controller."
         try:
             base = batch.base_offset
         except DamageError:  # a wrapper that cannot be decompressed
@@ -594,7 +594,8 @@ class LogCheck:
         cut = f"kdump slice {shell_path(posixpath.dirname(self._file) or '.')} --offset"
         before = f"{cut} ..{base - 1} --out before.log has what is before it, " if self.batches > 1 and base > 0 else ""
         after = f"{cut} {batch.last_offset + 1}.. --out after.log what follows it."
-        return f"It was written so: consumers fail at it, and kdump salvage keeps it, as a broker does. {before}{after}"
+        fault = "It was written with this fault: consumers fail at it, and kdump salvage keeps it, as a broker does."
+        return f"{fault} {before}{after}"
 
     def _inside(self, batch: RecordBatch) -> None:
         """Check the records of a batch, and compare its header with them."""

@@ -366,7 +366,7 @@ class Gaps:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the widest part without an entry, if a smaller part has one."""
+        """Return the widest gap between entries; None if no entry follows a gap of its size or less."""
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None

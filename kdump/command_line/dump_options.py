@@ -305,7 +305,7 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which batches are read. The kernel prints runs without parsing records, but not on terminals."""
+        """The form in which batches are read. The kernel needs no parsed records; a table on a terminal does."""
         if self.batches:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:

@@ -264,9 +264,10 @@ class Session:
 def report_shortfalls(
     run: Session, paths: tuple[str, ...], partitions: Sequence[Partition], takes: Callable[[str, int], bool]
 ) -> list[Shortfall]:
-    """Report the partitions that lack all their records in log dirs, also with --quiet; return them.
+    """Report the partitions of log dirs without any of their records, also with --quiet.
 
-    Paths that are not whole log dirs have none: their other contents are unknown.
+    Return those whose records are not in another folder either. Only whole log dirs are examined: other paths do not
+    show which folders are missing.
     """
     from kdump import checking  # many modules: --help does without
 

@@ -144,7 +144,7 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
 
 
 def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
-    """Return the log dirs, or None if something is missing or not readable by this user, since more would be lost.
+    """Return the log dirs; None if a path is missing or this user may not read it: its records would be lost.
 
     Bytes that a failing disk does not return count as damaged.
     """

@@ -45,7 +45,7 @@ def _kebab(name: str) -> str:
 
 
 def _checked(_: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    """Reject a value with the name of its flag, before anything is read."""
+    """Check a value before anything is read. Raises UsageError with the option as the user writes it."""
     option = next(option for option in words.OPTIONS if option.name == parameter.name)
     try:
         if text is not None:

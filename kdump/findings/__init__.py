@@ -51,7 +51,7 @@ class Finding:
     fatal: bool = False
     poison: bool = False
     missing: int | None = None
-    """The number of records that are gone already, 0 if unknown; None if none is."""
+    """The number of records that are already lost: 0 if unknown, None if no record is lost."""
     loses: int | None = None
     """The number of records that a start removes or no longer serves; 0 and None as for ``missing``."""
     commands: tuple[str, ...] = ()

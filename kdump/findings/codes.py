@@ -185,7 +185,7 @@ class Code(StrEnum):
     POSITION = ("position", "derived", "An entry names a position at which no batch begins.", _REBUILD, "OffsetIndex")
     TIMESTAMP = ("timestamp", "derived", "An entry has a timestamp that is not the greatest so far.", _REBUILD, "TimeIndex")
     BEYOND_THE_LOG = ("beyond-the-log", "derived", "An entry points past the end of the log.", _REBUILD, "OffsetIndex")
-    CONVENTION = ("convention", "remark", "The entries name the first or the last offset of each batch.", "", "KIP-33")
+    CONVENTION = ("convention", "remark", "The entries have the first or the last offset of each batch: this depends on the release of the broker.", "", "KIP-33")
     COVERAGE = ("coverage", "derived", "A longer range of the log than usual has no entry, or the last entry of a time index is too old.", "", "LogSegment.append")
     PREALLOCATION = ("preallocation", "remark", "A broker does not preallocate an index and a time index of these sizes together.", "", "AbstractIndex")
     EMPTY = ("empty", "remark", "An index without entries.", "", "AbstractIndex")

@@ -1,7 +1,8 @@
 """``.index``, the offset index: the positions of some offsets in the log.
 
-Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. Up to 1.0 the offset of an
-entry is the first one of the append at its position. From 2.0 on it is the append's last one, from 3.9 the batch's.
+Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. Before 2.0 an entry has the
+first offset of the append at its position. From 2.0 on it has the last offset of that append. From 3.9 on it has the
+last offset of the batch at its position.
 """
 
 from __future__ import annotations

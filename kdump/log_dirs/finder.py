@@ -4,8 +4,9 @@ Files, globs, partition folders, log dirs, archives and ``-`` become :class:`Par
 at a time, and no file stays open. Skipped files are reported as notes.
 
 Names: ``<topic>-<partition>`` is a partition folder, ``<topic>-<partition>.<uuid>-delete``, ``-future`` and ``-stray``
-are leftovers (``UnifiedLog``). ``<base offset>.log`` is a segment; a broker adds or removes those with ``.deleted``,
-``.swap`` or ``.cleaned`` (``LogFileUtils``). ``<base offset>-<uuid>.log`` is a segment of remote storage (KIP-405).
+are leftovers (``UnifiedLog``). ``<base offset>.log`` is a segment. ``.deleted``, ``.swap`` or ``.cleaned`` follows
+the name of a segment that a broker adds or removes (``LogFileUtils``). ``<base offset>-<uuid>.log`` is a segment of
+remote storage (KIP-405).
 """
 
 from __future__ import annotations
@@ -451,7 +452,7 @@ class Finder:
         for path in self._skipped[:_MANY]:
             self.note(f"{path} is left out: it holds no records{_reader_of(path)}")
         if len(self._skipped) > _MANY:
-            self.note(f"{len(self._skipped) - _MANY} more files like it are left out")
+            self.note(f"{len(self._skipped) - _MANY} more files without records are left out")
         self._skipped.clear()
 
 

@@ -306,7 +306,9 @@ class RemoteStorage:
         """
         if not paths:
             if key_files:
-                raise UsageError(f"the key {next(iter(key_files))!r} is for remote storage: name it with --remote")
+                raise UsageError(
+                    f"the key {next(iter(key_files))!r} is for remote storage: name the storage with --remote"
+                )
             return None
         return cls(paths, {name: PrivateKey(read_file(LOCAL, file), file) for name, file in key_files.items()})
 

@@ -99,7 +99,7 @@ class BatchSelection:
         self._search: DecodedSearch | None = None
         self._prefilter = Prefilter.of(wanted)
         self.in_runs = not self._of_batches and self._prefilter is not None
-        """Whether batches may come in runs although the filter selects only some of their records."""
+        """Whether batch runs may be yielded although the filter selects only some of their records."""
 
     def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield the batch with its selected records, and a damaged range for its unreadable records."""

@@ -276,7 +276,7 @@ def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
 
 
 def places(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
-    """Yield the places of the batches in regions, and the other ranges."""
+    """Yield the offsets and position of each batch in ``regions``, damaged ranges, and padding."""
     for region in regions:
         if isinstance(region, Batches):
             yield from _places(each, region)

@@ -185,7 +185,7 @@ def _regions(each: Segment) -> Generator[Region, None, None]:
 def _held_rows(
     each: Segment, regions: Iterable[Region], held: deque[Batches]
 ) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Yield the places and ranges of a segment; ``held`` keeps regions with batches until they are judged."""
+    """Yield the batches and other ranges of a segment; ``held`` keeps regions with batches until they are judged."""
     for region in regions:
         rows = list(in_rows(each, [region]))
         if isinstance(region, Batches) and any(isinstance(row, (BatchPlace, PlacesInARow)) for row in rows):

@@ -366,7 +366,9 @@ def _must_be_empty(folder: Path) -> None:
             raise UsageError(f"{lost} cannot be written: name a folder in {folder}, such as {folder / 'kdump'}")
         held = [f"{LOST_AND_FOUND}/{name}" for name in _names(lost)]
     if held:
-        raise TakenError(f"{folder} is there already, and holds {held[0]}: name a folder that is free, or is empty")
+        raise TakenError(
+            f"{folder} is there already, and holds {held[0]}: name a folder that is empty or does not exist"
+        )
 
 
 def _names(folder: Path) -> list[str]:

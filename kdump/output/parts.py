@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.output.access import Access
 
 NAME: Final = re.compile(r"\.kdump-[0-9a-f]{16}\.part")
-"""The name of a part, without the name of the output, which may have 255 bytes."""
+"""The name of a part. It does not contain the output's name, which may already have the maximum of 255 bytes."""
 _NO_REPLACE: Final = 1
 """RENAME_NOREPLACE of Linux."""
 _CURRENT_FOLDER: Final = -100

@@ -59,7 +59,7 @@ class OutputTurn(Turn[S]):
         """The assumed start of the chunk, or None if it began with the known state."""
         self._on_turn: Callable[[S], None] = lambda _: None
         self.lead = b""
-        """Bytes before the output of the chunk, if it has output. It may be set until the turn has come."""
+        """Bytes written before output of the chunk, if it has any. Set it before the turn, or by :meth:`when_come`."""
         self.has_written = False
         """Whether the chunk has any output."""
 

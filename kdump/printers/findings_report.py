@@ -320,7 +320,7 @@ class PlainReport:
             self._say(f"what to do: {text}", "", 2)
 
     def start(self, start: BrokerStart) -> None:
-        """Print nothing: the findings have it."""
+        """Print nothing: the findings describe the start."""
 
     def end(self, summary: CheckSummary, status: int) -> None:
         if self._show.quiet:

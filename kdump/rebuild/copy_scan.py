@@ -148,7 +148,7 @@ class ScannedCopy:
         return region
 
     def _take_lost(self, found: Iterable[LeftOutRange], spans: Sequence[BatchSpan], following: int | None) -> None:
-        """Add damaged ranges of a segment, with the offsets between their neighbours in its ``spans``."""
+        """Add damaged ranges of a segment, each with the offsets between the valid ``spans`` before and after it."""
         for one in found:
             before = bisect_right(spans, one.position, key=_end)
             after = bisect_left(spans, one.end, key=_position)

@@ -285,7 +285,7 @@ class Journal:
         return self._known.get(task.path) == task.sum
 
     def drop(self, task: CopiedFile) -> None:
-        """Delete the segment at the path of another one, which a dead run wrote from other bytes."""
+        """Delete the file at the path of ``task``, which a killed run wrote from other bytes."""
         if self._known.pop(task.path, None) is not None:
             files.drop(self._root / task.path)
 

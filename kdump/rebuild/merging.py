@@ -36,7 +36,7 @@ class OffsetSpans:
         """The highest stop of the ranges up to each one."""
 
     def meeting(self, start: int, stop: int) -> int | None:
-        """Return the number, as given, of the lowest range that shares offsets with this one; None if none does."""
+        """Return the index, in the given order, of the lowest range with offsets of this one, or None."""
         at = bisect_right(self._stops, start)
         return self._order[at] if at < len(self._ranges) and self._starts[at] < stop else None
 

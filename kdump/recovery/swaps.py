@@ -133,7 +133,7 @@ MOST_KEYS: Final = 1 << 18
 
 
 def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return cuts with the number of records that compaction removes too; 0 if a swap file is damaged."""
+    """Return ``cuts`` with the number of their records that compaction removed; unchanged if a swap file is damaged."""
     if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts
     dropped = _dropped(gone, left)

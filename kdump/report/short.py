@@ -87,7 +87,7 @@ def draw_ticket(report: LogDirReport, out: IO[str]) -> None:
 
 
 def _folded(console: Quiet, text: str, before: int = 0) -> list[str]:
-    """Return a sentence, folded for a terminal; ``before`` is its first column."""
+    """Return a sentence, folded for a terminal whose line already has ``before`` columns of text."""
     text = harmless_line(text)
     return folded(text, min(console.width, MEASURE) - before, indent=0) if console.is_terminal else [text]
 

@@ -69,9 +69,9 @@ class SelectedBatch(NamedTuple):
         return self.batch.end if self.run is None else self.run.end
 
     def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
-        """Yield the batches one by one, with ``batches`` those of a run without their records.
+        """Yield the batches one by one; ``batches``: without the records of a batch run.
 
-        A run that may break ends here: its reader yields the batches.
+        Of a run that may have malformed records nothing is taken: its reader then yields its batches.
         """
         run = self.run
         if run is None:

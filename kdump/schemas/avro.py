@@ -335,7 +335,7 @@ class ReaderSource:
 
 
 def _number(indent: str, target: str, *, bits: int = 64) -> list[str]:
-    """Return the lines that read a zigzag varint."""
+    """Return the lines of Python that read a zigzag varint."""
     lines = [
         "b = d[p]",
         "p += 1",

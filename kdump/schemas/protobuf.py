@@ -370,7 +370,7 @@ class ProtobufReader:
         return None if message is None else ReadMessage(message, self)
 
     def _messages(self, indexes: Sequence[int]) -> Iterator[MessageType]:
-        """Yield the messages that a path may identify: counted with map entries, without them, with them last."""
+        """Yield the messages that a path may identify: some writers do not count map entries, some count them last."""
         seen: set[int] = set()
         for reading in range(3):
             level, message = self._file.messages, None
@@ -402,7 +402,7 @@ class ProtobufReader:
         return self.converted(kind, made, walk)
 
     def converted(self, kind: MessageType, plain: dict[str, Any], walk: _Walk) -> Any:
-        """Return the JSON value of a message's fields: another one than an object for a well-known type."""
+        """Return the JSON value of a message's fields: an object, or the value of a well-known type."""
         if kind.full_name == ANY:
             return self._any(plain, walk)
         convert = well_known.CONVERTERS.get(kind.full_name)
@@ -450,7 +450,7 @@ class ProtobufReader:
         return made
 
     def has_unknown_fields(self, kind: MessageType, data: bytes, begin: int, end: int) -> bool:
-        """Return whether a message that :meth:`plain` has read has unknown fields, those of its parts left out."""
+        """Return whether a message that :meth:`plain` has read has unknown fields. Nested messages are not searched."""
         puts, position = self._plans[id(kind)].puts, begin
         while position < end:
             tag, position = read_tag(data, position, end)

@@ -191,11 +191,11 @@ class SchemaStore:
         return max(found, key=lambda each: each.version, default=None)
 
     def config(self, subject: str) -> dict[str, Any] | None:
-        """Return the config of a subject, of a context (``:.site1:``), or of the registry (empty); None for none."""
+        """Return the config of a subject, a context (``:.site1:``), or the registry (empty); None if it is not set."""
         return self._configs.get(subject)
 
     def mode(self, subject: str) -> str | None:
-        """Return the mode of a subject, of a context, or of the registry (empty); None for none."""
+        """Return the mode of a subject, a context, or the registry (empty); None if it is not set."""
         return self._modes.get(subject)
 
     def subjects(self) -> Iterator[Subject]:

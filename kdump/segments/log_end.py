@@ -203,7 +203,7 @@ def report_region(segment: Segment, region: Damage | Trailing, report: Reporter)
 
 
 def damage_of(segment: Segment, region: Damage | Trailing) -> Damage | None:
-    """Return a damaged range; a truncated batch at the end too; None if a broker is writing it."""
+    """Return the damaged range of a region; None for a truncated batch that a broker is writing."""
     if isinstance(region, Damage):
         return region
     return region.damage() if tail(segment, region).is_damage else None

@@ -151,5 +151,5 @@ def is_sound_at(source: Source, position: int) -> bool:
 
 
 def as_region(damage: DamageError, position: int, size: int) -> Damage:
-    """Return damage as a region of ``size`` bytes at ``position``, from which the damage's own position counts."""
+    """Return damage as a region of ``size`` bytes at ``position``; the position in ``damage`` is relative to it."""
     return Damage(position, size, damage.kind, damage.reason, position + damage.position, damage.expected, damage.found)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _ROWS: Final = 4096
 """The most rows of a block of an answer."""
 _FEW: Final = 8
-"""Columns whose blocks are small."""
+"""Maximum number of columns for blocks of ROWS rows (:func:`_most_rows`)."""
 _STEP: Final = 1 << 20
 """Bytes of log between two checks for a stopped query, and two reports of progress."""
 _WORDS: Final = [TIMESTAMP_TYPES[0], TIMESTAMP_TYPES[1]]
@@ -83,7 +83,7 @@ class QueryReporter(Protocol):
         """Report bytes of logs as read."""
 
     def meets(self, status: int) -> None:
-        """Report the exit status of the rows of a view; 0 for none."""
+        """Add the exit status of a view's rows. 0 changes nothing."""
 
 
 class ReportedOnce:
@@ -242,7 +242,7 @@ class QueryReading:
         return PartitionReader(wanted, take, report=report, decoder=self.inputs.decoder)
 
     def _progress(self) -> Callable[[int], None]:
-        """Return the receiver of the sizes that a reader is done with; a stopped query ends there."""
+        """Return a function that receives the bytes read. It raises StoppedError if the query was stopped."""
         done = 0
 
         def progress(size: int) -> None:

@@ -452,7 +452,7 @@ class Cleaning:
         return None
 
     def _first_seen(self, parts: Sequence[KeyPart], chunk: int) -> list[int]:
-        """Return the numbers of the facts in a chunk whose keys are new there."""
+        """Return the numbers of the records in a chunk of facts whose keys have not occurred before."""
         found: list[int] = []
         for part in parts:
             newest = self._new_map(part)

@@ -107,7 +107,7 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield the bytes that each limit holds back up to the next one; in one segment only the first limit counts."""
+    """Yield the bytes from each limit's segment to that of the next limit. Only the first limit of a segment counts."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)

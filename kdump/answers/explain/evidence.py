@@ -406,7 +406,7 @@ def evidence_of(
 
 
 def current(partitions: Iterable[Partition]) -> Iterator[Partition]:
-    """Yield partitions without leftover folders, and without the leftover files of the others."""
+    """Yield the partitions that are not leftover folders, without their leftover files."""
     for one in partitions:
         if leftover_state(one.files.shown(one.folder)) is None:
             yield one._replace(segments=tuple(segment for segment in one.segments if not _state(segment)))

@@ -78,7 +78,7 @@ class Events:
         return ready
 
     def broken(self, found: Break) -> None:
-        """Add a break of the replay as an event."""
+        """Add an event for a record that cannot be applied, or for missing records."""
         details = {"record": found.record, "reason": found.reason}
         self._ready.append(Event(found.offset, found.timestamp, "ReplayBroken", "", None, details))
 

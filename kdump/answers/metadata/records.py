@@ -211,7 +211,7 @@ class SnapshotRecord(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The identity of its subject: an image has one record for each."""
+        """The key of the record in an image: a later record of this key replaces it."""
         return repr((self.name, [self.fields[field] for field in _KEYS[self.name]]))
 
     @property

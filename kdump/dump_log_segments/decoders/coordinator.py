@@ -61,7 +61,7 @@ class CoordinatorParser(SkippingParser):
         return Texts(f"Error at offset {offset}, skipping. {'null' if said is None else said}", None)
 
     def value_head(self, version: int) -> str:
-        """Return the text before the fields of a value; a closing brace ends it after them."""
+        """Return the JSON text before the fields of a value. The caller adds the fields and a closing brace."""
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:

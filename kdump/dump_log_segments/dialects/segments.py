@@ -23,7 +23,8 @@ class Dialect(NamedTuple):
     """The output of consecutive releases, from ``since`` on.
 
     Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. The parts of a tuple are printed one after the
-    other: if a field of a later part cannot be read, the earlier parts are printed.
+    other: if a field of a later part cannot be read, the earlier parts are printed. "Ends the run" means that the
+    release stops with an exception and prints no further file.
     """
 
     since: tuple[int, ...]
@@ -176,7 +177,7 @@ V0_10_0: Final = V0_9_0_1._replace(
 
 V0_10_1: Final = V0_10_0._replace(
     since=(0, 10, 1),
-    why="timestamps (KIP-33); a decoder option prints without --print-data-log",
+    why="timestamps (KIP-33); a decoder option turns --print-data-log on",
     inner_magic_must_match=False,
     decoders_imply_print=True,
     message=V0_10_0.message.replace(" isvalid:", " {timestamp_type}: {timestamp} isvalid:"),

@@ -91,7 +91,7 @@ class ListedDamage(NamedTuple):
 
 
 def damaged_ranges(run: dict[str, Any]) -> Iterator[tuple[str, Damage]]:
-    """Yield the file and each damaged range of a run's account. Adjacent entries of one range are merged."""
+    """Yield each damaged range in the manifest entry of a run, with its file. Adjacent parts of a range are merged."""
     for file in run["files"]:
         last: Damage | None = None
         for one in file["damaged"]:
@@ -109,7 +109,7 @@ def damaged_ranges(run: dict[str, Any]) -> Iterator[tuple[str, Damage]]:
 def manifest(
     planned: Iterable[Planned], parts: dict[int, SplitAccount], lost: Iterable[ListedDamage], settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the account of one run: ``settings``, the totals, and the outcome of each file's bytes.
+    """Return the manifest entry of one run: ``settings``, the totals, and the outcome of each file's bytes.
 
     The bytes of each file sum to its size. ``notRead`` counts the bytes of splits without wanted records.
     """
@@ -140,7 +140,7 @@ def manifest(
 
 
 def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the account of a run and its next steps, with one entry for each file."""
+    """Return the manifest entry of a run and its next steps, with one part for each file."""
     files = {file["file"]: file for file in run["files"]}
     for file in [file for step in steps for file in step["files"]]:
         name = file["file"]

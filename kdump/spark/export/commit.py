@@ -37,12 +37,12 @@ _NEVER_MOVED: Final = {MANIFEST, COMMIT}
 _MARKS: Final = {MANIFEST, COMMIT, "_SUCCESS", f"{DAMAGED}/_SUCCESS"}
 
 Commit: TypeAlias = dict[str, Any]
-"""The commit of a run: its ``request``, its account (``run``), the name of its ``staging`` folder, whether it
+"""The commit of a run: its ``request``, its manifest entry (``run``), the name of its ``staging`` folder, whether it
 ``replaces`` the output, and the files that it ``removes`` and ``moves``."""
 
 
 def written(runs: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the files of the output in the accounts of runs. Raises KeyError for an account that lacks them."""
+    """Return the output files in the manifest entries of runs. Raises KeyError for an entry that lacks them."""
     return [file["file"] for run in runs for file in run["output"]]
 
 

@@ -92,7 +92,7 @@ class Listener(NamedTuple):
     """Called with the file and each damaged range of the written splits."""
 
     def damages(self, run: dict[str, Any]) -> None:
-        """Report the damaged ranges of an account. Unreadable bytes are not reported here: the summary has them."""
+        """Report the damaged ranges of a run. Unreadable bytes are not reported here: the summary has them."""
         for file, damage in account.damaged_ranges(run):
             if damage.kind != UNREADABLE:
                 self.damage(file, damage)
@@ -184,7 +184,7 @@ def _forget(output: Output) -> None:
 
 
 def _committed_before(export: Export, output: Output, listener: Listener) -> dict[str, Any] | None:
-    """Complete the commit of a killed export; return its account if it was this export, else None.
+    """Complete the commit of a killed export; return its manifest entry if it was this export, else None.
 
     An export that overwrites runs again, which doubles no rows.
     """
@@ -223,7 +223,7 @@ def _exported(
     hold: Hold,
     listener: Listener,
 ) -> dict[str, Any]:
-    """Prepare an export beside its output, publish it, and return its account."""
+    """Prepare an export beside its output, publish it, and return its manifest entry."""
     with output.staging(listener.note) as (name, staging):
         planned = planning.plan(
             replace(options, surveyed=True),

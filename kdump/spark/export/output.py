@@ -33,7 +33,7 @@ MANIFEST: Final = "_manifest.json"
 DAMAGED: Final = "_damaged"
 CHECKPOINT: Final = "_checkpoint"
 WRITING: Final = "_writing.json"
-"""A file beside the account of a table while a Spark writer writes the table."""
+"""A file beside the manifest of a table while a Spark writer writes the table."""
 FORMATS: Final = ("parquet", "orc", "json", "csv")
 """The formats that an export commits and counts itself; others are tables (:class:`Table`)."""
 _WRITE: Final = {
@@ -233,7 +233,7 @@ class Output(Folder):
         (writer.partitionBy(*folders) if folders else writer).mode("error").save(self.path)
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
-        """Return the accounts of the earlier runs into this output.
+        """Return the manifest entries of the earlier runs into this output.
 
         Raises UsageError if ``mode`` must not change the output. Mode ``append`` also refuses an output that lacks
         unreadable bytes, unless ``skip_unreadable`` makes them damage.
@@ -257,7 +257,7 @@ class Output(Folder):
         return runs
 
     def runs(self) -> list[Any] | None:
-        """Return the accounts of the runs that wrote here, or None if there is no manifest."""
+        """Return the manifest entries of the runs that wrote here, or None if there is no manifest."""
         manifest = self._manifest()
         return None if manifest is None else list(manifest["runs"])
 
@@ -310,12 +310,12 @@ def _as_text(rows: DataFrame, name: str) -> Any:
 
 
 def beside(table: str) -> str:
-    """Return the folder of a table's account."""
+    """Return the folder beside a table that holds the manifest of its exports."""
     return f"{table.rstrip('/')}.kdump"
 
 
 class Table(Output):
-    """The table ``table``, which the Spark writer ``form`` writes in a save ``mode``, and the folder of its account."""
+    """The table ``table``, written by Spark's writer ``form`` in a save ``mode``; its manifest is :func:`beside` it."""
 
     def __init__(self, spark: SparkSession, table: str, form: str, mode: str) -> None:
         super().__init__(spark, beside(table), "parquet")
@@ -333,7 +333,7 @@ class Table(Output):
         return made
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
-        """Return the accounts of the earlier runs. Raises as :meth:`Output.check`, and if a run was killed."""
+        """Return the manifest entries of the earlier runs. Raises as :meth:`Output.check`, and if a run was killed."""
         if self.exists(WRITING):
             began = json.loads(self.read_text(WRITING))["began"]
             raise KdumpError(

@@ -99,9 +99,9 @@ class LocalParts:
 class StoreParts:
     """The files of tasks in the folder ``root`` of a store.
 
-    A worker writes a file to its own disk, without a name, and copies it into the store when it is complete: again from
-    the start after an error. A store that ``renames`` folders gets them in :data:`PARTS`, so that a late attempt
-    writes nothing into the output. Another one gets them at their places, because each move is a copy there.
+    A worker writes an unnamed file on its own disk, and copies the complete file into the store. An error starts the
+    copy again. If the store ``renames`` folders, files are copied to :data:`PARTS`, so that a late attempt writes
+    nothing into the output. Otherwise they are copied to their final paths: a move would be a second copy.
     """
 
     store: RemoteFiles

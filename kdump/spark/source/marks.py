@@ -82,9 +82,9 @@ class Mark(NamedTuple):
 
 
 NO_BATCH: Final = -1
-"""The position of the last batch in a file that holds no valid one."""
+"""The value of ``batch`` for a file without a valid batch."""
 NOT_LOOKED_UP: Final = -2
-"""The position of the last batch in a file that a trigger takes whole, before its lookup. No stored offset has it."""
+"""The value of ``batch`` before the lookup in a file that a trigger reads whole. No stored offset has it."""
 START: Final = Mark()
 
 
