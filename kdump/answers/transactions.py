@@ -330,7 +330,7 @@ class _Judge(NamedTuple):
         )
 
     def _known(self, named: TransactionalId) -> tuple[str, str | None]:
-        """Return the reason why a coordinator ends its transaction or not, and the command that ends it, or None."""
+        """Return why a coordinator ends the transaction or not, and the command that ends it, if one is needed."""
         if named.state != "Ongoing":
             return (
                 f"its coordinator has it as {named.state}: the marker is not in this log yet. It writes the marker "

@@ -40,9 +40,7 @@ _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
 _TYPED: Final = frozenset(typed_columns.NAMES)
 _OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
 _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
-"""Columns that compare an offset with a checkpoint: the field of :class:`kdump.rows.selection.SegmentFacts`, Arrow's
-name of how.
-"""
+"""Column -> a field of :class:`kdump.rows.selection.SegmentFacts`, and Arrow's function that compares offsets."""
 
 
 def growing(most: int) -> Iterator[int]:

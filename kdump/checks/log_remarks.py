@@ -21,7 +21,7 @@ TOLERANCE: Final = 3_600_000
 
 
 class _Met(NamedTuple):
-    """The first batch of a remark."""
+    """The first batch to which a remark applies."""
 
     file: str
     position: int

@@ -179,7 +179,7 @@ class KernelRows:
         return self.shapes.get(kind) or self._compile(kind, item)
 
     def _marks(self, item: SelectedBatch) -> tuple[object, ...] | None:
-        """Return the marks that all rows of a batch or run share; None if rows differ."""
+        """Return ``belowLogStart`` and ``aboveHighWatermark`` as all rows have them; None if rows differ."""
         if not self.marked:
             return ()
         offsets = (item.base_offset, item.batch.last_offset) if item.run is None else item.run.offsets
@@ -188,7 +188,7 @@ class KernelRows:
         return tuple([values.value(column, item) for column in self.marked])
 
     def _kind(self, item: SelectedBatch, marks: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the key of a shape: the values that its rows share; ``marks`` are those of the file."""
+        """Return the key of a shape: the values that its rows share. ``marks`` are those of :meth:`_marks`."""
         batch = item.batch
         return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 

@@ -364,7 +364,7 @@ class Cleaned:
 
 
 class FillPoint(NamedTuple):
-    """The record that fills the map: the number of its chunk of facts, and its number in the chunk."""
+    """The record that fills the map: the number of its chunk of records, and its number in the chunk."""
 
     chunk: int
     fact: int
@@ -479,7 +479,7 @@ class Cleaning:
         return True
 
     def _dirty_facts(self, newest: AnyOffsetMap) -> Iterator[None]:
-        """Fill a map with the facts of the dirty part, some at a time.
+        """Fill a map with the keys and offsets of the dirty part, some at a time.
 
         As in Kafka's Cleaner, its end moves over markers, aborted data, and the offsets up to the next segment.
         """

@@ -337,7 +337,7 @@ class Block:
 
     @cached_property
     def newest(self) -> dict[bytes, int]:
-        """The newest offset in the log of each key that a deleted segment holds at these offsets."""
+        """Key of a record that only deleted segments hold -> the newest offset of this key in the log."""
         records = self.deleted.records.items()
         keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
         return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}
