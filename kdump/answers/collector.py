@@ -143,7 +143,7 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``; of two values with one key the one of greater rank stays, else the first."""
+    """Add ``others`` to ``best``. Of two values of a key keep the one of greater rank, or the first of equal rank."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value

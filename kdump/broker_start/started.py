@@ -92,7 +92,7 @@ class Started:
     def starts(self) -> bool | None:
         """Whether the broker starts; None if unknown.
 
-        False needs a fatal finding: a missing meta.properties is none, because a broker of 0.8 writes no such file.
+        False needs a fatal finding. A missing meta.properties is not fatal: a broker of 0.8 writes no such file.
         """
         starts = self.result.starts
         return None if starts is False and not any(one.fatal for one in self.findings) else starts

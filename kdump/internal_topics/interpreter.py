@@ -75,7 +75,7 @@ class Reader:
     """Reads values from a payload in order."""
 
     def __init__(self, data: bytes, position: int = 0, *, limited: bool = False) -> None:
-        """``limited`` refuses counts of tagged fields and elements as Kafka 4.2.2 and 4.4 do, before one is read."""
+        """``limited``: refuse a too large count of tagged fields or elements before reading them, as 4.2.2 and 4.4."""
         self.data = data
         self.limited = limited
         self.position = position

@@ -79,5 +79,5 @@ def version() -> str:
 
 
 def build() -> str:
-    """Return for people whether the kernel is compiled, or why it is not used."""
+    """Return a text: the kernel is compiled, or the reason why it is not used."""
     return "compiled" if COMPILED else f"none, {_ABSENCE}"

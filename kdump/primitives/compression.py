@@ -80,7 +80,7 @@ def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_
 
 
 _JOINED: Final = 8 << 20
-"""Bytes up to which parts are joined, which is faster than a buffer that grows. Usual batches are smaller."""
+"""Maximum size for joining parts, which is faster than a growing buffer. Usual batches are smaller."""
 
 
 class _Parts:
@@ -445,7 +445,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
 def _zstd_most(data: Bytes) -> int:
     """Return an upper limit of the decompressed size of a frame, from its block headers (RFC 8878).
 
-    It is 0 unless the data is exactly one frame whose header has no content size, or one from 1 to this limit: the
+    Return 0 if the data is not exactly one frame, or if its header has a content size of 0 or above this limit: the
     library trusts that size.
     """
     if len(data) < _ZSTD_HEAD or data[:4] != _ZSTD_MAGIC:

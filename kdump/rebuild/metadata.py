@@ -435,9 +435,9 @@ def voter_fields(number: int, directory: bytes, host: str, port: int | None, lis
 def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds) -> None:
     """Replace the quorum in an image: the controllers are lost, the volumes of the brokers are complete.
 
-    The image ends after all copies, so that brokers load it. Its controllers are removed: the remaining ones
-    register again. If the voters were only in properties files, kraft.version becomes 1, if metadata.version allows it.
-    The directory id of each voter must be known.
+    The end offset of the image is above that of every copy, so that brokers load it. Controllers are removed: the
+    remaining ones register again. If the voters were only in properties files, kraft.version becomes 1, if
+    metadata.version allows it. The directory id of each voter must be known.
     """
     names = (endpoint["name"] for voter in image.voters or () for endpoint in voter["endpoints"])
     listener = next(names, Listeners().controller)

@@ -148,10 +148,10 @@ def look(
     opened: Mapping[int, int] | None = None,
     report: Reporter = SILENT,
 ) -> Sightings:
-    """Return the contents of segments at offsets, which must not be empty.
+    """Return the contents of segments at ``offsets``, a range that is not empty.
 
-    It reads on until the transactions there have ended, except those that are open by ``opened`` (first offset by
-    producer id). ``report`` receives damaged ranges and unreadable files.
+    Reading continues until the transactions at these offsets have ended. It does not wait for the transactions in
+    ``opened`` (first offset by producer id). ``report`` receives damaged ranges and unreadable files.
     """
     search = _Search(segments, offsets, opened or {}, report)
     for segment, region in _regions(segments, offsets[0], report):

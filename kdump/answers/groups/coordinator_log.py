@@ -344,7 +344,7 @@ class GroupLog:
     kind: str | None = None
     """The type of the group by its newest record, or None."""
     simple: bool = False
-    """Whether deleted commits created it: it stays until a group record or its tombstone."""
+    """Whether commits that are deleted now created the group. It exists until a group record or its tombstone."""
     offsets: int = 0
     """The number of committed offsets."""
     ended_at: int = -1
