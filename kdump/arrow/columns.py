@@ -93,7 +93,7 @@ class Rows:
         self._objects = recorded.Objects()
         decodes = any(name == DECODED.name or name not in _COLUMNS for name in names)
         self._columns = None
-        if _TYPED.isdisjoint(names) and not (decodes and not found.needs_frame(file.topic)):
+        if _TYPED.isdisjoint(names) and not (decodes and not found.needs_frame(file.layout)):
             self._columns = recorded.columns(_fields(names), wanted, stops_at_frames=decodes)
         self._reads_markers = not _OF_CONTROL.isdisjoint(names)
         self._takes_all = {wanted.first_offset, wanted.last_offset, wanted.since, wanted.until} == {None}

@@ -113,6 +113,10 @@ def test_a_loose_segment_is_decoded_as_in_its_folder(tmp_path, topic):
     first, second = ([json.loads(line).get("decoded") for line in output.splitlines()] for output in outputs)
     assert first == second[: len(first)]
     assert any(first)
+    table = tmp_path / "table.parquet"
+    run("dump", log, "-o", "parquet", "--out", table, "--decode", "auto", "--show-secrets")
+    found = pytest.importorskip("pyarrow.parquet").read_table(table).column("decoded").to_pylist()
+    assert [made is None for made in found] == [made is None for made in first]
     text = run("dump", log, "--decode", "auto", "--tail", "1").stdout
     assert b"decoded value (" in text
     assert b"schema-missing" not in text
