@@ -72,6 +72,7 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: Bin
         interrupts.check()  # pyarrow may swallow what is raised while it calls ``out``
         file.add(batch)
     file.close()
+    interrupts.check()
     return file.rows
 
 
@@ -123,4 +124,5 @@ def _arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) 
             interrupts.check()
             stream.write_batch(batch)
             rows += batch.num_rows
+    interrupts.check()
     return rows

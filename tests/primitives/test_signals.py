@@ -76,6 +76,27 @@ def test_a_file_ends_where_pyarrow_swallows_an_interrupt(form):
     assert made == [0, 1, 2]
 
 
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_an_interrupt_that_pyarrow_swallows_at_the_end_of_a_file_is_raised(form):
+    pa = pytest.importorskip("pyarrow")
+    from kdump.arrow import files
+
+    class Out(io.BytesIO):
+        def write(self, data):
+            if ended and not self.closed:
+                interrupt()
+            return super().write(data)
+
+    ended = []
+
+    def batches():
+        yield pa.record_batch({"a": [1]})
+        ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        files.write(form, pa.schema({"a": pa.int64()}), batches(), Out())
+
+
 def test_a_start_needs_few_modules_before_it_heeds_signals():
     """Ctrl-C shows a traceback before ``main`` has its first handler."""
     code = (
