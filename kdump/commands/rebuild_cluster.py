@@ -151,10 +151,15 @@ def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
     from kdump.rebuild.volumes import survey
 
     errors: list[UnreadableError] = []
-    volumes = survey(paths, Reporter(note=run.damage, fail=errors.append))
+    volumes: Volumes | None = None
+    try:
+        volumes = survey(paths, Reporter(note=run.damage, fail=errors.append))
+    except UnreadableError as reason:  # no log dir is left
+        if reason not in errors:
+            errors.append(reason)
     for error in errors:
         run.fail(error)
-    if not all(error.is_of_disk for error in errors):
+    if volumes is None or not all(error.is_of_disk for error in errors):
         run.insist("nothing was written: every named volume must be readable; leave one out only on purpose")
         return None
     return volumes

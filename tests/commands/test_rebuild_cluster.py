@@ -152,6 +152,12 @@ def test_a_volume_that_is_not_there_ends_it_before_anything_is_written(volume, t
     assert not (tmp_path / "new").exists()
 
 
+def test_each_volume_that_is_not_there_is_named(tmp_path):
+    done = rebuild(tmp_path / "gone", tmp_path / "lost", "--out", tmp_path / "new", status=1)
+    assert [line.count(b"No such file") for line in done.stderr.splitlines()] == [1, 1, 0]
+    assert all(name in done.stderr for name in (b"gone", b"lost", b"nothing was written"))
+
+
 FAILS = """
 import errno, os
 from kdump.log_dirs import local
