@@ -139,10 +139,15 @@ def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
 
 def _proxy(settings: Mapping[str, str]) -> dict[str, Any]:
     is_plain = settings.get("connection.ssl.enabled") == "false"
+    port = settings.get("proxy.port") or ("80" if is_plain else "443")
+    try:
+        number = int(port)
+    except ValueError:
+        raise UsageError(f"fs.s3a.proxy.port is not a number: {port!r}") from None
     found: dict[str, Any] = {
         "scheme": "https" if settings.get("proxy.ssl.enabled") == "true" else "http",
         "host": settings["proxy.host"],
-        "port": int(settings.get("proxy.port") or (80 if is_plain else 443)),
+        "port": number,
     }
     names = {"username": settings.get("proxy.username"), "password": settings.get("proxy.password")}
     return found | {name: value for name, value in names.items() if value}

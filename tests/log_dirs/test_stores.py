@@ -78,6 +78,11 @@ def test_s3_gets_the_settings_of_s3a(given, arguments, monkeypatch):
         assert (type(system), path) == (fs.S3FileSystem, "logs/broker")
 
 
+def test_a_wrong_port_of_the_proxy_is_wrong_usage():
+    with pytest.raises(UsageError, match=r"fs\.s3a\.proxy\.port is not a number: '3128/'"):
+        stores.s3_arguments("logs", {"fs.s3a.proxy.host": "proxy", "fs.s3a.proxy.port": "3128/"})
+
+
 def test_the_region_of_the_environment_is_kept_beside_an_endpoint(monkeypatch):
     monkeypatch.setenv("AWS_REGION", "eu-north-1")
     assert "region" not in stores.s3_arguments("logs", {"fs.s3a.endpoint": "http://minio:9000"})
