@@ -97,6 +97,19 @@ def test_a_task_writes_all_rows_with_the_columns_of_the_layout(tmp_path):
     assert not done.files.keys() & work((7, splits)).files.keys(), "no two attempts write one file"
 
 
+@pytest.mark.parametrize(("named", "folder"), [("", None), ("gone", None), ("scratch,other", "scratch")])
+def test_a_worker_holds_a_file_of_a_store_on_a_disk_of_spark_or_with_other_temporary_files(
+    tmp_path, monkeypatch, named, folder
+):
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", named)
+    given = []
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **options: given.append(options))
+    store(tmp_path).create("part")
+    assert given == [{"dir": folder}]
+
+
 @pytest.mark.parametrize(("number", "count"), [(0, 1), (1, 0)])
 def test_an_output_without_rows_and_folders_has_one_file_that_names_the_columns(tmp_path, number, count):
     work, _ = task(GOLDEN / "brokers" / "4.2.2" / "headers-0", tmp_path / "out", layout(columns=SOME))

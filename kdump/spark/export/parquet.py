@@ -115,7 +115,7 @@ class StoreParts:
 
     def create(self, part: str) -> BinaryIO:  # noqa: ARG002  it has no name yet
         folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
-        return tempfile.TemporaryFile(dir=folder if Path(folder).is_dir() else None)
+        return tempfile.TemporaryFile(dir=folder if folder and Path(folder).is_dir() else None)
 
     def finish(self, part: str, file: BinaryIO) -> None:
         with file:
