@@ -277,7 +277,7 @@ class ToolCall:
             return 0
         try:
             call, number, files = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        except ValueError:
+        except (TypeError, ValueError):
             raise CallError("the cursor is not from this server: leave it out for the first page") from None
         if call != self._call():
             raise CallError("the cursor belongs to other arguments: repeat those of the page before")
