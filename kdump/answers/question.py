@@ -112,7 +112,7 @@ class LogQuestion(Generic[O]):
     collector: Callable[[Asking, O], Collector] | None = None
     """Makes the collector; None for a question with ``answer``."""
     answer: Callable[[Any, O], Iterable[AnswerLine]] | None = None
-    """Returns the lines of a question without a collector. Its first argument: the brokers if ``compares``."""
+    """Returns the lines of a question without a collector. If the question ``compares``, it gets the brokers."""
     more: Callable[[Asking, O, Any], Iterable[AnswerLine]] | None = None
     """Returns lines that need a second pass, after those of the collector."""
     notes: Callable[[Asking, Any], Iterable[str]] | None = None

@@ -197,7 +197,7 @@ def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
 
 
 _OF_EACH: Final = {"state.above_high_watermark", "state.below_log_start"}
-"""Sources of columns that differ within a run, and that no column of the run has."""
+"""Sources of values that differ between the batches of a run, but are not among the columns of the run."""
 
 
 def _batches(columns: Sequence[Column], held: list[list[Any]]) -> pa.RecordBatch:

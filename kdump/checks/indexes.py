@@ -230,7 +230,7 @@ class IndexCheck:
         return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Yield a remark on two sizes that a broker does not leave: it preallocates and trims both indexes together.
+        """Yield a remark if the sizes of both indexes do not match: a broker preallocates and trims them together.
 
         An empty ``.index`` with several time entries is normal: each clean stop writes one (LogSegment.close).
         """

@@ -29,7 +29,7 @@ WHOLE: Final = "kdump.whole_help"
 NAMES: Final = 30
 """The most columns for the names of options. A longer name has a line of its own."""
 REST: Final = 3
-"""The weight of the last section: its options lose their texts first."""
+"""The weight of the options in the last section, whose texts are omitted first."""
 LEAST: Final = 16
 """Minimum length of a shortened text, in characters."""
 _TITLE: Final = "Options"

@@ -28,7 +28,7 @@ STATES: Final = ("whole", "merged", "partial", "lost")
 
 @click.command("rebuild-cluster")
 @click.argument("paths", nargs=-1, required=True, metavar="VOLUME...")
-@click.option("--out", metavar="DIR", help="The output folder; it must not exist or be empty.")
+@click.option("--out", metavar="DIR", help="The output folder, new or empty.")
 @click.option(
     "--node",
     "nodes",

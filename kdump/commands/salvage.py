@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command("salvage")
 @PATHS
-@click.option("--out", required=True, metavar="DIR", help="The output folder; it must not exist or be empty.")
+@click.option("--out", required=True, metavar="DIR", help="The output folder, new or empty.")
 @options.add(options.PARTITIONS)
 @options.add(options.REMOTE)
 @click.option("--leftovers", is_flag=True, help="Read .deleted, .cleaned and .swap files and leftover folders too.")

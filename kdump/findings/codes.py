@@ -35,7 +35,7 @@ class Code(StrEnum):
 
     @property
     def kind(self) -> str:
-        """The word of the code in ``kind``: blanks stand for its hyphens."""
+        """The code with blanks in place of hyphens, as in ``kind`` of a finding."""
         return self.value.replace("-", " ")
 
     # fmt: off

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 MANY_HEADERS: Final = 256
 """Most headers of a record that are objects. More are read from their bytes on each iteration."""
 LARGE: Final = 1 << 20
-"""Size of a record in bytes from which on it is printed in pieces: its text may be six times as large."""
+"""Minimum size in bytes of a record that is printed in pieces: its text may be six times as large."""
 LARGE_BATCH: Final = 4 << 20
-"""Decompressed size of a batch in bytes from which on large records in it are printed in pieces."""
+"""Minimum decompressed size in bytes of a batch whose large records are printed in pieces."""
 
 
 class Header(NamedTuple):

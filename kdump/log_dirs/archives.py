@@ -40,7 +40,7 @@ _SPARSE: Final = 1 << 32
 """The largest size in bytes of a file with holes in a small archive: more than a segment can have."""
 _NEWLINE: Final = 0x0A
 _FAR: Final = 1e12
-"""Seconds since 1970 from which on a time is not valid."""
+"""The first time that is not valid, in seconds since 1970."""
 _PAX: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _ABOUT_THE_NEXT: Final = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, *_PAX)
 """Types of headers with data about the next member, which are read into memory."""

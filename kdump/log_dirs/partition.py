@@ -43,7 +43,7 @@ class Segment(NamedTuple):
     disk_size: int | None = None
     """The occupied disk space in bytes; None if unknown."""
     until: int | None = None
-    """The offset from which on another segment is read instead; None to read it to its end."""
+    """The offset at which reading continues in another segment; None to read this one to its end."""
     start: int = 0
     """The first byte of the file that belongs to it: not 0 for a part of a split segment."""
 

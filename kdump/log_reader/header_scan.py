@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 IN_TRANSACTIONS: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
 FAR: Final = 4096
-"""Size of a batch in bytes from which on reading only the next header is faster than reading the whole batch."""
+"""Minimum size of a batch, in bytes, for which reading only the next header is faster than reading the batch."""
 
 
 @dataclass(slots=True)

@@ -39,9 +39,9 @@ def stream(
 ) -> Generator[tuple[Region, M | None], None, None]:
     """Yield the regions of a range of bytes, each with the result of ``make`` or None. ``span`` None is an empty range.
 
-    With ``runs`` batches of one kind may come as one Run: with ``packed`` only uncompressed batches. Threads read a
-    whole local file ahead (:func:`kdump.segments.read_ahead.read_making`), unless ``packed`` is false: then the caller
-    needs headers only. With ``check`` the threads also check that records are well-formed. Raises UnreadableError.
+    With ``runs`` several batches may be one Run, with ``packed`` only uncompressed ones. Threads read a whole local
+    file ahead (:func:`kdump.segments.read_ahead.read_making`), unless ``packed`` is false: then the caller needs
+    headers only. With ``check`` the threads also check that records are well-formed. Raises UnreadableError.
     """
     if span is None:
         return

@@ -39,7 +39,7 @@ PACKED_CHUNK: Final = 1 << 19
 FINDINGS_CHUNKS: Final = 3
 """Size of a part in chunks if no output waits for its turn."""
 
-# Each of the following is the number of bytes from which on several processes are faster.
+# Each of the following is the minimum number of bytes for which several processes are faster.
 PRINTING: Final = 12 << 20
 """Printing or checking compressed records, or costly work."""
 PRINTING_PLAIN: Final = 96 << 20
@@ -55,9 +55,9 @@ TRANSACTIONS: Final = 64 << 20
 OPENING: Final = 1 << 18
 """The cost of opening a segment, as the number of bytes that are read in that time."""
 LARGE_SEGMENTS: Final = 16 << 20
-"""Average bytes of an uncompressed segment from which on one process with threads is faster than two."""
+"""Minimum average bytes of an uncompressed segment for which one process with threads is faster than two."""
 
-# Each of the following is the number of bytes from which on threads are faster.
+# Each of the following is the minimum number of bytes for which threads are faster.
 THREAD_OF_HEADERS: Final = 128 << 20
 """Reading the headers of a segment in a second thread."""
 READING_AHEAD: Final = 12 << 20
@@ -210,7 +210,7 @@ def processes_beside(partitions: Sequence[Partition], much: int, *, least: int =
 
 
 def enough_records(partitions: Sequence[Partition]) -> int:
-    """Return the size in bytes from which on several processes read ``partitions`` faster than one."""
+    """Return the minimum size in bytes for which several processes read ``partitions`` faster than one."""
     size = sum(partition.size for partition in partitions)
     compression_decides = READING_PACKED <= size < READING_PLAIN
     return READING_PACKED if compression_decides and not _are_plain(partitions) else READING_PLAIN

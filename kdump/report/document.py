@@ -1,7 +1,7 @@
 """The document of a report: the lines of the commands as plain values, and the verdict.
 
-Each answer holds the ``-o jsonl`` output of a command. The document has no keys or values of records: the fields of
-groups with such (``metadata``, ``raw``) are omitted.
+Each answer holds the ``-o jsonl`` output of a command. The document has no keys or values of records: the fields
+``metadata`` and ``raw`` of groups are omitted.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _HOLES: Final = (
 )
 _REBUILD: Final = "They can be rebuilt: each finding has the command."
 _MUCH: Final = 0.5
-"""The share of all log bytes from which on a topic is reported. Indexes do not count, as in retention."""
+"""Minimum share of all log bytes of a reported topic. Indexes do not count, as in retention."""
 
 
 @dataclass(frozen=True)

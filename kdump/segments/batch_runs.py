@@ -26,7 +26,7 @@ if kernel.COMPILED:
 
     C = TypeVar("C", bound=Cursor)
 LARGE: Final = 1 << 20
-"""Size of a batch in bytes from which on it is not part of a run."""
+"""Minimum size of a batch that is not part of a run, in bytes."""
 
 
 class Run(Batches):

@@ -51,7 +51,7 @@ CHUNK_BYTES: Final = 1 << 19
 CHUNK_REGIONS: Final = 1024
 """Most regions of a chunk."""
 HELD: Final = 16 << 20
-"""Prepared bytes (decompressed records and lines) that wait for the caller, from which on threads prepare no more."""
+"""Threads stop preparing while at least this number of bytes (decompressed records and lines) waits for the caller."""
 THREADS: Final = 2
 AHEAD: Final = 6 << 20
 """Bytes of lines of a run after which a thread stops; the printer makes the rest."""

@@ -28,7 +28,7 @@ CONSUMER: Final = "consumer"
 """The protocol type whose member bytes are decoded."""
 ASSIGNMENT: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolAssignment"]
 NEWEST_ASSIGNMENT: Final = 3
-"""The version in which newer ones are read: their layouts are equal."""
+"""Newer versions are read as this one: their layouts are equal."""
 SUBSCRIPTION: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolSubscription"].struct(0)
 
 

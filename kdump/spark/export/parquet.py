@@ -87,7 +87,7 @@ class LocalParts:
         file.close()
 
     def settle(self, output: Output, written: dict[str, str]) -> None:
-        """Move the files that count to their places in the output."""
+        """Move the ``written`` files to their paths in the output. Files of other attempts are left out."""
         with _refused(self.shown):
             for name, part in written.items():
                 output.rename(part, name)
@@ -122,7 +122,7 @@ class StoreParts:
             self.store.put(file, f"{self.root}/{part}")
 
     def settle(self, output: Output, written: dict[str, str]) -> None:
-        """Move the files that count to their places in the output, and leave out all others."""
+        """Move the ``written`` files to their paths in the output. Files of other attempts are left out."""
         if self.renames:
             with ThreadPoolExecutor(MOVES) as pool:
                 list(pool.map(lambda pair: output.rename(pair[1], pair[0]), written.items()))
