@@ -350,7 +350,7 @@ Every two brokers are compared, from the greater log start offset on. Equal byte
 same       no record differs
 behind     one side lacks the end, which it will fetch
 cleaned    the cleaner has removed records on one side only
-diverged   the histories part: the side with the older leader epochs
+diverged   the leader epochs differ: the side with the older ones
            truncates its log at truncateTo when it follows the other, and
            loses the records after it
 different  records differ within one leader epoch: one side is damaged

@@ -222,17 +222,18 @@ Examples:
   kdump retention /var/kafka --config 'orders:retention.ms=3600000'
   kdump retention /var/kafka -o jsonl | jq 'select(.blocks > 0)'
 
-A check goes from the oldest segment on and stops at the first that stays: that one blocks those after it that are
-due (fields blocks, blocksBytes; blockedBy at these), say by a timestamp in the future. In this order (before 3.0:
-the reverse): below the log start offset, too large a log, too old. A segment's age is that of its last .timeindex
-entry; where there is none, or it is below 0, the time of the last write of the .log file: a copy may have another
-one. Segments above the checkpointed high watermark stay; without a checkpoint the log end counts.
+A check starts at the oldest segment and ends at the first one that stays, for example because of a timestamp in the
+future. Its fields blocks and blocksBytes count the later segments that are due and stay because of it; blockedBy of
+those names it. The reasons in order (before 3.0 in reverse): below the log start offset, too large a log, too old.
+The age of a segment begins at the timestamp of its last .timeindex entry. If there is none, or it is below 0, the age
+begins at the last write of the .log file; a copy may have another time. Segments above the checkpointed high
+watermark stay; without a checkpoint the log end counts.
 
-Configs: --config, then the topic's, the broker's and all brokers' dynamic ones in __cluster_metadata of the given
-paths, then Kafka's defaults. A broker's properties file is in no log dir: give what it sets with --config. Where
-no __cluster_metadata has a topic and no --config names it, whether its segments go is not known (deletable: null,
-known: false), but for those below the log start offset.
-Segments of remote storage go when __remote_log_metadata of the given paths says that they are copied.
+Configs in order: --config, then the topic's, the broker's and all brokers' dynamic ones in __cluster_metadata of the
+given paths, then Kafka's defaults. A broker's properties file is in no log dir: give its settings with --config. If
+neither __cluster_metadata nor --config has a topic, the result is unknown (deletable: null, known: false), except
+for segments below the log start offset.
+A segment of a tiered topic is deleted only if __remote_log_metadata of the given paths lists it as copied.
 {EXIT_STATUS}"""
 
 

@@ -78,7 +78,7 @@ def command(
             if isinstance(made, DamageError):
                 left = part.segments[part.segments.index(segment) + 1 :]
                 rest = f", and not for {many(len(left), 'later segment')} of its folder" if left else ""
-                advice = "kdump salvage gets back what can be read"
+                advice = "kdump salvage recovers the valid batches"
                 run.damage(f"{segment.name}: {made}: nothing was written for it{rest} ({advice})")
             else:
                 contents = _contents(segment, made, folder)
