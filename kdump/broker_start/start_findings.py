@@ -473,6 +473,7 @@ class _StartFindings:
     def _misnamed(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
         """Yield the files that a broker takes for segments and does not read, if records or offsets go with them."""
         hidden = max((facts.end or 0) - (log.log_end_offset or 0), 0)
+        renamed: set[str] = set()
         for cause in log.causes:
             file = cause.file or log.path or ""
             if cause.code is not Code.SEGMENT_NAME or file.endswith(f".{file_names.SWAP}"):
@@ -484,6 +485,9 @@ class _StartFindings:
                 target = posixpath.join(posixpath.dirname(file), f"{base:020}.{file_names.LOG}")
                 advice = "Give it its name back before a broker starts."
                 command = f"mv {shell_path(file)} {shell_path(target)}"
+                if target in renamed:  # a second command would overwrite the first file
+                    advice, command = "Move it away: another file gets the name that a broker opens.", aside(file)
+                renamed.add(target)
             elif hidden and base == log.log_end_offset:
                 text = f"{cause.text}: the log would end at offset {base}, and new records get offsets that others have"
                 records, advice, command = hidden, "Move it away before a broker starts.", aside(file)

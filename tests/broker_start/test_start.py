@@ -610,3 +610,13 @@ def test_a_segment_whose_name_lost_its_zeros_gets_it_back(broker):
     text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
     assert "broker 1 starts, but loses 2 records: d2/idem-0/0.log: " in text
     assert f"\n  mv d2/idem-0/0.log d2/idem-0/{0:020}.log\n" in text
+
+
+def test_two_segments_without_zeros_do_not_get_the_same_name(broker):
+    place = broker / "d2" / "idem-0"
+    (place / "0.x.log").write_bytes((place / f"{0:020}.log").read_bytes())
+    (place / f"{0:020}.log").rename(place / "0.log")
+    text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    commands = [line.strip() for line in text.splitlines() if line.startswith("  m")]
+    assert [line for line in commands if line.startswith("mv ")] == [f"mv d2/idem-0/0.log d2/idem-0/{0:020}.log"]
+    assert "mkdir -p d2.aside/idem-0/ && mv d2/idem-0/0.x.log d2.aside/idem-0/" in commands
