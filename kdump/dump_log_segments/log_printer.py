@@ -216,15 +216,19 @@ class LogPrinter(LineValues):
             for part in self.legacy_record_line if isinstance(batch, Message) else self.record_line:
                 write(part.render(value).encode())
             if batch.is_control:
-                from kdump.dump_log_segments.decoders.texts import control_text
-
-                write(control_text(entry.key, entry.value, self.run.payloads).encode())
+                write(self.control_content(entry))
         if options.print_data_log and not batch.is_control:
             if entry.size >= LARGE and self.run.parser is None:
                 self._write_large(entry)
             else:
                 write(b"".join(self.content(entry)))
         write(b"\n")
+
+    def control_content(self, entry: Record | Message) -> bytes:
+        """Return the type and the value of a control record as they are printed. Raises DamageError."""
+        from kdump.dump_log_segments.decoders.texts import control_text  # few records are
+
+        return control_text(entry.key, entry.value, self.run.payloads).encode()
 
     def _write_large(self, entry: Record | Message) -> None:
         """Print key and value of a large record in pieces, unless a decoder class needs the whole value."""

@@ -187,11 +187,14 @@ class _Printer(LogPrinter):
     def gap(self, last: int, current: int) -> None:
         """Print nothing: a filter leaves gaps."""
 
+    def control_content(self, entry: Record | Message) -> bytes:
+        return super().control_content(entry) if self._values else b""
+
     def record(self, batch: RecordBatch, entry: Record | Message) -> None:
         if self._redactor is not None and not batch.is_control and isinstance(entry, Record):
             entry = self._redactor.record(entry)
         shown = entry
-        if not self._values and isinstance(entry, Record):  # control records show nothing of theirs either
+        if not self._values and isinstance(entry, Record):
             shown = entry._replace(value=None)
         try:
             super().record(batch, shown)

@@ -243,6 +243,15 @@ def test_columns(folder, dump):
     assert b"key: " not in dump("dump", folder, "--no-payload")
 
 
+@pytest.mark.parametrize("option", ["--keys-only", "--no-payload"])
+@pytest.mark.parametrize("topic", ["__cluster_metadata", "txn"])
+def test_control_records_without_their_values_are_not_called_invalid(dump, option, topic):
+    lines = dump("dump", GOLDEN / "brokers" / "4.2.2" / f"{topic}-0", "--type", "control", option).splitlines()
+    records = [line for line in lines if line.startswith(b"|")]
+    assert records
+    assert all(line.endswith(b" headerKeys: []") for line in records)
+
+
 def test_kafkas_own_topics_in_words(dump):
     folder = GOLDEN / "brokers" / "4.2.2" / "__consumer_offsets-0"
     lines = rebuild.lines(dump("dump", folder, "-o", "jsonl", "--decode", "auto"))
