@@ -426,7 +426,8 @@ class Finder:
         segments, others = [], []
         for entry in inside:
             found = SEGMENT_NAME.fullmatch(entry.name) if f".{file_names.LOG}" in entry.name else None
-            if found and len(found["stem"]) < PADDED and _opened(found) in beside:
+            is_unread = found is not None and len(found["stem"]) < PADDED and _opened(found) in beside
+            if is_unread:
                 found = None  # the broker reads only the other one
             if found and (found["state"] is None or self.wanted.leftovers):
                 segments.append(_segment(files, entry, found, beside, self.wanted.max_batch_bytes))
@@ -434,7 +435,7 @@ class Finder:
             others.append(entry)
             if found:
                 self.note(f"{files.shown(entry.path)} is left out: it is not part of the log (--leftovers reads it)")
-            elif entry.name.endswith(f".{file_names.LOG}"):
+            elif is_unread or entry.name.endswith(f".{file_names.LOG}"):
                 is_number = file_names.offset_of(entry.name) is not None
                 why = "a broker opens no file of this name" if is_number else "its name does not begin with an offset"
                 self.note(f"{files.shown(entry.path)} is left out: {why} (name it to read it)")

@@ -381,6 +381,17 @@ def test_standard_input(tmp_path, pack, piped):
         assert run.stdout.decode().splitlines() == expected
 
 
+@pytest.mark.parametrize("state", ["", ".deleted", ".swap"])
+def test_a_name_without_zeros_beside_the_name_that_a_broker_opens_is_left_out_with_a_note(tmp_path, state):
+    put(tmp_path / "t-0", f"{8:020}.log{state}", f"8.log{state}")
+    (partition,), notes, fails = found(tmp_path / "t-0", leftovers=True)
+    assert names(partition) == [f"{8:020}.log{state}"]
+    assert notes == [
+        f"{tmp_path}/t-0/8.log{state} is left out: a broker opens no file of this name (name it to read it)"
+    ]
+    assert not fails
+
+
 def test_few_files_are_open_at_a_time(tmp_path):
     for number in range(300):
         put(tmp_path / f"t-{number}", "00000000000000000000.log", "00000000000000000007.log")
