@@ -149,7 +149,7 @@ def parts_of(output: Output) -> Parts | None:
                     output.inside(PARTS).make()
                 return StoreParts(store, root, output.shown, output.renames_whole)
     except (OSError, KdumpError):
-        pass  # Spark's own writer then says what is wrong, or writes: it may have keys that PyArrow cannot use
+        pass  # Spark's own writer reports the error, or writes: it may have keys that PyArrow cannot use
     output.delete()  # Spark's writer wants no folder
     return None
 
