@@ -152,7 +152,7 @@ def brief(value: object) -> object:
 
 def many(count: int, what: str, more: str = "") -> str:
     """Return a number and its noun; ``more`` is an irregular plural."""
-    return f"{count} {what}" if count == 1 else f"{count} {more or what + 's'}"
+    return f"{count:,} {what if count == 1 else more or what + 's'}"
 
 
 def many_are(count: int, what: str) -> str:

@@ -7,19 +7,19 @@ import pytest
 
 from testing.processes import kdump
 
-ABSENT = "d1/orders-0: orders-0 is assigned to broker 1 in d1, and no folder holds it: 10000 records are missing"
-EMPTY = "d1/orders-0: 10000 records are missing: the log ends at offset 0, and offsets up to 10000 were written"
+ABSENT = "d1/orders-0: orders-0 is assigned to broker 1 in d1, and no folder holds it: 10,000 records are missing"
+EMPTY = "d1/orders-0: 10,000 records are missing: the log ends at offset 0, and offsets up to 10000 were written"
 TRUTH = {
     "rmdir": (["d1"], [ABSENT]),
     "rmlog": (["d1"], [EMPTY]),
     "lost-disk": (
         ["d1", "d2"],
         [
-            "d2/metrics-0: metrics-0 is assigned to broker 1 in d2, and no folder holds it: 5000 records are missing",
-            "d1/sales-2: sales-2 is assigned to broker 1 in d1, and no folder holds it: 2000 records are missing",
+            "d2/metrics-0: metrics-0 is assigned to broker 1 in d2, and no folder holds it: 5,000 records are missing",
+            "d1/sales-2: sales-2 is assigned to broker 1 in d1, and no folder holds it: 2,000 records are missing",
         ],
     ),
-    "nopm-after": (["d1"], ["d1/orders-1: 9000 records are missing: the log ends at offset 0"]),
+    "nopm-after": (["d1"], ["d1/orders-1: 9,000 records are missing: the log ends at offset 0"]),
     "swapclean": (["d1"], []),
     "baksnap": (["d1"], []),
 }
