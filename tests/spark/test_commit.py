@@ -64,11 +64,11 @@ def life(monkeypatch):
 
     place = files.take_place
 
-    def take_place(*given):
+    def take_place(*given, **how):
         reported.done += 1
         if reported.done > reported.at:
             raise KilledError
-        place(*given)
+        place(*given, **how)
 
     monkeypatch.setattr(Folder, "__init__", dying)
     monkeypatch.setattr(files, "take_place", take_place)
@@ -264,10 +264,10 @@ def test_what_appears_at_the_target_at_the_last_moment_is_not_replaced(spark, tm
     for number, make in enumerate((lambda path: path.write_text("mine"), Path.mkdir)):
         out = tmp_path / str(number) / "out"
 
-        def take_place(part, target, out=out, make=make):
+        def take_place(part, target, out=out, make=make, **how):
             if target == out:
                 make(out)
-            place(part, target)
+            place(part, target, **how)
 
         with monkeypatch.context() as patched:
             patched.setattr(files, "take_place", take_place)
@@ -284,10 +284,10 @@ def test_a_file_that_appears_in_an_output_is_not_replaced(spark, tmp_path, monke
     (out / commit.COMMIT).unlink()
     theirs = out / "topic_name=t" / "part-10.parquet"
 
-    def take_place(part, target):
+    def take_place(part, target, **how):
         if target == theirs:
             theirs.write_text("theirs")
-        place(part, target)
+        place(part, target, **how)
 
     monkeypatch.setattr(files, "take_place", take_place)
     with pytest.raises(KdumpError, match=r"part-10\.parquet is there already, and holds other data"):
