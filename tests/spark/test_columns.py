@@ -34,7 +34,7 @@ def table(path, **given):
 def of_objects(path, **given):
     """The same by the general path alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recorded, "columns", lambda *_: None)
+        patch.setattr(recorded, "columns", lambda *_, **__: None)
         return table(path, **given)
 
 
