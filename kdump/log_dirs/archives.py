@@ -306,7 +306,7 @@ class ZipArchive(Archive):
 
             (first, why), count = content.unread[0], len(content.unread)
             more = f" (and {count - 1} more)" if count > 1 else ""
-            self.broken = f"{count} of {count + len(content.members)} members cannot be read: {first} {why}{more}"
+            self.broken = f"{count:,} of {count + len(content.members):,} members cannot be read: {first} {why}{more}"
             self.hint = f"7z x {shell_path(self.name)}, then name the folder"
 
     def _begin(self) -> None:

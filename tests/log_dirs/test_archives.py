@@ -663,7 +663,7 @@ def test_members_of_a_zip_that_share_bytes_are_not_read_many_times(tmp_path):
     assert {reason for _, reason in content.unread} == {"at byte 0 overlaps another member"}
     done = kdump("ls", path)
     assert done.returncode == 1
-    assert f"2999 of 3,000 members cannot be read: {names[0]} at byte 0 overlaps another member" in done.stderr.decode()
+    assert f"2,999 of 3,000 members cannot be read: {names[0]} at byte 0 overlaps another member" in done.stderr.decode()
 
 
 @pytest.mark.parametrize("claimed", [len(RECORD) + 1, 1 << 31])
