@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 ROWS: Final = 1 << 14
 """Maximum rows of a record batch, unless one batch of the log holds more."""
-BYTES: Final = 8 << 20
+BYTES: Final = 2 << 20
+"""Bytes of keys, values and headers that fill a record batch. DuckDB holds several record batches."""
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
 """The years 1 to 9999, which are Spark's."""
