@@ -151,8 +151,11 @@ def brief(value: object) -> object:
 
 
 def many(count: int, what: str, more: str = "") -> str:
-    """Return a number and its noun; ``more`` is an irregular plural."""
-    return f"{count:,} {what if count == 1 else more or what + 's'}"
+    """Return a number and its noun; ``more`` is an irregular plural.
+
+    Bytes have no separators: they are compared with positions and with the sizes of other tools.
+    """
+    return f"{count if what == 'byte' else f'{count:,}'} {what if count == 1 else more or what + 's'}"
 
 
 def many_are(count: int, what: str) -> str:

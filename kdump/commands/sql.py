@@ -87,7 +87,9 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
 @click.option(
     "--memory", type=option_values.Size(), default="128MB", show_default=True, metavar="SIZE", help="Memory of DuckDB."
 )
-@click.option("--threads", type=AtLeast(1), metavar="N", help="Threads of DuckDB; 1 counts as 2.  [default: cores, 2 to 4]")
+@click.option(
+    "--threads", type=AtLeast(1), metavar="N", help="Threads of DuckDB; 1 counts as 2.  [default: cores, 2 to 4]"
+)
 @click.option("--temp-dir", metavar="DIR", help="Where temporary files go.  [default: $TMPDIR]")
 @click.option("--stats", is_flag=True, help="Print what was read, as one line on standard error.")
 @click.option("--no-payload", is_flag=True, help="Keys, values and headers are NULL.")

@@ -178,7 +178,7 @@ def test_holes_of_terabytes_are_not_walked(tmp_path, command):
     path = archive(tmp_path, SOUND, sparse(1 << 42, RECORD.ljust(512, b"\0"), ((0, 512), (1 << 33, 0))))
     done = peak_in_child(*(word.replace("OUT", str(tmp_path / "out")) for word in command), path)
     assert b"Traceback" not in done.stderr
-    assert b"is left out: it claims 4,398,046,511,104 bytes" in done.stderr
+    assert b"is left out: it claims 4398046511104 bytes" in done.stderr
 
 
 def test_holes_that_overlap_or_lie_outside_are_survived(tmp_path):
@@ -663,7 +663,9 @@ def test_members_of_a_zip_that_share_bytes_are_not_read_many_times(tmp_path):
     assert {reason for _, reason in content.unread} == {"at byte 0 overlaps another member"}
     done = kdump("ls", path)
     assert done.returncode == 1
-    assert f"2,999 of 3,000 members cannot be read: {names[0]} at byte 0 overlaps another member" in done.stderr.decode()
+    assert (
+        f"2,999 of 3,000 members cannot be read: {names[0]} at byte 0 overlaps another member" in done.stderr.decode()
+    )
 
 
 @pytest.mark.parametrize("claimed", [len(RECORD) + 1, 1 << 31])
