@@ -12,7 +12,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import Reporter, StoreError, UnreadableError, discard, many
+from kdump.errors import Reporter, StoreError, UnreadableError, discard, many, many_are
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import RemoteFiles
@@ -118,7 +118,7 @@ class Salvaged(NamedTuple):
                 size = many(lost.size, "byte")
                 report.fail(UnreadableError(lost.segment.name, f"{size} could not be read{before}: {lost.reason}"))
             else:
-                size = many(lost.size, "byte is", "bytes are")
+                size = many_are(lost.size, "byte")
                 say = note if lost.kind == END_OF_LOG and is_being_written(lost.segment) else report.damage
                 say(f"{lost.segment.name}: byte {lost.position}: {size} not placed: {lost.reason}")
         gaps = self.account.gaps

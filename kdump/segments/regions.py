@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from kdump.errors import DamageError, many
+from kdump.errors import DamageError, many, many_are
 from kdump.formats.record_layout import CODEC_MASK, CONTROL_FLAG
 from kdump.records.record_batch import Batches
 
@@ -69,7 +69,7 @@ class Damage(NamedTuple):
 
     def __str__(self) -> str:
         loss = f"; {self.loss}" if self.loss else ""
-        holes = f"; {many(self.holes, 'byte is', 'bytes are')} in holes of the file" if self.holes else ""
+        holes = f"; {many_are(self.holes, 'byte')} in holes of the file" if self.holes else ""
         return f"{many(self.size, 'byte')} cannot be read: {self.reason} (byte {self.at}){holes}{loss}"
 
 
