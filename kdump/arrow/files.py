@@ -68,10 +68,14 @@ class ParquetFile:
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
     """Write record batches and return the number of rows. One row group is held in memory."""
     file, interrupts = ParquetFile(schema, out), signals.Interrupts()
-    for batch in batches:
-        interrupts.check()  # pyarrow may swallow what is raised while it calls ``out``
-        file.add(batch)
-    file.close()
+    try:
+        for batch in batches:
+            interrupts.check()  # pyarrow may swallow what is raised while it calls ``out``
+            file.add(batch)
+        file.close()
+    except BaseException:
+        file.abandon()  # while ``out`` is open: else pyarrow prints a traceback when it deletes the writer
+        raise
     interrupts.check()
     return file.rows
 

@@ -199,3 +199,10 @@ cli.main()
         [sys.executable, "-c", script, folder], cwd=ROOT, input=3 * query, capture_output=True, check=True
     )
     assert (done.stdout.count(b"the schemas are read"), done.stdout.count(b"true")) == (1, 3), done.stderr
+
+
+def test_a_query_that_fails_in_the_middle_leaves_no_parquet_and_no_traceback(tmp_path):
+    query = "select case when i = 3000000 then error('boom') else i end as x from range(4000000) t(i)"
+    done = sql(query, BROKER, "-o", "parquet", "--out", tmp_path / "x.parquet", status=1)
+    assert b"boom" in done.stderr
+    assert [*tmp_path.iterdir()] == []
