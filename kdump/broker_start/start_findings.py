@@ -478,18 +478,19 @@ class _StartFindings:
             file = cause.file or log.path or ""
             if cause.code is not Code.SEGMENT_NAME or file.endswith(f".{file_names.SWAP}"):
                 continue  # what a .swap file replaces is a cut
-            base = file_names.offset_of(posixpath.basename(file)) or 0
+            folder, name = posixpath.split(file)
             own = int(cause.found or 0)
             if own:
                 text, records = f"{cause.text}: {many_are(own, 'record')} then not served", own
-                target = posixpath.join(posixpath.dirname(file), f"{base:020}.{file_names.LOG}")
+                target = posixpath.join(folder, file_names.opened_name(name) or name)
                 advice = "Give it its name back before a broker starts."
                 command = f"mv {shell_path(file)} {shell_path(target)}"
                 if target in renamed:  # a second command would overwrite the first file
                     advice, command = "Move it away: another file gets the name that a broker opens.", aside(file)
                 renamed.add(target)
-            elif hidden and base == log.log_end_offset:
-                text = f"{cause.text}: the log would end at offset {base}, and new records get offsets that others have"
+            elif hidden and file_names.offset_of(name) == log.log_end_offset:
+                text = f"{cause.text}: the log would end at offset {log.log_end_offset}, "
+                text += "and new records get offsets that others have"
                 records, advice, command = hidden, "Move it away before a broker starts.", aside(file)
             else:
                 yield Finding(level=Level.REMARK, file=file, kind=cause.code, text=cause.text)

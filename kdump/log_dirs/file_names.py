@@ -98,6 +98,8 @@ def _any(*names: str) -> str:
     return "(?:" + "|".join(map(re.escape, names)) + ")"
 
 
+PADDED: Final = 20
+"""Digits of the offset in the name of a segment, as brokers write it."""
 STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
 """The base offset; in remote storage also the segment id."""
 SEGMENT_NAME: Final = re.compile(rf"{STEM}\.{LOG}(?P<state>\.\w+)?", re.ASCII)
@@ -151,6 +153,17 @@ def offset_of(name: str) -> int | None:
     return _java_number(stem, 63) if dot else None
 
 
+def opened_name(name: str) -> str | None:
+    """Return the name that a broker opens for a ``.log`` file of any state; None if the name has no offset.
+
+    Source: LogFileUtils.filenamePrefixFromOffset.
+    """
+    offset = offset_of(name)
+    if offset is None:
+        return None
+    return f"{'-' * (offset < 0)}{abs(offset):0{PADDED}}{name[name.rindex(f'.{LOG}') :]}"
+
+
 def _java_number(text: str, bits: int) -> int | None:
     """Return the result of ``Integer.parseInt`` (31 bits) or ``Long.parseLong`` (63), or None if they throw."""
     number = int(text) if _JAVA_NUMBER.fullmatch(text) and max(text) <= "\uffff" else None  # Java reads by char
@@ -192,7 +205,7 @@ def leftover_state(path: str) -> str | None:
 
 def is_padded(stem: str) -> bool:
     """Return whether a stem is an offset of 20 digits, as brokers write it (LogFileUtils.filenamePrefixFromOffset)."""
-    return len(stem) == 20 and stem.isdecimal() and stem.isascii()
+    return len(stem) == PADDED and stem.isdecimal() and stem.isascii()
 
 
 def is_sibling(name: str) -> bool:

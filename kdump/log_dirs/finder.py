@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 NO_SEGMENT: Final = "no segment is in it or in the folders below"
 """The reason in the error on a folder without segments."""
 _MANY: Final = 3
-PADDED: Final = 20
-"""Digits of the offset in the name of a segment, as brokers write it."""
 
 
 class Wanted(NamedTuple):
@@ -426,7 +424,8 @@ class Finder:
         segments, others = [], []
         for entry in inside:
             found = SEGMENT_NAME.fullmatch(entry.name) if f".{file_names.LOG}" in entry.name else None
-            is_unread = found is not None and len(found["stem"]) < PADDED and _opened(found) in beside
+            is_short = found is not None and len(found["stem"]) < file_names.PADDED
+            is_unread = is_short and file_names.opened_name(entry.name) in beside
             if is_unread:
                 found = None  # the broker reads only the other one
             if found and (found["state"] is None or self.wanted.leftovers):
@@ -553,11 +552,6 @@ def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: di
     siblings = {suffix: beside[name] for suffix in SIBLINGS if (name := f"{stem}.{suffix}{state}") in beside}
     base = int(found["offset"])
     return Segment(files, entry.path, entry.size, base, siblings, limit, entry.modified, entry.disk_size)
-
-
-def _opened(found: re.Match[str]) -> str:
-    """Return the name that a broker opens for the name of a segment."""
-    return f"{int(found['offset']):0{PADDED}}.{file_names.LOG}{found['state'] or ''}"
 
 
 def _following(beside: Iterable[str], segments: list[Segment]) -> Iterator[str]:

@@ -48,7 +48,7 @@ def opened(partition: Partition) -> OpenedNames:
     for entry in partition.others:
         if entry.name.endswith(OPENED) and file_names.offset_of(entry.name) is not None:
             held[entry.name] = Segment(partition.files, entry.path, entry.size, None, {}, limit=partition.limit)
-    others = {name: _opened_name(name) for name in held if name.endswith(OPENED) and not _is_opened(name)}
+    others = {name: file_names.opened_name(name) for name in held if name.endswith(OPENED) and not _is_opened(name)}
     if not others:
         return OpenedNames(partition, ())
     segments = [each for name, each in held.items() if name not in others]
@@ -65,19 +65,14 @@ def _is_opened(name: str) -> bool:
     return file_names.is_padded(stem) and f".{rest}" in OPENED
 
 
-def _opened_name(name: str) -> str:
-    """Return the name that a broker opens (``LogFileUtils.filenamePrefixFromOffset``)."""
-    offset, end = file_names.offset_of(name) or 0, name[name.rindex(f".{file_names.LOG}") :]
-    return f"{'-' * (offset < 0)}{abs(offset):020}{end}"
-
-
 def content_of(each: Segment, code: Code) -> Cut:
     """Return the records in a file that the broker does not read.
 
     There are none if its first offset is not the one in its name: then it is a copy of another segment.
     """
-    base = file_names.offset_of(posixpath.basename(each.path))
-    text = f"a broker opens {_opened_name(posixpath.basename(each.path))} instead of this file, as an empty segment"
+    name = posixpath.basename(each.path)
+    base = file_names.offset_of(name)
+    text = f"a broker opens {file_names.opened_name(name)} instead of this file, as an empty segment"
     if base is None or each.first_offset() != base:
         return Cut(each.name, 0, 0, text, None, None, 0, code)
     return lost(each, 0, text)._replace(code=code)
