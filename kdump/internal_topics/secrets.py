@@ -112,14 +112,7 @@ def is_connect_key(key: bytes | None) -> bool:
 
 def unnamed_connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
     """Like :func:`connect_value`, for a log that may be of another topic: other values than Connect's stay."""
-    if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
-        return value
-    try:
-        _, body = _connect_body(value)
-    except ValueError:
-        return value
-    has_secrets = key.startswith(b"session-key") or isinstance(body.get("properties"), dict)
-    return connect_value(key, value) if has_secrets else value
+    return connect_value(key, value, is_certain=False)
 
 
 def is_metadata(key: bytes | None, value: bytes | None) -> bool:
@@ -147,25 +140,27 @@ def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
     return head + interpreter.write(read.struct, hidden)
 
 
-def connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the topic of Connect's configs without its secrets, as JSON like Connect's."""
+def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = True) -> bytes | None:
+    """Return a value of the topic of Connect's configs without its secrets, as JSON like Connect's.
+
+    A value without a JSON object is hidden. If the topic is not ``is_certain``, only values with secrets are changed.
+    """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value
+    unreadable = HIDDEN_BYTES if is_certain else value
     try:
-        made, body = _connect_body(value)
+        made: Any = json.loads(value)
     except ValueError:
-        return HIDDEN_BYTES
-    if isinstance(configs := body.get("properties"), dict):
+        return unreadable
+    body = made.get("payload", made) if isinstance(made, dict) else made  # Connect may write an envelope
+    if not isinstance(body, dict):
+        return unreadable
+    is_session_key = key.startswith(b"session-key")
+    configs = body.get("properties")
+    if not is_certain and not is_session_key and not isinstance(configs, dict):
+        return value
+    if isinstance(configs, dict):
         body["properties"] = connect_config(configs)
-    if key.startswith(b"session-key") and body.get("key") is not None:
+    if is_session_key and body.get("key") is not None:
         body["key"] = HIDDEN
     return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-
-
-def _connect_body(value: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the JSON object in a value, and the object in it without an envelope. Raises ValueError without one."""
-    made: Any = json.loads(value)
-    body = made.get("payload", made) if isinstance(made, dict) else made
-    if not isinstance(body, dict):
-        raise ValueError("it is not a JSON object")
-    return made, body
