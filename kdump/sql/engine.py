@@ -282,16 +282,19 @@ class Running:
         Only the views that the query names are made. All are made where it lists tables, and where a name is unknown:
         DuckDB proposes similar ones.
         """
-        engine = self._engine
-        every = [*engine.views, *SECOND_NAMES]
-        for names in (statement.tables(query.text, every), every):
-            self._connection = engine.connect(self._reading, names)
-            try:
-                return self._connection.sql(query.text, params=dict(query.params) or None)
-            except duckdb.CatalogException:
-                if len(names) == len(every):
-                    raise
-        return None
+        every = [*self._engine.views, *SECOND_NAMES]
+        named = statement.tables(query.text, every)
+        try:
+            return self._bound(query, named)
+        except duckdb.CatalogException:
+            if len(named) == len(every):
+                raise
+        return self._bound(query, every)
+
+    def _bound(self, query: Query, names: list[str]) -> Any:
+        """Return DuckDB's relation of a query over these views."""
+        self._connection = self._engine.connect(self._reading, names)
+        return self._connection.sql(query.text, params=dict(query.params) or None)
 
     def _work(self) -> None:
         try:
