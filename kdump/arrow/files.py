@@ -70,7 +70,7 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: Bin
     file, interrupts = ParquetFile(schema, out), signals.Interrupts()
     try:
         for batch in batches:
-            interrupts.check()  # pyarrow may swallow what is raised while it calls ``out``
+            interrupts.check()  # pyarrow may swallow Ctrl-C while it calls ``out``
             file.add(batch)
         file.close()
     except BaseException:

@@ -84,7 +84,7 @@ _JOINED: Final = 8 << 20
 
 
 class _Parts:
-    """The parts of a decompressed stream. Of a large one no second copy is in memory."""
+    """Collects the parts of a decompressed stream. Many parts of a large one are not held twice."""
 
     __slots__ = ("_grown", "_held", "_room")
 
