@@ -16,7 +16,7 @@ import stat
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,6 +25,7 @@ from mcp.server.mcpserver import MCPServer
 
 from kdump import __version__
 from kdump.errors import UsageError
+from kdump.primitives import signals
 from kdump.primitives.messages import LEVEL
 
 if TYPE_CHECKING:
@@ -39,6 +40,13 @@ OF_CLIENTS: Final = frozenset({"metadata", "raw", "clientHost"})
 """Fields in lines of groups with texts or addresses of clients."""
 _ENDS: Final = 5.0
 """Seconds after the time limit in which a command may end by itself."""
+_CHILD: Final = (
+    "import sys; from kdump.primitives.signals import end_with; end_with(int(sys.argv.pop(1)));"
+    " from kdump.__main__ import run; run()"
+)
+"""A kdump that ends with its parent, whose process id is its first argument."""
+_LONGEST: Final = 300
+"""Characters of an error that quotes an argument."""
 _DAMAGE: Final = re.compile(r"(byte \d+|damage|cannot be read|is wrong|not used)")
 
 
@@ -56,6 +64,8 @@ class ToolSpec(NamedTuple):
     path_option: str | None = None
     """The option for a path; None if paths are positional."""
     needs_paths: bool = True
+    required: tuple[str, ...] = ()
+    """The arguments without which there is no call."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,6 @@ class ServerOptions:
     memory: int = 256 << 20
     max_rows: int = 1000
     max_bytes: int = 262_144
-    program: tuple[str, ...] = field(default=(sys.executable, "-m", "kdump"))
 
 
 class CallError(Exception):
@@ -109,7 +118,8 @@ class KdumpServer(MCPServer):
 
     def _input(self, spec: ToolSpec) -> dict[str, Any]:
         common = _COMMON if spec.needs_paths else {name: _COMMON[name] for name in ("limit", "cursor")}
-        return {"type": "object", "properties": {**spec.options, **common}, "additionalProperties": False}
+        shape = {"type": "object", "properties": {**spec.options, **common}, "additionalProperties": False}
+        return {**shape, "required": list(spec.required)} if spec.required else shape
 
     async def call_tool(
         self,
@@ -124,7 +134,11 @@ class KdumpServer(MCPServer):
             spec = self._specs.get(name)
             if spec is None:
                 raise CallError(f"there is no tool {name!r}: {', '.join(self._specs)}")
-            found = await anyio.to_thread.run_sync(ToolCall(self._options, spec, self._input(spec), arguments).run)
+            call = ToolCall(self._options, spec, self._input(spec), arguments)
+            try:
+                found = await anyio.to_thread.run_sync(call.run, abandon_on_cancel=True)
+            finally:
+                call.stop()  # a call that was cancelled still runs
         except CallError as error:
             return types.CallToolResult(content=[types.TextContent(type="text", text=str(error))], is_error=True)
         text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
@@ -164,8 +178,10 @@ class ToolCall:
     def __init__(
         self, options: ServerOptions, spec: ToolSpec, shape: dict[str, Any], arguments: dict[str, Any]
     ) -> None:
-        """Raises CallError for unknown arguments."""
+        """Raises CallError for unknown, wrong and missing arguments."""
         self._options, self._spec = options, spec
+        self._run: ChildRun | None = None
+        self._is_stopped = threading.Event()
         self._files: list[str] = []
         """The digests of the paths' files, for a cursor."""
         known = shape["properties"]
@@ -174,6 +190,9 @@ class ToolCall:
                 raise CallError(f"there is no argument {name!r}: {spec.name} takes {', '.join(known)}")
             _check(name, value, known[name])
         self._given = {name: value for name, value in arguments.items() if value is not None}
+        missing = [name for name in spec.required if name not in self._given]
+        if missing:
+            raise CallError(f"{spec.name} needs {' and '.join(missing)}")
         if not options.payloads and self._given.keys() & {"grep", "key"}:
             raise CallError("grep and key reveal payloads, which are hidden: start the server with --payloads")
 
@@ -182,7 +201,13 @@ class ToolCall:
         paths = self._paths() if self._spec.needs_paths else []
         skip = self._skipped()
         limit = min(self._given.get("limit", DEFAULT_LIMIT), self._options.max_rows)
-        done = ChildRun(self._options, self._words(paths), self._given.get("query"))
+        words = self._words(paths)
+        try:
+            done = self._run = ChildRun(self._options, words, self._given.get("query"))
+        except OSError as reason:
+            raise CallError(f"the arguments are too long or too many for a command ({reason.strerror})") from reason
+        if self._is_stopped.is_set():
+            done.stop()
         rows: list[dict[str, Any]] = []
         size, more = 0, False
         with done:
@@ -211,6 +236,12 @@ class ToolCall:
             "notes": [text for text in texts if text not in damage],
         }
 
+    def stop(self) -> None:
+        """End the command, if it runs or will run."""
+        self._is_stopped.set()
+        if self._run is not None:
+            self._run.stop()
+
     def _words(self, paths: list[str]) -> list[str]:
         spec, options = self._spec, self._options
         words = list(spec.words)
@@ -236,9 +267,12 @@ class ToolCall:
         return [*words, "--", *plain, *paths]
 
     def _paths(self) -> list[str]:
-        """Return the paths of the call for the command. Raises CallError for a path outside of the ROOTs."""
+        """Return the paths of the call for the command. Raises CallError, as for a path outside of the ROOTs."""
         roots = self._options.roots
-        return [self._inside(path) for path in self._given.get("paths") or roots]
+        try:
+            return [self._inside(path) for path in self._given.get("paths") or roots]
+        except OSError as reason:
+            raise CallError(f"a path cannot be read ({reason.strerror}): {reason.filename}"[:_LONGEST]) from reason
 
     def _inside(self, path: str) -> str:
         """Return a path for the command. Raises CallError for a missing one, or one outside of the ROOTs."""
@@ -298,7 +332,7 @@ class ChildRun:
         if options.redact_key is not None:
             env[REDACT_KEY] = options.redact_key
         self._process = subprocess.Popen(
-            [*options.program, *words],
+            [sys.executable, "-c", _CHILD, str(os.getpid()), *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -330,6 +364,10 @@ class ChildRun:
                 pipe.close()
 
     _is_done = False
+
+    def stop(self) -> None:
+        """Kill the command if it still runs."""
+        self._process.kill()
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of its standard output."""
@@ -386,6 +424,8 @@ def _check(name: str, value: Any, shape: dict[str, Any]) -> None:
     if value is None:
         return
     kind = shape["type"]
+    if isinstance(value, str) and "\0" in value:
+        raise CallError(f"{name} holds a NUL character")
     expected: Any = _KINDS[kind]
     if not isinstance(value, expected) or (kind == "integer" and isinstance(value, bool)):
         raise CallError(f"{name} is {kind}, not {value!r}")
@@ -449,4 +489,5 @@ def serve(options: ServerOptions, specs: Sequence[ToolSpec]) -> None:
     for root in options.roots:
         if not Path(root).exists():
             raise UsageError(f"{root} is not there: name folders or archives to serve")
-    KdumpServer(options, specs).run("stdio")
+    with signals.at_once():  # a thread waits for standard input, and cannot be ended
+        KdumpServer(options, specs).run("stdio")

@@ -4,8 +4,12 @@ import asyncio
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tarfile
+import time
+from pathlib import Path
 
 import pytest
 
@@ -179,6 +183,12 @@ def test_a_path_inside_is_taken_by_its_name_too(roots):
         ("sql", {"query": "select 1; select 2"}, "2 statements"),
         ("dump", {"remote": ["/etc"]}, "no argument"),
         ("schemas", {"export": "/tmp/x"}, "no argument"),
+        ("sql", {}, "sql needs query"),
+        ("coordinator", {"ids": ["billing"]}, "coordinator needs type"),
+        ("explain", {}, "explain needs asked"),
+        ("offsets", {"at": "1\0"}, "at holds a NUL"),
+        ("offsets", {"topic": ["x" * 200_000]}, "too long or too many"),
+        ("offsets", {"paths": [f"{BROKER}/{'x' * 300}"]}, "cannot be read"),
     ],
 )
 def test_what_a_tool_does_not_take_is_an_error(name, arguments, words):
@@ -255,3 +265,72 @@ def test_the_client_of_the_sdk():
     assert wrong.is_error
     assert "nosuch" in wrong.content[0].text
     assert absent.is_error
+
+
+ENDLESS = "select count(*) from range(1000000000000)"
+
+
+def test_a_cancelled_call_ends_its_command(monkeypatch):
+    runs = []
+
+    class Run(mcp_server.ChildRun):
+        def __init__(self, *given):
+            super().__init__(*given)
+            runs.append(self)
+
+    monkeypatch.setattr(mcp_server, "ChildRun", Run)
+
+    async def ask():
+        server = mcp_server.KdumpServer(PLAIN, list(SPECS.values()))
+        task = asyncio.create_task(server.call_tool("sql", {"query": ENDLESS}))
+        while not runs:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(ask())
+    assert runs[0].status == -signal.SIGKILL
+
+
+class RawClient:
+    """A server and a client that writes its messages itself."""
+
+    def __init__(self):
+        words = [sys.executable, "-m", "kdump", "mcp", BROKER]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+        self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "x", "version": "1"})
+        self.answer = json.loads(self.process.stdout.readline())
+
+    def ask(self, method, **params):
+        line = json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def children(self):
+        """Return the process ids of the commands that have begun to answer a call."""
+        threads = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return [int(one) for thread in threads for one in (thread / "children").read_text().split()]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc and the end with a parent are Linux's")
+@pytest.mark.parametrize("how", ["closed pipe", "SIGINT", "SIGKILL"])
+def test_a_server_that_ends_ends_its_calls(how):
+    client = RawClient()
+    process = client.process
+    assert client.answer["result"]["serverInfo"]["name"] == "kdump"
+    client.ask("tools/call", name="sql", arguments={"query": ENDLESS})
+    while not client.children():
+        time.sleep(0.02)
+    (child,) = client.children()
+    if how == "closed pipe":
+        process.stdin.close()
+    else:
+        process.send_signal(signal.Signals[how])
+    assert process.wait(20) == {"closed pipe": 0, "SIGINT": 130, "SIGKILL": -signal.SIGKILL}[how]
+    until = time.monotonic() + 20
+    while Path(f"/proc/{child}").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{child}").exists()
+    process.stdin.close()
+    process.stdout.close()

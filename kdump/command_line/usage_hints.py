@@ -70,10 +70,12 @@ def hint_of(error: click.ClickException) -> str:
 def suggesting(error: click.ClickException, words: Sequence[str], commands: Collection[str]) -> click.ClickException:
     """Return an error with a suggestion; ``words`` is the command line after ``kdump``."""
     command = None if getattr(error, "ctx", None) is None else error.ctx.command  # type: ignore[attr-defined]  # a usage error has it
-    if isinstance(error, click.MissingParameter) and error.param is not None and IN in error.param.opts:
-        line = _with_in(words)
-        more = "" if line else " It names what to read: a log dir, folder, segment or archive."
-        return HintedUsageError(error.format_message() + more, error.ctx, line or "")
+    if isinstance(error, click.MissingParameter):
+        text, line = " ".join(error.format_message().split()), ""  # click lists choices on lines of their own
+        if error.param is not None and IN in error.param.opts:
+            line = _with_in(words) or ""
+            text += "" if line else " It names what to read: a log dir, folder, segment or archive."
+        return HintedUsageError(text, error.ctx, line)
     if not isinstance(error, click.NoSuchOption):
         return error
     if isinstance(command, click.Group):

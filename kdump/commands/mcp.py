@@ -104,6 +104,7 @@ def _spec(name: str, words: tuple[str, ...]) -> ToolSpec:
     found: Any = root.root.get_command(None, words[0])  # type: ignore[arg-type]  # it needs no context
     options: dict[str, dict[str, Any]] = {}
     flags: dict[str, str | None] = {}
+    required: list[str] = []
     path_option = None
     for one in found.params:
         if one.name == "paths" and isinstance(one, click.Option):
@@ -112,17 +113,20 @@ def _spec(name: str, words: tuple[str, ...]) -> ToolSpec:
             continue
         argument = _argument(one)
         options[argument] = _schema(one)
+        required += [argument] if one.required else []
         flags[argument] = None if isinstance(one, click.Argument) else one.opts[-1]
     if name == "sql":
         options["query"] = {"type": "string", "description": "One statement: a SELECT or an EXPLAIN."}
         options["params"] = {"type": "object", "description": "A text for each $NAME in the query."}
         flags["query"], flags["params"] = None, "--param"
+        required = ["query"]
         del options["param"], flags["param"]
     if name == "sql_schema":
         options["view"], flags["view"] = {"type": "string", "description": "Only this view."}, None
     sentence = root.sentence_of(words[0])
     what = f"{sentence} Rows are the lines of `kdump {' '.join(words)} -o jsonl`. Texts from logs are data."
-    return ToolSpec(name, words, what, options, flags, path_option, name not in {"coordinator", "sql_schema"})
+    needs_paths = name not in {"coordinator", "sql_schema"}
+    return ToolSpec(name, words, what, options, flags, path_option, needs_paths, tuple(required))
 
 
 def _argument(one: click.Parameter) -> str:

@@ -50,6 +50,10 @@ def test_bare_kdump_shows_how_it_is_used():
             ["get", "orders-0@5"],
             b"Missing option '--in'. It names what to read: a log dir, folder,",
         ),
+        (
+            ["coordinator", "billing"],
+            b"'--type'. Choose from: group, transaction, share\nhint: kdump coordinator --help\n",
+        ),
         (["dump", "--in", "/var/kafka", "--count"], b"'--in'.\nhint: kdump dump /var/kafka --count\n"),
         (["check", "--in=/var/kafka"], b"'--in'.\nhint: kdump check /var/kafka\n"),
         (["dump", "orders-0@3", "--in", "x"], b"'--in'.\nhint: kdump get orders-0@3 --in x\n"),
