@@ -15,7 +15,7 @@ SHARED: Final = "shared"
 """Cython's own code for memoryviews, compiled once for all modules."""
 MODULES: Final = ("records", "batches", "texts", "digests", "lines", "arrow", "indexes", "internal_topics", "schemas")
 """The compiled modules, each after those that it imports; setup.py and tools.dev.build_kernel read this."""
-VERSION: Final = 24
+VERSION: Final = 25
 """Counts up when the interface of a module changes (``VERSION`` in ``records.pyx``)."""
 
 

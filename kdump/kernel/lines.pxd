@@ -36,6 +36,8 @@ cdef class Lines(Cursor):
     cdef public bint stuck
     cdef public bint whole_batches
     cdef public bint stops_at_frames
+    cdef bint finds_frames
+    cdef bint has_frame
 
     @cython.final
     cdef bint next_record(self) noexcept nogil

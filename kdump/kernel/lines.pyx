@@ -56,11 +56,14 @@ cdef int _HEX = (_TEXTS.index("hex_key") - _TEXTS.index("key")) // 2
 cdef int _BASE64 = (_TEXTS.index("base64_key") - _TEXTS.index("key")) // 2
 cdef Py_ssize_t _DIGITS = 64  # of a keyed hash
 cdef int _END = 1 << 16  # after all slots
+cdef int _LINES = 4  # of a shape: for each combination of a null key and value
 cdef Py_ssize_t _MOST = 1 << 23  # bytes reserved for lines whose size is unknown
 cdef unsigned long long _HIGH_BITS = 0x8080808080808080
 cdef unsigned long long _TOO_HIGH = 10**18  # digits of larger numbers are not kept
 cdef char[2 * 100] _PAIRS  # of digits
 cdef char[4 * 1000] _SHORT  # the digits of numbers up to 999, with their count in the fourth byte
+cdef unsigned char[256] _FIRST_BYTES  # whether a byte begins payloads that name a schema
+_FIRST_BYTES[0] = _FIRST_BYTES[0xC3] = _FIRST_BYTES[0x4F] = True
 cdef const unsigned char* _NOTHING = b""
 
 
@@ -91,11 +94,13 @@ def slots(others):
 class Shape:
     """A line of output, compiled to literals and slots, for each combination of a null key and value.
 
-    Line ``n`` is for a null key if ``n & 1`` and for a null value if ``n & 2``. A part is a literal or a slot.
+    Line ``n`` is for a null key if ``n & 1`` and for a null value if ``n & 2``. If there are eight lines and not four,
+    it is for a payload that may name its schema if ``n & 4``. A part is a literal or a slot.
     """
 
     def __init__(self, lines):
         self.pool, self.ops = _ops(lines)
+        self.finds_frames = len(lines) > _LINES
         self.of_batch = any(isinstance(part, int) and _OF_BATCH <= part < _NUMBERS for part in chain(*lines))
 
 
@@ -143,7 +148,7 @@ cdef class Lines(Cursor):
         self.decoded = key_decoder is not None or value_decoder is not None
         self.gaps = []
         self.last_offset = -1
-        self.armed = self.stops_at_frames = False
+        self.armed = self.stops_at_frames = self.finds_frames = self.has_frame = False
         self.room = -1  # the buffer is created with the first line
         self.need = 0
         self.memory = None
@@ -202,12 +207,14 @@ cdef class Lines(Cursor):
                 self.out = self.own
         self.used = 0
         self.keyed_hash.count = 0
+        self.has_frame = False
         return True
 
     cdef void take(self, object shape):
         """Write lines of this shape from now on."""
         self.ops = shape.ops
         self.pool = shape.pool
+        self.finds_frames = shape.finds_frames
         self.need = len(shape.pool) + 12 * len(shape.ops) + 64  # a number or a date takes at most 32 bytes
         self.literals = &self.pool[0]
         self.steps = &self.ops[0]
@@ -219,7 +226,7 @@ cdef class Lines(Cursor):
 
     @cython.boundscheck(False)
     cdef void bind(self) noexcept nogil:
-        """Convert the batch's numbers to literals: all next lines have the same."""
+        """Convert the batch's numbers to literals: all next lines have the same, but for those of decoded payloads."""
         cdef const unsigned char* pool = &self.pool[0]
         cdef const int* ops = &self.ops[0]
         cdef unsigned char* out = &self.bound_pool[0]
@@ -227,7 +234,7 @@ cdef class Lines(Cursor):
         cdef Py_ssize_t start = 0
         cdef Py_ssize_t at = 0
         cdef int next_op = ops[0]
-        for line in range(next_op):
+        for line in range(_LINES):
             op = ops + ops[line]
             self.bound_ops[line] = next_op
             while True:
@@ -343,15 +350,11 @@ cdef class Lines(Cursor):
         """Read the next record; return whether it is well-formed, and with ``stops_at_frames`` names no schema."""
         if not self.read():
             return False
-        if not self.stops_at_frames:
-            return True
-        if (
-            self.header_count == 0
-            and not _may_be_framed(self, self.key_at, self.values[_KEY_SIZE])
-            and not _may_be_framed(self, self.value_at, self.values[_VALUE_SIZE])
-        ):
-            return True
-        return not self.has_schema()
+        if self.stops_at_frames:
+            return not (_may_have_schema(self) and self.has_schema())
+        if self.finds_frames:
+            self.has_frame = _may_have_schema(self) and self.has_schema()
+        return True
 
     @cython.final
     cdef bint has_schema(self) noexcept nogil:
@@ -412,7 +415,12 @@ cdef class Lines(Cursor):
         cdef unsigned char* out = &self.out[self.used]
         cdef const unsigned char* pool = self.literals
         cdef const int* op = self.steps
-        op += op[(self.values[_KEY_SIZE] < 0) + 2 * (self.values[_VALUE_SIZE] < 0)]
+        cdef int which = (self.values[_KEY_SIZE] < 0) + 2 * (self.values[_VALUE_SIZE] < 0)
+        if self.has_frame:  # few records are: their lines are not bound
+            which += _LINES
+            op = &self.ops[0]
+            pool = &self.pool[0]
+        op += op[which]
         cdef Py_ssize_t done
         cdef Py_ssize_t size
         while True:
@@ -530,15 +538,20 @@ cdef class Lines(Cursor):
 
 
 @cython.boundscheck(False)
-cdef inline bint _may_be_framed(Lines self, Py_ssize_t at, long long size) noexcept nogil:
-    """Return whether a payload has the first byte of one that :func:`_is_framed`; few others have."""
-    return size > 3 and (self.data[at] == 0 or self.data[at] == 0xC3 or self.data[at] == 0x4F)
+cdef inline bint _may_have_schema(Lines self) noexcept nogil:
+    """Return False for most records without a schema: by the first byte of key and value, and the name of a header.
+
+    In a record that read() found well-formed there is a byte after the key and one after the value.
+    """
+    if _FIRST_BYTES[self.data[self.key_at]] | _FIRST_BYTES[self.data[self.value_at]]:
+        return True
+    return self.header_count > 0 and (self.header_count > 1 or self.name_size == 15 or self.name_size == 17)
 
 
 @cython.boundscheck(False)
 cdef bint _is_framed(Lines self, Py_ssize_t at, long long size) noexcept nogil:
     """Return whether a payload starts with a schema id, Avro's fingerprint, or the magic of an Avro file."""
-    if not _may_be_framed(self, at, size):
+    if size < 4:
         return False
     if self.data[at] == 0:
         return size > 4
@@ -842,14 +855,14 @@ WAYS = ("string", "json", "cell", "marked_cell", "hex_cell", "base64_cell", "mar
 """
 FIELDS = (
     *("attributes", "iso", "iso_cell", "headers", "headers_cell", "pairs", "size_bytes"),
-    *("row", "width", "iso_shown", "decoded", "decoded_if_framed", "end_of_row"),
+    *("row", "width", "iso_shown", "decoded", "end_of_row"),
 )
 """The other slots that are not numbers of ``values``.
 
 - The attributes. The timestamp in ISO 8601, as JSON or as a cell. The headers, as JSON, as a cell or for a format
   string.
 - The size of the value in four bytes.
-- The decoded payloads, of all records or of those whose payloads may name a schema.
+- The decoded payloads.
 - For tables: the text before a row, the start of a cell with a width, the timestamp in such a cell, the text after a
   row.
 """
@@ -898,7 +911,6 @@ cdef int _ROW = ROW_SLOTS["row"]
 cdef int _WIDTH = ROW_SLOTS["width"]
 cdef int _ISO_SHOWN = ROW_SLOTS["iso_shown"]
 cdef int _DECODED = ROW_SLOTS["decoded"]
-cdef int _DECODED_IF_FRAMED = ROW_SLOTS["decoded_if_framed"]
 cdef int _LEFT = WIDEST  # slots of widths, after all others
 cdef int _RIGHT = 2 * WIDEST
 cdef int _WIDEST = WIDEST
@@ -1013,9 +1025,8 @@ cdef class RowLines(Lines):
             self.fits = False
         elif slot == _ISO_SHOWN:
             self.iso_shown()
-        elif slot == _DECODED or slot == _DECODED_IF_FRAMED:
-            if slot == _DECODED or self.has_schema():
-                self.by_decoder()
+        elif slot == _DECODED:
+            self.by_decoder()
         elif slot == _ROW:
             if not self.is_open:
                 self.constant(self.above)

@@ -14,7 +14,7 @@ from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 cimport cython
 from libc.string cimport memcmp
 
-VERSION = 24
+VERSION = 25
 """The same number as in ``kdump/kernel/__init__.py``; it counts up when their interface changes."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. They are first in ``values``, then come those of the batch's header, then the others."""

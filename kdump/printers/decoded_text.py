@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, cast
 from kdump import kernel
 from kdump.printers.json_text import quote, scalar
 from kdump.rows.columns import DECODED
-from kdump.schemas import windowed_keys
+from kdump.schemas import FIRST_BYTES, windowed_keys
 from kdump.schemas.decoder import has_own_layouts
-from kdump.schemas.framing import FIRST_BYTES, PREFIX_SIZE
+from kdump.schemas.framing import PREFIX_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

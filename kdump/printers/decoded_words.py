@@ -29,7 +29,7 @@ def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Enco
     payload: bytes | None = getattr(record, side)
     if payload is None:
         return None
-    part = _part(values.decoded(item, record), side)
+    part = values.decoded_side(item, record, side)
     if part is None:
         return to_text(payload, encoding).text
     reason = _reason(part)
@@ -39,20 +39,14 @@ def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Enco
 
 def lines(item: SelectedBatch, record: Record, sides: tuple[str, ...]) -> Iterator[bytes]:
     """Yield a line for the key and the value of a record if it is decoded, or has a reason why not."""
-    decoded = values.decoded(item, record)
     for side in sides:
-        part = _part(decoded, side)
+        part = values.decoded_side(item, record, side)
         if part is not None:
             reason = _reason(part)
             texts = [scalar(DECODED, part["data"])] if "data" in part else []
             texts += [f"({reason})"] if reason and texts else [reason] * bool(reason)
             origin = _origin(part) + _window(part)
             yield f"  decoded {side}{f' ({origin.strip()})' if origin else ''}: {' '.join(texts)}\n".encode()
-
-
-def _part(decoded: dict[str, Any] | None, side: str) -> dict[str, Any] | None:
-    part = None if decoded is None else decoded.get(side)
-    return part if isinstance(part, dict) else None
 
 
 def _reason(part: dict[str, Any]) -> str:

@@ -129,7 +129,7 @@ class KernelRows:
         if column is not rows.DECODED or decoder is None or self.redactor is not None or values.has_words(topic):
             return None
         self._decoder = decoder, topic
-        return ROW_SLOTS["decoded_if_framed" if values.needs_frame(topic) else "decoded"]
+        return _DECODED
 
     def shown(self, data: bytes) -> bytes:
         """Return a payload, or its hash if redacted."""
@@ -240,13 +240,16 @@ class KernelRows:
             parts = self.parts(item, {source for bit, source in _NULLS.items() if null & bit})
             if parts is None:
                 return None
-            variants.append(_joined(parts))
+            variants.append(parts)
+        if any(_DECODED in parts for parts in variants) and values.needs_frame(item.file.layout):
+            variants = [[part for part in parts if part != _DECODED] for parts in variants] + variants
         if len(self.shapes) > KINDS:  # each delete horizon is one
             self.shapes.clear()
-        shape = self.shapes[kind] = Shape(variants)
+        shape = self.shapes[kind] = Shape([*map(_joined, variants)])
         return shape
 
 
+_DECODED: Final = ROW_SLOTS["decoded"]
 _NULLS: Final = {1: "record.key", 2: "record.value"}
 LATEST: Final = "batch.max_timestamp"
 """The timestamp of a row of a batch, in the kernel's slot for timestamps of records."""

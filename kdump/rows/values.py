@@ -178,7 +178,8 @@ _last: tuple[Record | None, Any] = (None, None)
 """The last record with a field that was read, and its decoded form; a large record is not kept."""
 
 
-def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Record | None) -> object:
+def decoded_side(found: SelectedBatch, record: Record | None, side: str) -> dict[str, Any] | None:
+    """Return the decoded key or value of a record, as :func:`decoded`; None without one."""
     global _last  # noqa: PLW0603  several fields of a record are read one after the other: it is decoded once
     last = _last
     if record is None or last[0] is not record:
@@ -186,7 +187,12 @@ def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Recor
         _last = last if record is not None and record.size < LARGE else (None, None)
     made = last[1]
     part = None if made is None else made.get(side)
-    return within(part.get("data"), path) if isinstance(part, dict) else None
+    return part if isinstance(part, dict) else None
+
+
+def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Record | None) -> object:
+    part = decoded_side(found, record, side)
+    return None if part is None else within(part.get("data"), path)
 
 
 def within(value: object, path: tuple[str, ...]) -> object:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.schemas import FIRST_BYTES
 from kdump.schemas.errors import SchemaError, UndecodableError
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ class PayloadDecoder:
     def _with_schema(
         self, topic: str, side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]
     ) -> Decoded | None:
+        if not headers and payload[:1] not in FIRST_BYTES:
+            return None
         from kdump.schemas.framing import frame_of  # few payloads have a frame, and this module is imported for all
 
         frame = frame_of(side, payload, headers)

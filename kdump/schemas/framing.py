@@ -27,8 +27,6 @@ DIGEST_SIZE: Final = 16
 SINGLE_OBJECT: Final = b"\xc3\x01"
 FILE_MAGIC: Final = b"Obj\x01"
 """The first bytes of an Avro container file."""
-FIRST_BYTES: Final = (b"\0", SINGLE_OBJECT[:1], FILE_MAGIC[:1])
-"""The first byte of a payload with a frame."""
 _SINGLE_OBJECT_SIZE: Final = 10
 _HEADERS: Final = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
 _WITH_ID, _WITH_GUID = 0, 1
