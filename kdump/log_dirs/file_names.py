@@ -166,6 +166,8 @@ def opened_name(name: str) -> str | None:
 
 def _java_number(text: str, bits: int) -> int | None:
     """Return the result of ``Integer.parseInt`` (31 bits) or ``Long.parseLong`` (63), or None if they throw."""
+    if len(text) < 10 and text.isdecimal():  # nearly always; below 2^30
+        return int(text) if max(text) <= "\uffff" else None
     number = int(text) if _JAVA_NUMBER.fullmatch(text) and max(text) <= "\uffff" else None  # Java reads by char
     return None if number is None or not -(1 << bits) <= number < 1 << bits else number
 
@@ -199,8 +201,9 @@ def is_foreign(name: str) -> bool:
 
 def leftover_state(path: str) -> str | None:
     """Return delete, future or stray for a folder without a live replica, None for any other."""
-    found = parse_folder(posixpath.basename(path.rstrip("/")))
-    return None if found is None else found.state or None
+    name = posixpath.basename(path.rstrip("/"))
+    found = parse_folder(name) if name.endswith(_STATE_ENDS) else None
+    return None if found is None else found.state
 
 
 def is_padded(stem: str) -> bool:

@@ -1,6 +1,7 @@
 """Of several replicas one is read: none is left out because it could not be read."""
 
 import json
+import os
 
 import pytest
 
@@ -92,3 +93,35 @@ def test_the_first_partition_does_not_wait_for_the_others(tmp_path):
     assert next(once).partition == 0
     assert len(found) == 1
     assert [one.partition for one in once] == [*range(1, 30)]
+
+
+NESTED = ("b-1/a-0", "b-1/b-0/old/a-0", "c-0")
+
+
+@pytest.mark.parametrize("links", [None, 1, 2], ids=["counted", "always 1", "always 2"])
+def test_names_are_found_at_any_depth_whatever_links_a_file_system_counts(monkeypatch, tmp_path, links):
+    for name in NESTED:
+        (tmp_path / name).mkdir(parents=True)
+    if links is not None:
+        plain = os.stat
+
+        def counted(path, **how):
+            found = plain(path, **how)
+            return os.stat_result([*found[:3], links, *found[4:]])
+
+        monkeypatch.setattr(replicas.os, "stat", counted)
+        monkeypatch.setattr(replicas, "_has_no_folder", lambda _: links == 2)
+    names = replicas._names_below([str(tmp_path)])
+    assert names == {("a", 0): 2, ("b", 0): 1, ("b", 1): 1, ("c", 0): 1, (None, None): 2}
+
+
+def test_partition_folders_are_not_listed_for_their_names(monkeypatch, tmp_path):
+    for number in range(30):
+        (tmp_path / f"t-{number}").mkdir()
+    if (tmp_path / "t-0").stat().st_nlink != 2:
+        pytest.skip("this file system does not count the links of folders")
+    listed = []
+    plain = os.scandir
+    monkeypatch.setattr(replicas.os, "scandir", lambda path: listed.append(path) or plain(path))
+    assert len(replicas._names_below([str(tmp_path)])) == 31
+    assert listed == [str(tmp_path)]
