@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.broker_start.log_folder import KnownLog
     from kdump.broker_start.outcome import BrokerStart
     from kdump.broker_start.start import BrokerDirs, StartOptions
     from kdump.broker_start.started import Started
@@ -67,7 +68,7 @@ class CheckedPaths(NamedTuple):
         if self.brokers:
             from kdump.broker_start import started  # many modules, for few runs
 
-            known = started.known(results)
+            known = started.known(results, self.partitions)
             found = starts(self.brokers, self.release, self.configs, known, self.wanted, self.whole)
             yield from started.started(found, self.partitions, results, self.image, self.configs, self.wanted)
 
@@ -268,13 +269,13 @@ def starts(
     brokers: Sequence[BrokerDirs],
     name: str | None,
     configs: Mapping[str, str],
-    known: Mapping[str, int],
+    known: Mapping[str, KnownLog],
     wanted: Wanted,
     image: ClusterImage | None = None,
 ) -> Iterator[BrokerStart]:
     """Yield the start of each broker, with the selected logs.
 
-    ``name`` is the release, None for the newest. ``known``: shown path of a folder -> next offset of its valid log.
+    ``name`` is the release, None for the newest. ``known``: shown path of a folder -> the facts that the check found.
     ``image`` is that of the one metadata log in the paths, if all of it replays.
     """
     from kdump.broker_start.start import dry_start  # only log dirs need it

@@ -99,18 +99,29 @@ class LogDirFiles:
 class LogFolder:
     """A partition folder of a log dir, listed once."""
 
-    def __init__(self, log_dir: LogDirFiles, path: str, parsed: file_names.FolderName, limit: int) -> None:
-        self.log_dir, self.path, self.parsed, self.limit = log_dir, path, parsed, limit
+    def __init__(
+        self,
+        log_dir: LogDirFiles,
+        path: str,
+        parsed: file_names.FolderName,
+        limit: int,
+        listed: Partition | None = None,
+    ) -> None:
+        self.log_dir, self.path, self.parsed, self.limit, self._listed = log_dir, path, parsed, limit, listed
         self.files: Files = log_dir.files
         self.name = self.files.shown(path)
 
     @classmethod
-    def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int) -> LogFolder:
-        """Return the folder at a directory entry. Raises ValueError if its name is not that of a partition."""
+    def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int, listed: Partition | None = None) -> LogFolder:
+        """Return the folder at a directory entry. Raises ValueError if its name is not that of a partition.
+
+        ``listed`` is the folder as a finder listed it, leftovers included: then it is not listed again.
+        """
         parsed = file_names.parse_folder(entry.name)
         if parsed is None:
             raise ValueError(entry.name)
-        return cls(log_dir, entry.path, parsed, limit)
+        is_whole = listed is not None and listed.is_listed and listed.files is log_dir.files
+        return cls(log_dir, entry.path, parsed, limit, listed if is_whole else None)
 
     @property
     def base(self) -> str:
@@ -120,7 +131,10 @@ class LogFolder:
     @cached_property
     def inside(self) -> dict[str, Entry]:
         """The entries of the folder by name. Raises UnreadableError."""
-        return {entry.name: entry for entry in self.files.entries(self.path)}
+        if self._listed is None:
+            return {entry.name: entry for entry in self.files.entries(self.path)}
+        logs = [each.entry for each in self._listed.segments]
+        return {entry.name: entry for entry in sorted([*logs, *self._listed.others, *self._listed.folders])}
 
     def shown(self, name: str) -> str:
         """Return the path of a file in it, as messages show it."""
@@ -133,6 +147,8 @@ class LogFolder:
     @cached_property
     def partition(self) -> Partition:
         """The folder as a partition; its segments include ``.swap``, ``.cleaned`` and ``.deleted`` files."""
+        if self._listed is not None:
+            return self._listed
         finder = Finder(Wanted(leftovers=True, max_batch_bytes=self.limit))
         name = file_names.Name(self.parsed.topic, self.parsed.partition)
         regular = [entry for entry in self.inside.values() if not entry.is_folder]
@@ -144,6 +160,19 @@ class LogFolder:
         return _parsed(self, file_names.LEADER_EPOCHS, leader_epoch.read, Code.LEADER_EPOCHS_BROKEN) or ()
 
 
+class KnownLog(NamedTuple):
+    """The facts on a log that a check found, and its folder as the check listed it."""
+
+    partition: Partition | None = None
+    sound: log_loader.SoundLog | None = None
+    has_sound_files: bool = False
+    """Whether the leader epochs and ``topic_id`` are known to be readable."""
+    topic_id: bytes | None = None
+
+
+NOTHING: Final = KnownLog()
+
+
 class Loading(NamedTuple):
     """The facts from outside a folder that determine how its log is loaded; see :func:`log_loader.dry_run`."""
 
@@ -151,13 +180,15 @@ class Loading(NamedTuple):
     recovery_point: int
     log_start: int
     release: StartRelease
-    sound_end: int | None = None
+    known: KnownLog = NOTHING
     interval: int = DEFAULT_INTERVAL
 
 
 def load(folder: LogFolder, how: Loading) -> LogStart:
     """Load a log. Raises StopsError if the broker cannot load it, UnreadableError if kdump cannot read a file."""
-    folder.epochs  # noqa: B018  the broker reads this file first
+    known = how.known
+    if not known.has_sound_files:
+        folder.epochs  # noqa: B018  the broker reads this file first
     _check_names(folder)
     _check_folders(folder)
     blocked = _snapshot_folders(folder)
@@ -167,15 +198,18 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
         recovery_point=how.recovery_point,
         log_start=how.log_start,
         interval=how.interval,
-        sound_end=None if blocked else how.sound_end,
+        sound=None if blocked else known.sound,
         snapshot_folders=blocked,
         rules=log_loader.LoaderRules(how.release.searches_bases, how.release.forgives_io),
     )
     if outcome.fails is not None:
         cause = StartCause(code=outcome.fails.code, file=outcome.fails.file, text=outcome.fails.text)
         raise StopsError(cause, is_io=outcome.fails.is_io)
-    metadata = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
-    return _result(folder, how, outcome, None if metadata is None else metadata.topic_id)
+    topic_id = known.topic_id
+    if not known.has_sound_files:
+        of = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
+        topic_id = None if of is None else of.topic_id
+    return _result(folder, how, outcome, topic_id)
 
 
 def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code) -> T | None:

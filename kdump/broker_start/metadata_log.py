@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.log_folder import LogDirFiles
     from kdump.broker_start.release import StartRelease
     from kdump.log_dirs.partition import Segment
+    from kdump.recovery.log_loader import SoundLog
 
 TOPIC: Final = cluster_metadata.TOPIC
 FOLDER: Final = f"{TOPIC}-0"
@@ -56,18 +57,19 @@ class MetadataStart(NamedTuple):
 class Opening(NamedTuple):
     """How to open a metadata log. ``limit``: bytes of the largest batch.
 
-    ``sound_end`` is the next offset of a log that is known to be valid, ``image`` the image of a complete log.
+    ``sound``: the log is known to be valid. ``image`` is the image of a complete log.
     """
 
     release: StartRelease
     limit: int
-    sound_end: int | None = None
+    sound: SoundLog | None = None
     image: ClusterImage | None = None
 
     def image_at(self, end: int) -> ClusterImage | None:
         """Return the known image of the log below ``end``, or None. An older release must read the records itself."""
-        is_known = self.image is not None and self.sound_end == end == self.image.end_offset
-        return self.image if is_known and self.release.is_newest else None
+        if self.image is None or self.sound is None or not self.release.is_newest:
+            return None
+        return self.image if self.sound.end == end == self.image.end_offset else None
 
 
 def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
@@ -88,7 +90,8 @@ def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
         return MetadataStart(empty, None, (), is_whole=False)
     folder = log_folder.LogFolder.of(log_dir, entry, of.limit)
     voters, fatal = _quorum_state(folder)
-    how = log_folder.Loading(clean=False, recovery_point=0, log_start=0, release=of.release, sound_end=of.sound_end)
+    known = log_folder.KnownLog(sound=of.sound)
+    how = log_folder.Loading(clean=False, recovery_point=0, log_start=0, release=of.release, known=known)
     try:
         loaded = log_folder.load(folder, how)
     except log_folder.StopsError as stop:

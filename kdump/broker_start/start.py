@@ -11,7 +11,7 @@ import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.broker_start import ids, log_folder, metadata_log, release
-from kdump.broker_start.log_folder import LogDirFiles
+from kdump.broker_start.log_folder import NOTHING, KnownLog, LogDirFiles
 from kdump.broker_start.outcome import (
     CONTROLLERS_HAVE_IT,
     BrokerStart,
@@ -160,20 +160,20 @@ def _directory(one: ids.DirIds) -> bytes | None:
 def dry_start(
     broker: BrokerDirs,
     options: StartOptions,
-    known: Mapping[str, int] | None = None,
+    known: Mapping[str, KnownLog] | None = None,
     image: ClusterImage | None = None,
 ) -> BrokerStart:
     """Return the result of one broker's start.
 
-    ``known``: shown path of a folder -> the next offset of its log, for logs that a check found valid. ``image`` is the
-    image of a metadata log if all its records replay. An unreadable file is listed in ``unknown`` of the result.
+    ``known``: shown path of a folder -> the facts that a check found. ``image`` is the image of a metadata log if all
+    its records replay. An unreadable file is listed in ``unknown`` of the result.
     """
     return _BrokerRun(broker, options, known or {}, image).run()
 
 
 class _BrokerRun:
     def __init__(
-        self, broker: BrokerDirs, options: StartOptions, known: Mapping[str, int], image: ClusterImage | None
+        self, broker: BrokerDirs, options: StartOptions, known: Mapping[str, KnownLog], image: ClusterImage | None
     ) -> None:
         self.broker = broker
         self.dirs, self.is_complete, self.metadata_dir = broker.log_dirs, broker.is_complete, broker.metadata_dir
@@ -255,8 +255,8 @@ class _BrokerRun:
     def _metadata_log(self) -> MetadataStart | None:
         """Open the metadata log; set whether its image determines the start."""
         try:
-            known = self.known.get(self.metadata_dir.shown(metadata_log.FOLDER))
-            of = metadata_log.Opening(self.options.release, self.options.limit, known, self.whole_image)
+            known = self.known.get(self.metadata_dir.shown(metadata_log.FOLDER), NOTHING)
+            of = metadata_log.Opening(self.options.release, self.options.limit, known.sound, self.whole_image)
             found = metadata_log.start(self.metadata_dir, of)
         except StoreError:
             raise
@@ -339,8 +339,9 @@ class _BrokerRun:
                     self.more.append(_ignored(log_dir, entry.name, parsed, log_dir.shown(entry.name)))
             else:
                 here = (parsed.topic, parsed.partition)
-                folder = log_folder.LogFolder.of(log_dir, entry, self.options.limit)
-                log = self._load(folder, points.get(here, 0), starts.get(here, 0))
+                known = self.known.get(log_dir.files.shown(entry.path), NOTHING)
+                folder = log_folder.LogFolder.of(log_dir, entry, self.options.limit, known.partition)
+                log = self._load(folder, known, points.get(here, 0), starts.get(here, 0))
                 log = log._replace(
                     high_watermark=marks.get(here),
                     recovery_point=points.get(here),
@@ -369,15 +370,14 @@ class _BrokerRun:
             return {}
         return {(topic, number): offset for topic, number, offset in found}
 
-    def _load(self, folder: log_folder.LogFolder, point: int, start: int) -> LogStart:
+    def _load(self, folder: log_folder.LogFolder, known: KnownLog, point: int, start: int) -> LogStart:
         parsed = folder.parsed
-        known = self.known.get(folder.name)
         how = log_folder.Loading(
             clean=folder.log_dir in self.clean,
             recovery_point=point,
             log_start=start,
             release=self.options.release,
-            sound_end=known,
+            known=known,
             interval=self._interval(parsed.topic),
         )
         try:

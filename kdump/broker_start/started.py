@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kdump.answers.metadata.image import image_of
 from kdump.answers.metadata.topics import id_text
 from kdump.answers.topic_configs import compacted_topics, tiered_topics
+from kdump.broker_start.log_folder import KnownLog
 from kdump.broker_start.shortfall import CommittedOffsets, checkpointed
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks.folder import leftover_of
@@ -24,6 +25,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.terminal import path_text
+from kdump.recovery.log_loader import SoundLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,9 +55,14 @@ def metadata_image(
     return image_of(copies, Reporter(damage=damage, fail=fail))
 
 
-def known(results: Sequence[CheckedPartition]) -> dict[str, int]:
-    """Return the next offset of each log that the check found valid, by folder: a dry start does not read these."""
-    return {result.folder: result.sound_end for result in results if result.sound_end is not None}
+def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) -> dict[str, KnownLog]:
+    """Return the facts on each log that the check found, by folder: a dry start does not look for them again."""
+    listed = {part.files.shown(part.folder): part for part in partitions}
+    found = {}
+    for one in results:
+        sound = None if one.sound_end is None else SoundLog(one.sound_end, one.has_sound_indexes)
+        found[one.folder] = KnownLog(listed.get(one.folder), sound, one.has_sound_files, one.topic_id)
+    return found
 
 
 class Started:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kdump.checks import log_dir
 from kdump.checks.log_dir import HALF_WRITTEN, REFUSED, broken
@@ -72,12 +72,14 @@ def check(
     partition: Partition,
     dirs: LogDirs,
     fail: Callable[[UnreadableError], None] = raise_it,
-    epochs: Sequence[EpochEntry] | None = None,
+    parsed: dict[str, Any] | None = None,
 ) -> Iterator[Finding]:
     """Yield the findings on the files beside the segments, and on the folder itself.
 
-    ``dirs`` checks the files of the log dir. ``fail`` receives unreadable files; by default it raises.
+    ``dirs`` checks the files of the log dir. ``fail`` receives unreadable files; by default it raises. ``parsed``
+    receives the content of each valid file of :data:`READERS` by its name.
     """
+    parsed = {} if parsed is None else parsed
     if (leftover := leftover_of(partition)) is not None:
         yield remark(partition.files.shown(partition.folder), Code.LEFTOVER, leftover)
     for each in partition.segments:
@@ -86,14 +88,12 @@ def check(
             yield remark(each.name, Code.LEFTOVER, UNFINISHED[state])
     for entry in partition.others:
         try:
-            yield from _beside(partition, entry, dirs, epochs)
+            yield from _beside(partition, entry, dirs, parsed)
         except UnreadableError as error:
             fail(error)
 
 
-def _beside(
-    partition: Partition, entry: Entry, dirs: LogDirs, epochs: Sequence[EpochEntry] | None
-) -> Iterator[Finding]:
+def _beside(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str, Any]) -> Iterator[Finding]:
     path = partition.files.shown(entry.path)
     state = entry.name.rpartition(".")[2]
     if state in UNFINISHED:
@@ -105,9 +105,9 @@ def _beside(
     elif entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}"):
         yield from _producers(partition, entry)
     elif entry.name in READERS:
-        yield from _judge(partition, entry, *READERS[entry.name])
+        yield from _judge(partition, entry, parsed)
         if entry.name == file_names.LEADER_EPOCHS:
-            yield from _order(path, epochs or ())
+            yield from _order(path, parsed.get(entry.name, ()))
     elif entry.name in log_dir.READERS:
         dirs.judge(entry.name, path, read_file(partition.files, entry.path))
     elif not _is_known(entry.name):
@@ -151,9 +151,10 @@ def _is_known(name: str) -> bool:
     return is_of_log or file_names.is_kraft_snapshot(name) or name in KNOWN_BY_NAME
 
 
-def _judge(partition: Partition, entry: Entry, read: Callable[[Bytes], object], advice: str) -> Iterator[Finding]:
+def _judge(partition: Partition, entry: Entry, parsed: dict[str, Any]) -> Iterator[Finding]:
+    read, advice = READERS[entry.name]
     try:
-        read(read_file(partition.files, entry.path))
+        parsed[entry.name] = read(read_file(partition.files, entry.path))
     except DamageError as damage:
         fatal = leftover_of(partition) is None
         if isinstance(damage, NumberDamageError):

@@ -108,6 +108,8 @@ class LogCheck:
         self.wants_recovery = False
         """Whether a broker that recovers the log may truncate it."""
         self.batches = 0
+        self.has_old_messages = False
+        """Whether the log has messages of magic 0 or 1."""
         self._epoch = -1
         self._epoch_until = 0
         self._usual_attributes = 0
@@ -430,6 +432,7 @@ class LogCheck:
             )
 
     def _message(self, message: Message) -> None:
+        self.has_old_messages = True
         try:
             sizes = message.key_size, message.value_size
         except DamageError as damage:

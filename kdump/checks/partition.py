@@ -137,6 +137,8 @@ def _with_logs(
 def _newest(partition: Partition, segments: list[Segment], fail: Callable[[UnreadableError], None]) -> int:
     """Return the base offset of the active segment, the only one that a broker writes to."""
     found = [segment.base_offset or 0 for segment in segments]
+    if partition.is_listed:
+        return max(found, default=0)
     try:
         names = [SEGMENT_NAME.fullmatch(entry.name) for entry in partition.files.entries(partition.folder)]
     except UnreadableError as error:  # the files in it may be readable all the same

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.checks import evidence, folder, kraft_snapshot, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_METADATA})
 """Files that do not affect a log when a broker starts."""
+NEEDED: Final = frozenset({file_names.LEADER_EPOCHS, file_names.PARTITION_METADATA})
+"""Files that a broker must be able to read when it loads a log."""
 COPY_OF_A_RUNNING_BROKER: Final = " (a copy of a running broker can look so)"
 """Added to findings on a checkpoint that is newer than the log, unless the broker had a clean shutdown."""
 
@@ -81,6 +83,12 @@ class CheckedPartition(NamedTuple):
     """Kind of file beside the log -> the least end offset that it proves."""
     begins: Mapping[str, int] = {}
     """Kind of file -> the greatest offset at which the log can have begun."""
+    has_sound_files: bool = False
+    """Whether a broker can read the leader epochs and the topic id; absent files count as readable."""
+    topic_id: bytes | None = None
+    """The topic id of ``partition.metadata``, if it is valid."""
+    has_sound_indexes: bool = False
+    """Whether a broker finds the end of the log, ``sound_end``, by its indexes too."""
 
 
 def check(
@@ -98,8 +106,9 @@ def check(
         return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))
     failed: list[UnreadableError] = []
     place = dirs.facts(part, failed.append)
-    epochs = evidence.epochs_of(part)
-    findings = list(folder.check(part, dirs, failed.append, epochs))
+    parsed: dict[str, Any] = {}
+    findings = list(folder.check(part, dirs, failed.append, parsed))
+    epochs = parsed.get(file_names.LEADER_EPOCHS) if part.is_listed else evidence.epochs_of(part)
     findings = dirs.news() + findings
     snapshots = list(_snapshots(part, options, failed.append))
     findings += (finding for snapshot in snapshots for finding in snapshot.findings)
@@ -122,6 +131,8 @@ def check(
         findings = [of_one_replica(finding) for finding in findings]
     closed = {error.path for error in failed}
     read_of = [segment for segment in log.live if segment.name not in closed]
+    sound_end = _sound_end(part, log, closed)
+    metadata = parsed.get(file_names.PARTITION_METADATA)
     return CheckedPartition(
         segments=len(read_of) + len(snapshots),
         batches=log.check.batches + sum(snapshot.batches for snapshot in snapshots),
@@ -131,9 +142,12 @@ def check(
         failed=tuple(failed),
         start=log.live[0].base_offset if log.live else None,
         end=log.check.next_offset if log.live else None,
-        sound_end=_sound_end(part, log, closed),
+        sound_end=sound_end,
         reaches=evidence.evidence_of(part, epochs),
         begins=evidence.first_evidence_of(part, epochs),
+        has_sound_files=_has_sound_files(part, parsed),
+        topic_id=None if metadata is None else metadata.topic_id,
+        has_sound_indexes=sound_end is not None and _finds_end(part, log),
     )
 
 
@@ -154,6 +168,19 @@ def _sound_end(part: Partition, log: _Log, closed: set[object]) -> int | None:
     leftovers = len(log.live) != len([each for each in part.segments if not file_names.is_kraft_snapshot(each.path)])
     unsure = log.damaged or log.check.wants_recovery or leftovers or bool(closed)
     return None if unsure else log.check.next_offset
+
+
+def _has_sound_files(part: Partition, parsed: Mapping[str, object]) -> bool:
+    is_whole = part.is_listed and not any(each.name in NEEDED for each in part.folders)
+    return is_whole and all(each.name in parsed for each in part.others if each.name in NEEDED)
+
+
+def _finds_end(part: Partition, log: _Log) -> bool:
+    """Return whether a broker finds the end of a sound log by its indexes: none is wrong or will be replaced.
+
+    It decompresses old messages to search in them, which this check may not have done.
+    """
+    return not (log.check.has_old_messages or index_swaps(part)) and all(each.is_remark for each in log.findings)
 
 
 def _foreign(part: Partition) -> Finding:

@@ -157,7 +157,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
         found, partitions, run.asked, run.at, say, workers=run.workers(partitions), progress=session.progress
     )
     if brokers:
-        known, image = started.known(found.checked), started.metadata_image(partitions)
+        known, image = started.known(found.checked, partitions), started.metadata_image(partitions)
         starts = checking.starts(brokers, None, {}, known, run.asked)
         found.started += started.started(starts, partitions, found.checked, image, {}, run.asked)
     asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)

@@ -376,6 +376,7 @@ class Finder:
                 self.fail(error)
                 continue
             inside = [entry for entry in entries if not entry.is_folder]
+            folders = tuple([entry for entry in entries if entry.is_folder])
             self._packed += [entry for entry in inside if entry.name.endswith(archive_formats.SUFFIXES)]
             is_log_dir = any(entry.name == file_names.META_PROPERTIES for entry in inside)
             if is_log_dir:
@@ -383,9 +384,11 @@ class Finder:
             if self._holds(inside):
                 self.met.add(name)
                 if self._takes(name, None):
-                    found = self.partition(folder.path, name, inside, files)
+                    found = self.partition(folder.path, name, inside, files, folders)
                     yield found._replace(foreign=True) if folder.path in foreign else found
-            below = [(folder_name_in(folder.name, entry.name), entry) for entry in entries if entry.is_folder]
+            if not folders:
+                continue
+            below = [(folder_name_in(folder.name, entry.name), entry) for entry in folders]
             below.sort(key=_folder_order, reverse=True)
             left += [(named, entry) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
             if is_log_dir:
@@ -418,8 +421,10 @@ class Finder:
         self.met.add(name)
         return False
 
-    def partition(self, path: str, name: Name, inside: list[Entry], files: Files) -> Partition:
-        """Return the partition of a folder; ``inside`` are its files."""
+    def partition(
+        self, path: str, name: Name, inside: list[Entry], files: Files, folders: tuple[Entry, ...] = ()
+    ) -> Partition:
+        """Return the partition of a folder; ``inside`` are its files, ``folders`` the folders in it."""
         beside = {entry.name: entry.path for entry in inside}
         segments, others = [], []
         for entry in inside:
@@ -439,7 +444,8 @@ class Finder:
                 why = "a broker opens no file of this name" if is_number else "its name does not begin with an offset"
                 self.note(f"{files.shown(entry.path)} is left out: {why} (name it to read it)")
         limit = self.wanted.max_batch_bytes
-        return Partition(files, path, *name, tuple(sorted(segments, key=_order)), tuple(others), limit=limit)
+        segments.sort(key=_order)
+        return Partition(files, path, *name, tuple(segments), tuple(others), limit=limit, folders=folders)
 
     def _takes(self, name: Name, path: str | None) -> bool:
         """Return whether a folder is selected. A skipped file that the user named (``path``) is a note."""

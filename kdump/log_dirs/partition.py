@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from kdump.errors import DamageError, refused
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs import file_names
-from kdump.log_dirs.files import read_file, read_index
+from kdump.log_dirs.files import Entry, read_file, read_index
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
-    from kdump.log_dirs.files import Entry, Files, OpenSource, Source
+    from kdump.log_dirs.files import Files, OpenSource, Source
     from kdump.primitives.wire import Bytes
 
 T = TypeVar("T")
@@ -46,6 +46,12 @@ class Segment(NamedTuple):
     """The offset at which reading continues in another segment; None to read this one to its end."""
     start: int = 0
     """The first byte of the file that belongs to it: not 0 for a part of a split segment."""
+
+    @property
+    def entry(self) -> Entry:
+        """The file as a listing of its folder has it, with its path as identity."""
+        name = posixpath.basename(self.path)
+        return Entry(name, self.path, False, self.size, self.path, self.modified, self.disk_size)
 
     @property
     def name(self) -> str:
@@ -95,7 +101,8 @@ class Partition(NamedTuple):
     is_named: bool = False
     """Whether the user named the folder or its files, not a folder above."""
     is_listed: bool = True
-    """Whether ``others`` has all other files of the folder."""
+    """Whether ``others`` has all other files of the folder, and ``folders`` all folders in it."""
+    folders: tuple[Entry, ...] = ()
 
     @property
     def name(self) -> str:

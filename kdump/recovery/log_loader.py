@@ -99,6 +99,14 @@ class LoaderRules(NamedTuple):
 NEWEST_RULES: Final = LoaderRules()
 
 
+class SoundLog(NamedTuple):
+    """A log whose batches are known to be valid and in order; ``end`` is its next offset."""
+
+    end: int
+    has_sound_indexes: bool = False
+    """Whether a broker that searches the end by the indexes finds it."""
+
+
 def dry_run(
     partition: Partition,
     *,
@@ -106,21 +114,21 @@ def dry_run(
     recovery_point: int = 0,
     log_start: int = 0,
     interval: int = DEFAULT_INTERVAL,
-    sound_end: int | None = None,
+    sound: SoundLog | None = None,
     snapshot_folders: frozenset[int] = frozenset(),
     rules: LoaderRules = NEWEST_RULES,
 ) -> Outcome:
     """Return the result of a start for a partition, whose segments include ``.swap`` files.
 
     ``clean``: the broker had a clean shutdown. ``recovery_point`` and ``log_start`` come from the checkpoints of the
-    log dir. ``interval`` is index.interval.bytes. ``sound_end`` is the next offset of a log whose batches are known to
-    be valid: it is not read again. ``snapshot_folders`` are the offsets of producer snapshots whose names are those of
-    folders: a broker cannot write them. Raises UnreadableError.
+    log dir. ``interval`` is index.interval.bytes. ``sound``: the batches are known to be valid, and are not read again.
+    ``snapshot_folders`` are the offsets of producer snapshots whose names are those of folders: a broker cannot write
+    them. Raises UnreadableError.
     """
     partition, unread = opened(partition)
-    sound_end = None if unread else sound_end  # these segments are not those that were checked
-    snapshots = set() if sound_end is not None else _snapshots(partition)  # a valid log needs none
-    start = _Start(interval, log_start, snapshots, sound_end, rules)
+    sound = None if unread else sound  # these segments are not those that were checked
+    snapshots = set() if sound is not None else _snapshots(partition)  # a valid log needs none
+    start = _Start(interval, log_start, snapshots, sound, rules)
     start.snapshot_folders = snapshot_folders
     fails: LoadFailure | None = None
     end, begin = log_start, log_start
@@ -138,7 +146,7 @@ def dry_run(
                 start.cut(each, 0, reason, Code.START_BEYOND_END)
             left, end = [], log_start
         begin = max(log_start, base_of(left[0])) if left else log_start
-        if left and sound_end is None:
+        if left and sound is None:
             start.keep_snapshots(left)
             if start.snapshots or not clean:
                 start.replay(left, end)
@@ -168,11 +176,11 @@ class _Start:
         interval: int,
         log_start: int,
         snapshots: set[int],
-        sound_end: int | None,
+        sound: SoundLog | None,
         rules: LoaderRules,
     ) -> None:
         self.interval, self.log_start, self.snapshots = interval, log_start, snapshots
-        self.sound_end, self.rules = sound_end, rules
+        self.sound, self.rules = sound, rules
         self.hidden_by: str | None = None
         self.read: list[Segment] = []
         self.cuts: list[Cut] = []
@@ -205,8 +213,9 @@ class _Start:
 
     def recover(self, each: Segment, before: list[Segment], *, loading: bool) -> bool:
         """Recover a segment; return whether it is truncated. ``before`` are the segments before it."""
-        self.read.append(each)
-        if self.sound_end is not None:
+        if self.sound is None or each not in self.read:  # a sound one is not done: it may be recovered again
+            self.read.append(each)
+        if self.sound is not None:
             return False
         if self.replay(before, base_of(each)) and loading and before:
             self.find_end(before[-1], base_of(each))  # later segments are not loaded yet
@@ -320,8 +329,9 @@ class _Start:
     def next_offset(self, each: Segment) -> int:
         if known := self._done.get(base_of(each)):
             return known.next_offset
-        if self.sound_end is not None and each in self.read:
-            return self.sound_end
+        sound = self.sound
+        if sound is not None and (each in self.read or (sound.has_sound_indexes and sound.end > base_of(each))):
+            return sound.end
         found = read_next_offset(each, self.rules.searches_bases)
         if found is None:
             self.hidden_by = each.files.shown(each.siblings[file_names.INDEX]) if each.size else None

@@ -1,0 +1,159 @@
+"""What a check found is not looked for again, and a dry start that looks for it itself has the same result."""
+
+import random
+import shutil
+
+import pytest
+
+from kdump import checking
+from kdump.broker_start import started
+from kdump.broker_start.start import StartOptions, dry_start
+from kdump.checks import whole_partition
+from kdump.checks.log_dir import LogDirs
+from kdump.errors import SILENT
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.local import LOCAL, LocalFile, LocalFiles
+from kdump.recovery.index_builder import IndexBuilder
+from kdump.segments import walk
+from testing import forge
+
+EVERYTHING = Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True)
+STATES = (".swap", ".cleaned", ".deleted", ".tmp")
+TIME = 1_700_000_000_000
+
+
+def entry(offset, count, magic, rng):
+    value = b"v" * rng.choice([5, 3000])
+    if magic == 2:
+        made = [forge.record(b"k", value, offset=number) for number in range(count)]
+        return forge.batch(made, base_offset=offset, base_timestamp=TIME)
+    message = forge.message(1, b"k", value, timestamp=TIME)
+    inside = [(number, message) for number in range(count)]
+    return forge.wrapper(1, offset + count - 1, inside)
+
+
+def log_dir(root, rng):
+    """Write three partitions of up to three segments with their indexes; the last one may have old messages."""
+    for number in range(3):
+        folder = root / f"t-{number}"
+        folder.mkdir(parents=True)
+        at = 0
+        for _ in range(rng.choice([1, 2, 3])):
+            name, batches = f"{at:020}", []
+            for _ in range(rng.choice([0, 1, 4, 20])):
+                count = rng.choice([1, 3])
+                batches.append(entry(at, count, 1 if number == 2 and rng.random() < 0.3 else 2, rng))
+                at += count
+            log = folder / f"{name}.log"
+            log.write_bytes(b"".join(batches))
+            builder = IndexBuilder(int(name), interval=rng.choice([100, 4096]))
+            with LOCAL.open(str(log)) as source:
+                for region in walk.walk(source):
+                    builder.add(region)
+            made = builder.finish()
+            log.with_suffix(".index").write_bytes(made.offset_index)
+            log.with_suffix(".timeindex").write_bytes(made.time_index)
+            if not batches:
+                break
+        (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+        (folder / "partition.metadata").write_text("version: 0\ntopic_id: abcdefghijklmnopqrstuA")
+    (root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=Jcp9qHk6RnaNkgBVOvaAyg\n")
+    if rng.random() < 0.5:
+        (root / ".kafka_cleanshutdown").touch()
+    for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint"):
+        if rng.random() < 0.5:
+            lines = "".join(f"t {number} {rng.choice([0, 1, 7, 1000])}\n" for number in range(3))
+            (root / name).write_text(f"0\n3\n{lines}")
+
+
+def change(root, rng):
+    """Damage, remove, rename or add a file of a partition, or put a folder in its place."""
+    file = rng.choice(sorted(each for each in root.glob("*/*") if each.is_file()))
+    data = bytearray(file.read_bytes())
+    kind = rng.choice(["flip", "cut", "zeros", "gone", "state", "folder", "beside", "copy", "link"])
+    if kind == "flip" and data:
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        file.write_bytes(data)
+    elif kind == "cut":
+        file.write_bytes(data[: rng.randrange(len(data) + 1)])
+    elif kind == "zeros":
+        file.write_bytes(data + bytes(rng.choice([1, 12, 4096])))
+    elif kind == "state":
+        file.rename(file.with_name(file.name + rng.choice(STATES)))
+    elif kind == "beside":
+        name = rng.choice(["x.log", "7.log", f"{1:020}.snapshot", "sub"])
+        (file.parent / name).mkdir(exist_ok=True)
+    elif kind == "copy":
+        shutil.copy(file, file.with_name(f"{file.name}.swap"))
+    elif kind != "flip":
+        file.unlink()
+        if kind == "folder":
+            file.mkdir()
+        elif kind == "link":
+            file.symlink_to("nothing")
+
+
+def both(root, *, records=True):
+    """Return the result of a start with what a check knows, and without, and what it knows."""
+    paths = (str(root),)
+    partitions = list(Finder(EVERYTHING, SILENT).find(paths))
+    dirs, how = LogDirs(), whole_partition.CheckOptions(records=records)
+    known = started.known([whole_partition.check(one, how, dirs) for one in partitions], partitions)
+    made = []
+    for facts in (known, {}):
+        (broker,) = checking.brokers(checking.log_dirs(paths, partitions, {}), None, {}, EVERYTHING)
+        made.append(dry_start(broker, StartOptions(), facts))
+    return *made, known
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_start_with_the_facts_of_a_check_is_that_without(tmp_path, seed):
+    rng = random.Random(seed)
+    log_dir(tmp_path / "d", rng)
+    for _ in range(rng.choice([0, 1, 1, 2, 3])):
+        change(tmp_path / "d", rng)
+    with_facts, without, _ = both(tmp_path / "d", records=seed % 2 == 0)
+    assert with_facts == without
+
+
+@pytest.mark.parametrize("name", ["partition.metadata", "leader-epoch-checkpoint"])
+def test_a_folder_in_the_place_of_a_file_is_met(tmp_path, name):
+    log_dir(tmp_path / "d", random.Random(0))
+    (tmp_path / "d" / "t-1" / name).unlink()
+    (tmp_path / "d" / "t-1" / name).mkdir()
+    with_facts, without, known = both(tmp_path / "d")
+    assert with_facts == without
+    assert [one.log_dir for one in with_facts.offline] == [str(tmp_path / "d")]
+    assert not known[str(tmp_path / "d" / "t-1")].has_sound_files
+
+
+def test_a_sound_segment_without_an_index_is_recovered_once(tmp_path):
+    log_dir(tmp_path / "d", random.Random(3))
+    (tmp_path / "d" / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    for index in tmp_path.glob("d/t-0/*.index"):
+        index.unlink()
+    with_facts, without, _ = both(tmp_path / "d")
+    assert with_facts == without
+    (log,) = (one for one in with_facts.logs if one.partition == 0)
+    assert len(set(log.recovered)) == len(log.recovered) > 0
+
+
+def test_a_dry_start_of_sound_logs_lists_and_opens_no_partition(monkeypatch, tmp_path):
+    for number in range(5):
+        folder = tmp_path / "d" / f"t-{number}"
+        folder.mkdir(parents=True)
+        batch = forge.batch([forge.record(b"k", b"v")], base_timestamp=TIME)
+        (folder / f"{0:020}.log").write_bytes(batch)
+        (folder / f"{0:020}.index").touch()
+        (folder / "partition.metadata").write_text("version: 0\ntopic_id: abcdefghijklmnopqrstuA")
+    (tmp_path / "d" / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=Jcp9qHk6RnaNkgBVOvaAyg\n")
+    (tmp_path / "d" / ".kafka_cleanshutdown").touch()
+    _, _, known = both(tmp_path / "d")
+    (broker,) = checking.brokers([(LOCAL, str(tmp_path / "d"))], None, {}, EVERYTHING)
+    met = []
+    listing, opening = LocalFiles.entries, LocalFile.__init__
+    monkeypatch.setattr(LocalFiles, "entries", lambda files, path: met.append(path) or listing(files, path))
+    monkeypatch.setattr(LocalFile, "__init__", lambda file, path: met.append(path) or opening(file, path))
+    logs = dry_start(broker, StartOptions(), known).logs
+    assert [(one.log_start_offset, one.log_end_offset, one.topic_id is None) for one in logs] == [(0, 1, False)] * 5
+    assert not [path for path in met if "/t-" in path]
