@@ -176,7 +176,7 @@ def _has_sound_files(part: Partition, parsed: Mapping[str, object]) -> bool:
 
 
 def _finds_end(part: Partition, log: _Log) -> bool:
-    """Return whether a broker finds the end of a sound log by its indexes: none is wrong or will be replaced.
+    """Return whether a broker finds the end of a valid log by its indexes: none is wrong or will be replaced.
 
     It decompresses old messages to search in them, which this check may not have done.
     """

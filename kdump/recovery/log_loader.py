@@ -213,7 +213,7 @@ class _Start:
 
     def recover(self, each: Segment, before: list[Segment], *, loading: bool) -> bool:
         """Recover a segment; return whether it is truncated. ``before`` are the segments before it."""
-        if self.sound is None or each not in self.read:  # a sound one is not done: it may be recovered again
+        if self.sound is None or each not in self.read:  # a valid one is not done: it may be recovered again
             self.read.append(each)
         if self.sound is not None:
             return False
